@@ -153,14 +153,14 @@ static void node(struct str *to, unsigned i, struct kube_object *o)
     *o = (struct kube_object){.namespace = "", .name = name, .uid = name, .raw = proto_reader(str_text(to), to->len)};
 }
 
-static void plan(struct project *p, const char *what)
+static void plan(struct cache *p, const char *what)
 {
     struct berth_policy policy = {
         .profile = berth_profile_find("default"), .preemption = {.on = true, .services = true}
     };
     struct berth_plan *made = NULL;
     double t0 = seconds();
-    struct berth_cluster *c = project_cluster(p);
+    struct berth_cluster *c = cache_cluster(p);
     double t1 = seconds();
     struct berth_snapshot *s = berth_freeze(c, INT64_C(2000000000000000000), 0);
     double t2 = seconds();
@@ -170,7 +170,7 @@ static void plan(struct project *p, const char *what)
     size_t placed = 0;
     for (size_t i = 0; i < berth_plan_actions(made); i++) {
         struct berth_action a = berth_plan_action(made, i);
-        placed += a.op == BERTH_PLACE && project_assume(p, a.workload, a.node, 0, NULL, 0) != 0;
+        placed += a.op == BERTH_PLACE && cache_assume_pod(p, a.workload, a.node, 0, NULL, 0) != 0;
     }
     double t4 = seconds();
     printf("%-22s settle %8.3f ms, freeze %7.3f ms, plan %8.3f ms, assume %7.3f ms, placed %zu\n", what,
@@ -187,12 +187,12 @@ int main(int argc, char **argv)
     struct kube_object o;
     char name[64];
     double empty = mib();
-    struct project *p = project_new(&(struct project_config){.schedulers = names, .schedulers_len = 1});
+    struct cache *p = cache_new(&(struct cache_config){.schedulers = names, .schedulers_len = 1});
     double t0 = seconds(), spent = 0;
     for (unsigned i = 0; i < nodes; i++) {
         node(&bytes, i, &o);
         double t = seconds();
-        project_object_put(p, PROJECT_NODE, &o);
+        cache_object_put(p, CACHE_NODE, &o);
         spent += seconds() - t;
     }
     double after_nodes = mib();
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
         (void)snprintf(name, sizeof name, "node-%u.cluster.example.com", i % nodes);
         pod(&bytes, i, name, &o);
         double t = seconds();
-        project_object_put(p, PROJECT_POD, &o);
+        cache_object_put(p, CACHE_POD, &o);
         spent += seconds() - t;
     }
     printf("%u bound pods of %zu bytes: %.1f MiB, %.0f bytes and %.2f us each\n", pods, bytes.len, mib() - after_nodes,
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
         (void)snprintf(name, sizeof name, "node-%u.cluster.example.com", i % nodes);
         pod(&bytes, i, name, &o);
         double t = seconds();
-        project_object_put(p, PROJECT_POD, &o);
+        cache_object_put(p, CACHE_POD, &o);
         spent += seconds() - t;
     }
     printf("the same again: %.2f us each\n", spent / pods * 1e6);
@@ -224,7 +224,7 @@ int main(int argc, char **argv)
         double t = seconds();
         for (unsigned i = 0; i < counts[k]; i++) {
             pod(&bytes, next++, "", &o);
-            project_object_put(p, PROJECT_POD, &o);
+            cache_object_put(p, CACHE_POD, &o);
         }
         (void)snprintf(name, sizeof name, "%u pending", counts[k]);
         (void)t;
@@ -234,12 +234,12 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < pods; i++) {
         (void)snprintf(name, sizeof name, "node-%u.cluster.example.com", i % nodes);
         pod(&bytes, i, name, &o);
-        project_object_drop(p, PROJECT_POD, &o);
+        cache_object_drop(p, CACHE_POD, &o);
         pod(&bytes, next++, name, &o);
-        project_object_put(p, PROJECT_POD, &o);
+        cache_object_put(p, CACHE_POD, &o);
     }
     printf("%u pods in place of others: %.0f bytes more each\n", pods, (mib() - before) * (1 << 20) / pods);
     printf("in all: %.1f MiB, %.1f s\n", mib() - empty, seconds() - t0);
-    project_free(p);
+    cache_free(p);
     return 0;
 }

@@ -40,7 +40,7 @@ static void entry(struct str *to, uint32_t number, const char *key, const char *
     proto_end(to, at);
 }
 
-static void node_put(struct project *p, struct str *to, unsigned i)
+static void node_put(struct cache *p, struct str *to, unsigned i)
 {
     char name[64];
     str_clear(to);
@@ -54,13 +54,13 @@ static void node_put(struct project *p, struct str *to, unsigned i)
     entry(to, 2, "memory", "256Gi", true);
     entry(to, 2, "pods", "110", true);
     proto_end(to, status);
-    project_object_put(
-        p, PROJECT_NODE,
+    cache_object_put(
+        p, CACHE_NODE,
         &(struct kube_object){.namespace = "", .name = name, .uid = name, .raw = proto_reader(str_text(to), to->len)});
 }
 
 /* Adds a pod of about three kilobytes, of which a few hundred bytes are kept. */
-static void pod_put(struct project *p, struct str *to, unsigned i, const char *node, const char *phase)
+static void pod_put(struct cache *p, struct str *to, unsigned i, const char *node, const char *phase)
 {
     static const char junk[1500];
     char name[64], uid[64], app[32];
@@ -97,12 +97,12 @@ static void pod_put(struct project *p, struct str *to, unsigned i, const char *n
     size_t status = proto_begin(to, 3);
     proto_add_text(to, 1, phase);
     proto_end(to, status);
-    project_object_put(p, PROJECT_POD,
-                       &(struct kube_object){.namespace = "team-space",
-                                             .name = name,
-                                             .uid = uid,
-                                             .version = i,
-                                             .raw = proto_reader(str_text(to), to->len)});
+    cache_object_put(p, CACHE_POD,
+                     &(struct kube_object){.namespace = "team-space",
+                                           .name = name,
+                                           .uid = uid,
+                                           .version = i,
+                                           .raw = proto_reader(str_text(to), to->len)});
 }
 
 struct bench {
@@ -110,22 +110,22 @@ struct bench {
     double base;                  /* duration of the last base record, in seconds */
 };
 
-static void on_input(void *ctx, const struct project_input *in)
+static void on_input(void *ctx, const struct cache_change *in)
 {
     struct bench *b = ctx;
     if (b->journal)
         kube_journal_input(b->journal, in);
 }
 
-static void round_plan(struct bench *b, struct project *p, const struct kube_policy *kept, int64_t now_ns)
+static void round_plan(struct bench *b, struct cache *p, const struct kube_policy *kept, int64_t now_ns)
 {
     struct plan_policy policy;
     struct kube_choice choice;
-    struct berth_cluster *cluster = project_cluster(p);
+    struct berth_cluster *cluster = cache_cluster(p);
     double begun = seconds();
-    if (b->journal && kube_journal_turn(b->journal, now_ns)) {
+    if (b->journal && kube_journal_prepare(b->journal, now_ns)) {
         b->base = seconds() - begun;
-        cluster = project_cluster(p);
+        cluster = cache_cluster(p);
     }
     kube_policy_read(kept, NULL, &policy);
     if (kube_choose(cluster, now_ns, &policy.policy, &choice, NULL) < 0)
@@ -134,7 +134,7 @@ static void round_plan(struct bench *b, struct project *p, const struct kube_pol
         kube_journal_plan(b->journal, now_ns, choice.plan);
     for (size_t i = 0; i < berth_plan_actions(choice.plan); i++) {
         const struct berth_action a = berth_plan_action(choice.plan, i);
-        (void)project_assume(p, a.workload, a.node, a.gpus, NULL, 0);
+        (void)cache_assume_pod(p, a.workload, a.node, a.gpus, NULL, 0);
     }
     kube_remember(cluster, choice.plan);
     kube_choice_done(&choice);
@@ -151,8 +151,8 @@ static double run(unsigned nodes, unsigned pods, unsigned held, const char *fold
     struct kube_policy kept;
     struct loop *loop;
     CLEANUP(str) struct str bytes = {0};
-    struct project *p =
-        project_new(&(struct project_config){.schedulers = names, .schedulers_len = 1, .ctx = &b, .input = on_input});
+    struct cache *p =
+        cache_new(&(struct cache_config){.schedulers = names, .schedulers_len = 1, .ctx = &b, .input = on_input});
     if (loop_new(&loop, NULL) < 0)
         exit(1);
     if (folder)
@@ -161,7 +161,7 @@ static double run(unsigned nodes, unsigned pods, unsigned held, const char *fold
                                                                    .dir = folder,
                                                                    .keep_ns = INT64_MAX / 2,
                                                                    .keep_bytes = UINT64_MAX,
-                                                                   .project = p,
+                                                                   .cache = p,
                                                                    .profile = "default",
                                                                    .schedulers = names,
                                                                    .schedulers_len = 1,
@@ -174,17 +174,17 @@ static double run(unsigned nodes, unsigned pods, unsigned held, const char *fold
         (void)snprintf(node, sizeof node, "node-%u.cluster.example.com", i % nodes);
         pod_put(p, &bytes, pods + ROUND + i, node, "Running");
     }
-    (void)project_cluster(p);
+    (void)cache_cluster(p);
     double begun = seconds();
     for (unsigned at = 0; at < pods; at += ROUND) {
         for (unsigned i = at; i < at + ROUND; i++)
             pod_put(p, &bytes, i, "", "Pending");
         round_plan(&b, p, &kept, kube_wall_ns());
         for (unsigned i = at; i < at + ROUND; i++) {
-            struct project_pod pod;
+            struct cache_pod_view pod;
             char id[128];
             (void)snprintf(id, sizeof id, "team-space:app-%u-5d4f8c7b9d-%05x", i % DEPLOYMENTS, i);
-            if (!project_pod_of(p, id, &pod) || !*pod.node)
+            if (!cache_pod_find(p, id, &pod) || !*pod.node)
                 exit(1);
             char node[64];
             (void)snprintf(node, sizeof node, "%s", pod.node);
@@ -198,7 +198,7 @@ static double run(unsigned nodes, unsigned pods, unsigned held, const char *fold
     kube_journal_free(b.journal);
     double took = seconds() - begun;
     *ret_base = b.base;
-    project_free(p);
+    cache_free(p);
     loop_free(loop);
     return took;
 }

@@ -70,17 +70,17 @@ BERTH_API int berth_instance_remove(struct berth_cluster *cluster, uint64_t id, 
 BERTH_API int berth_audit(const struct berth_cluster *cluster, struct berth_err *err);
 /* Returns the number of nodes whose instances hold more than their capacity, for example after a node shrank; no plan
  * causes it. O(all). */
-BERTH_API size_t berth_over(const struct berth_cluster *cluster);
+BERTH_API size_t berth_nodes_over_capacity(const struct berth_cluster *cluster);
 
 /* ---- reading back, for display ---------------------------------------------------------------------------------- */
 
-struct berth_workload_seen {
+struct berth_workload_view {
     const char *id; /* valid as long as the cluster */
     uint32_t replicas;
     bool suspended;
 };
 
-struct berth_instance_seen {
+struct berth_instance_view {
     uint64_t id;
     uint32_t ordinal;
     const char *node;
@@ -90,9 +90,9 @@ struct berth_instance_seen {
 BERTH_API size_t berth_nodes(const struct berth_cluster *cluster);
 /* Stores the workload with index i, in no particular order; false past the end. Indices of removed workloads have the
  * id "". */
-BERTH_API bool berth_workload_at(const struct berth_cluster *cluster, size_t i, struct berth_workload_seen *ret);
+BERTH_API bool berth_workload_at(const struct berth_cluster *cluster, size_t i, struct berth_workload_view *ret);
 BERTH_API bool berth_workload_find(const struct berth_cluster *cluster, const char *id,
-                                   struct berth_workload_seen *ret);
+                                   struct berth_workload_view *ret);
 /* How much a node has of a resource, without over-commit, and how much its pods hold; "gpu" in thousandths. */
 struct berth_node_use {
     int64_t there, held;
@@ -101,7 +101,7 @@ BERTH_API bool berth_node_use(const struct berth_cluster *cluster, const char *n
                               struct berth_node_use *ret); /* false: the node does not exist */
 /* Calls `tell` for every instance of a workload, which may have been removed. O(its instances). */
 BERTH_API void berth_instances(const struct berth_cluster *cluster, const char *workload,
-                               void (*tell)(void *ctx, const struct berth_instance_seen *instance), void *ctx);
+                               void (*tell)(void *ctx, const struct berth_instance_view *instance), void *ctx);
 
 /* ---- planning --------------------------------------------------------------------------------------------------- */
 
@@ -133,21 +133,21 @@ enum berth_cause {
     BERTH_CAUSE_PENDING, /* has no instance yet */
     BERTH_CAUSE_REMOVED, /* its workload was removed */
     BERTH_CAUSE_SUSPENDED,
-    BERTH_CAUSE_SCALED,     /* more instances than replicas */
-    BERTH_CAUSE_LOST,       /* its node is lost */
-    BERTH_CAUSE_DRAINED,    /* its node is being drained */
-    BERTH_CAUSE_MOVED,      /* its replacement is ready, or the move rebalances load */
-    BERTH_CAUSE_BROKEN,     /* its gang lost a task */
-    BERTH_CAUSE_INFEASIBLE, /* its reservation no longer fits */
-    BERTH_CAUSE_BUSY,       /* use is near the limit */
-    BERTH_CAUSE_IDLE,       /* use is far below the limit */
-    BERTH_CAUSE_OUTDATED,   /* its workload has changed or is being restarted */
-    BERTH_CAUSE_PRESSURE,   /* its node is short of memory */
-    BERTH_CAUSE_OVER,       /* its node is over capacity */
-    BERTH_CAUSE_BY_HAND,    /* a user requested the migration */
-    BERTH_CAUSE_UNDONE,     /* the migration was undone, or took too long */
-    BERTH_CAUSE_PREEMPTED,  /* preempted for work of a higher tier, for which the same plan reserves its place */
-    BERTH_CAUSE_EXPIRED,    /* it reached its time limit */
+    BERTH_CAUSE_SCALED,        /* more instances than replicas */
+    BERTH_CAUSE_LOST,          /* its node is lost */
+    BERTH_CAUSE_DRAINED,       /* its node is being drained */
+    BERTH_CAUSE_MOVED,         /* its replacement is ready, or the move rebalances load */
+    BERTH_CAUSE_BROKEN,        /* its gang lost a task */
+    BERTH_CAUSE_INFEASIBLE,    /* its reservation no longer fits */
+    BERTH_CAUSE_BUSY,          /* use is near the limit */
+    BERTH_CAUSE_IDLE,          /* use is far below the limit */
+    BERTH_CAUSE_OUTDATED,      /* its workload has changed or is being restarted */
+    BERTH_CAUSE_PRESSURE,      /* its node is short of memory */
+    BERTH_CAUSE_OVER_CAPACITY, /* its node is over capacity */
+    BERTH_CAUSE_MANUAL,        /* a user requested the migration */
+    BERTH_CAUSE_UNDONE,        /* the migration was undone, or took too long */
+    BERTH_CAUSE_PREEMPTED,     /* preempted for work of a higher tier, for which the same plan reserves its place */
+    BERTH_CAUSE_EXPIRED,       /* it reached its time limit */
 };
 
 struct berth_action {
@@ -191,13 +191,13 @@ struct berth_fact {
 };
 
 /* A migration consists of this fact and the two instances, so it continues after any crash. To request one, put a fact
- * with BERTH_MIGRATION_WISHED and BERTH_CAUSE_BY_HAND. To undo one, put BERTH_MIGRATION_UNDONE before the old instance
+ * with BERTH_MIGRATION_REQUESTED and BERTH_CAUSE_MANUAL. To undo one, put BERTH_MIGRATION_UNDONE before the old instance
  * is told to stop: the new instance is stopped, and for an hour the old one is not moved for rebalancing. The fact is
  * over when the migration is complete or nothing of it is left. */
 enum berth_migration_phase {
     BERTH_MIGRATION_STARTING = 1, /* the new instance is starting */
     BERTH_MIGRATION_STOPPING,     /* the new instance has taken over, the old one stops */
-    BERTH_MIGRATION_WISHED,       /* requested, not placed yet */
+    BERTH_MIGRATION_REQUESTED,    /* requested, not placed yet */
     BERTH_MIGRATION_UNDONE,
 };
 
@@ -267,7 +267,7 @@ struct berth_advice {
 };
 
 /* A node that does not take a pod, and why. */
-struct berth_miss {
+struct berth_near_miss {
     const char *node;
     const char *text; /* "has 2 of cpu free, 4 needed; has a taint that is not tolerated: gpu" */
     uint32_t reasons; /* number of reasons */
@@ -277,7 +277,7 @@ struct berth_miss {
 BERTH_API const char *berth_factor_at(size_t i, const char **ret_sentence);
 BERTH_API const char *berth_ranking_at(size_t i, const char **ret_sentence);
 
-enum berth_entitlement { BERTH_SPARE, BERTH_BORROWED, BERTH_BY_RIGHT };
+enum berth_entitlement { BERTH_SPARE, BERTH_BORROWED, BERTH_GUARANTEED };
 
 /* One term of a key: value x weight. Ordering workloads by the sum of their terms orders them by their keys. */
 struct berth_rank_term {
@@ -287,7 +287,7 @@ struct berth_rank_term {
 enum { BERTH_RANK_TERMS_MAX = 2 };
 
 /* The position of a waiting workload in the order. */
-struct berth_standing {
+struct berth_queue_position {
     uint32_t position; /* from 1, among all waiting workloads */
     enum berth_entitlement entitlement;
     int32_t priority;
@@ -318,7 +318,7 @@ struct berth_share {
 };
 
 /* The result of the admission check of a workload: whether it is within its quotas. */
-struct berth_verdict {
+struct berth_admission_result {
     bool ok;
     const char *quota, *resource, *kind;  /* the exceeded limit; kind is "limit", "admitted" or "total" */
     int64_t limit, used, asked, accepted; /* of that limit; accepted: the most that would be accepted */
@@ -326,8 +326,8 @@ struct berth_verdict {
 
 /* Checks a workload before it is put. Counts all admitted workloads except `draft->id` itself, placed or not. A "limit"
  * is exceeded only by work that could never be placed. Texts are valid while the cluster is unchanged. */
-BERTH_API struct berth_verdict berth_judge(const struct berth_cluster *cluster, const struct berth_workload *draft,
-                                           int64_t now_ns);
+BERTH_API struct berth_admission_result berth_admission_check(const struct berth_cluster *cluster,
+                                                              const struct berth_workload *draft, int64_t now_ns);
 
 /* Returns the GPU models of the nodes, each once regardless of case, spelled as on one of the nodes; NULL past the
  * end. */
@@ -379,7 +379,7 @@ BERTH_API const char *berth_plan_pending_name(const struct berth_plan *plan, siz
 /* Returns the nodes that come nearest to taking one more pod of the workload, at most `cap`: fewest reasons first, then
  * the smallest relative shortage, then the order of nodes. Returns how many. Ignores quotas and reservations of other
  * workloads. O(nodes). */
-BERTH_API size_t berth_plan_nearest(struct berth_plan *plan, size_t i, struct berth_miss *ret, size_t cap);
+BERTH_API size_t berth_plan_nearest(struct berth_plan *plan, size_t i, struct berth_near_miss *ret, size_t cap);
 /* Finds changes after which more pods of the i-th pending workload are placed: at most `cap` changes, the smallest
  * first. Each change is applied to a copy of the plan's snapshot and planned with the policy, with at most `tries`
  * plans; changes that do not help are left out. `policy` is the one that the plan was made with. Returns the number of
@@ -387,7 +387,7 @@ BERTH_API size_t berth_plan_nearest(struct berth_plan *plan, size_t i, struct be
 BERTH_API size_t berth_plan_advise(struct berth_plan *plan, const struct berth_policy *policy, size_t i, size_t tries,
                                    struct berth_advice *ret, size_t cap);
 /* Returns the position of the i-th pending workload; factors are computed on request. */
-BERTH_API struct berth_standing berth_plan_standing(struct berth_plan *plan, size_t i);
+BERTH_API struct berth_queue_position berth_plan_queue_position(struct berth_plan *plan, size_t i);
 /* Calls `tell` for every account with past use or with waiting or running work, in no particular order. Computed on
  * first use. */
 BERTH_API void berth_plan_shares(struct berth_plan *plan, void (*tell)(void *ctx, const struct berth_share *share),

@@ -15,9 +15,9 @@ enum {
     BERTH_GPU_MILLI = 1000, /* one whole GPU */
     BERTH_RATIO_ONE = 1000, /* over-commit ratio of 1: no over-commit */
     BERTH_WEIGHT_MAX = 100,
-    BERTH_STEPS_MAX = 1000000, /* score steps of a profile */
-    BERTH_DEMAND_MAX = 65536,  /* kinds of typical pods */
-    BERTH_OTHERS_MAX = 16,     /* profiles of a policy besides its own */
+    BERTH_STEPS_MAX = 1000000,      /* score steps of a profile */
+    BERTH_TYPICAL_PODS_MAX = 65536, /* kinds of typical pods */
+    BERTH_OTHERS_MAX = 16,          /* profiles of a policy besides its own */
 };
 #define BERTH_AMOUNT_MAX ((int64_t)1 << 53) /* 8 PiB; the largest amount of anything on one node or in one request */
 #define BERTH_NEVER_NS INT64_MAX
@@ -173,7 +173,7 @@ struct berth_spread {
     enum berth_spread_nodes nodes;
 };
 
-struct berth_near {
+struct berth_affinity {
     const char *topology;
     struct berth_term select; /* weight 0: a requirement, else a preference */
     bool apart;               /* anti-affinity; if required, it binds both sides */
@@ -217,7 +217,7 @@ struct berth_shape {
     const char *profile;   /* one of the policy's `others`, which then ranks nodes; "" or unknown: the policy's own */
     const struct berth_spread *spread;
     size_t spread_len;
-    const struct berth_near *near;
+    const struct berth_affinity *near;
     size_t near_len;
     uint32_t max_per_node; /* pods of this workload per node; 0: no limit */
 };
@@ -344,7 +344,7 @@ struct berth_quota {
      * Resources that are not listed are fully guaranteed. */
     const struct berth_amount *guarantees;
     size_t guarantees_len;
-    /* limit on the requests of all waiting and running work together; see berth_judge */
+    /* limit on the requests of all waiting and running work together; see berth_admission_check */
     const struct berth_amount *admitted;
     size_t admitted_len;
     const struct berth_total *totals;

@@ -25,7 +25,7 @@ struct berth_profile {
 };
 
 /* A kind of typical pod, with its frequency `pods`. Only cpu and GPUs count. */
-struct berth_demand {
+struct berth_typical_pod {
     struct berth_shape shape;
     uint32_t pods; /* 1 to BERTH_REPLICAS_MAX */
 };
@@ -51,7 +51,7 @@ struct berth_rebalance {
 };
 
 /* An amount kept free in every zone, or in one domain. */
-struct berth_reserve {
+struct berth_headroom_amount {
     const char *resource;
     int64_t amount;     /* or */
     uint32_t permille;  /* of the capacity of the zone's ready nodes; the larger one of both counts */
@@ -59,7 +59,7 @@ struct berth_reserve {
 };
 
 struct berth_headroom {
-    const struct berth_reserve *reserves;
+    const struct berth_headroom_amount *reserves;
     size_t reserves_len;
     int32_t priority; /* pods of this priority and above may use it, and replacements of other instances */
     uint32_t tasks;   /* gangs of at least this many pods may use it; 0: none for their size */
@@ -185,8 +185,8 @@ struct berth_policy {
     uint32_t starting;
     /* Typical pods, for the score `fragmentation`: the most frequent first (equal ones in the order of the list), until
      * 95 % are covered. None: taken from the snapshot's workloads. */
-    const struct berth_demand *demand;
-    size_t demand_len; /* at most BERTH_DEMAND_MAX */
+    const struct berth_typical_pod *demand;
+    size_t demand_len; /* at most BERTH_TYPICAL_PODS_MAX */
     /* Called now and then during planning; has no effect on the plan. */
     void (*progress)(void *ctx, size_t done, size_t total);
     void *progress_ctx;

@@ -109,7 +109,7 @@ static void folder_clear(const char *folder)
     }
 }
 
-static int apart(struct bench_agent *b, const struct bench_agent_values *v)
+static int run_in_child(struct bench_agent *b, const struct bench_agent_values *v)
 {
     const struct cli *cli = b->daemon.cli;
     sigset_t signals, mask;
@@ -161,7 +161,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     };
     (void)snprintf(b.group, sizeof b.group, "berth-bench-%d", (int)getpid());
     (void)getloadavg(&b.daemon.busy, 1);
-    return apart(&b, v);
+    return run_in_child(&b, v);
 }
 
 const struct command bench_agent_command = {

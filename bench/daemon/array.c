@@ -55,7 +55,7 @@ static void begun(void *ctx, size_t i, const struct bench_answer *answer)
 }
 
 /* Starts the next round once the answer and the last placement of the current round have arrived. */
-static void look(struct arrays *a)
+static void round_check(struct arrays *a)
 {
     if (a->placed != a->len * TASKS)
         return;
@@ -87,7 +87,7 @@ static bool piece(void *ctx, size_t i, const char *at, size_t len)
         a->cut = !newline && some;
         at = stop + (newline != NULL);
     }
-    look(a);
+    round_check(a);
     return true;
 }
 
@@ -101,7 +101,7 @@ static void answered(void *ctx, size_t i, const struct bench_answer *answer, int
         return;
     }
     a->answered_ns[a->len++] = took_ns;
-    look(a);
+    round_check(a);
 }
 
 static int submit_all(struct arrays *a, struct berth_err *err)

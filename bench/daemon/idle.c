@@ -47,12 +47,12 @@ static void rows_add(struct bench_daemon *b, const char *what, double *without, 
                   "%s, the ratio of each pair of rounds", what);
 }
 
-static int beside_strangers(const struct bench_run *r, struct side *to, size_t round, int64_t for_ns,
-                            struct berth_err *err)
+static int measure_with_idle_connections(const struct bench_run *r, struct side *to, size_t round, int64_t for_ns,
+                                         struct berth_err *err)
 {
-    const struct bench_server stranger = {.address = r->server.address};
-    CLEANUP(bench_fleet) struct bench_fleet *strangers = NULL;
-    int rc = bench_fleet_new(&stranger, IDLE, &strangers, err);
+    const struct bench_server idle_server = {.address = r->server.address};
+    CLEANUP(bench_fleet) struct bench_fleet *idle_connections = NULL;
+    int rc = bench_fleet_new(&idle_server, IDLE, &idle_connections, err);
 
     return rc == 0 ? round_measure(r, to, round, for_ns, err) : rc;
 }
@@ -71,7 +71,7 @@ int bench_daemon_idle(struct bench_daemon *b, struct berth_err *err)
         if (i % 2 == 0)
             rc = round_measure(&r, &without, i, for_ns, err);
         if (rc == 0)
-            rc = beside_strangers(&r, &with, i, for_ns, err);
+            rc = measure_with_idle_connections(&r, &with, i, for_ns, err);
         if (rc == 0 && i % 2 == 1)
             rc = round_measure(&r, &without, i, for_ns, err);
     }

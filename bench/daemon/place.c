@@ -52,7 +52,7 @@ static void give_up(struct placing *p, const char *what, const char *text)
 }
 
 /* Starts the next sample once the job's id is known and its instance was seen. */
-static void look(struct placing *p)
+static void sample_check(struct placing *p)
 {
     if (!p->asked || !p->id[0] || !p->placed[0])
         return;
@@ -86,7 +86,7 @@ static void line_read(struct placing *p, const char *line)
     } else if (p->asked && !p->placed[0]) {
         p->seen_ns = cli_clock_ns();
         text_of(json_object_get(json_object_get(event, "object"), "workload"), p->placed, sizeof p->placed);
-        look(p);
+        sample_check(p);
     }
     json_decref(event);
 }
@@ -132,7 +132,7 @@ static void answered(void *ctx, size_t i, const struct bench_answer *a, int64_t 
         give_up(p, i == STREAM ? "the watch has ended" : "a job is refused", str_text(&a->body));
     } else {
         text_of(json_object_get(answer, "id"), p->id, sizeof p->id);
-        look(p);
+        sample_check(p);
     }
     json_decref(answer);
 }

@@ -10,7 +10,7 @@ enum { NODES = 1000, WAITING = 10000, SAMPLES_MAX = 200, REST_S = 15, FILL_S_MAX
 enum { FILLERS = 25, TASKS = NODES * 10 / 4 / FILLERS };
 
 /* Sends requests in sequence on one connection. */
-struct asking {
+struct sequential_requests {
     struct str request;
     int status;
     size_t wanted, len;
@@ -21,7 +21,7 @@ struct asking {
 
 static bool next(void *ctx, size_t i, struct str *to)
 {
-    struct asking *a = ctx;
+    struct sequential_requests *a = ctx;
 
     (void)i;
     if (a->other || a->len == a->wanted)
@@ -32,7 +32,7 @@ static bool next(void *ctx, size_t i, struct str *to)
 
 static void answered(void *ctx, size_t i, const struct bench_answer *answer, int64_t took_ns)
 {
-    struct asking *a = ctx;
+    struct sequential_requests *a = ctx;
 
     (void)i;
     if (answer->status == a->status) {
@@ -49,11 +49,12 @@ struct question {
     size_t samples; /* multiplied by four with --full */
 };
 
-static int ask(struct bench_daemon *b, const struct bench_run *r, const struct question *q, struct berth_err *err)
+static int question_measure(struct bench_daemon *b, const struct bench_run *r, const struct question *q,
+                            struct berth_err *err)
 {
     static const struct bench_fleet_calls calls = {.next = next, .answered = answered};
     CLEANUP(bench_fleet) struct bench_fleet *fleet = NULL;
-    struct asking a = {.status = q->status, .wanted = b->full ? 4 * q->samples : q->samples};
+    struct sequential_requests a = {.status = q->status, .wanted = b->full ? 4 * q->samples : q->samples};
     int rc = bench_fleet_new(&r->server, 1, &fleet, err);
 
     if (rc < 0)
@@ -119,7 +120,7 @@ static int waiting_job(const struct bench_run *r, long long *ret, struct berth_e
 }
 
 /* Measures an idle daemon: plans are repeated as time passes, but nothing may be written. */
-static int rest(struct bench_daemon *b, const struct bench_run *r, struct berth_err *err)
+static int idle_measure(struct bench_daemon *b, const struct bench_run *r, struct berth_err *err)
 {
     uint64_t before, after = 0;
     double cpu_s;
@@ -153,7 +154,7 @@ int bench_daemon_queue(struct bench_daemon *b, struct berth_err *err)
     if (rc == 0)
         rc = waiting_job(&r, &id, err);
     if (rc == 0)
-        rc = rest(b, &r, err);
+        rc = idle_measure(b, &r, err);
     (void)snprintf(why, sizeof why, "/v1/jobs/%lld/why", id);
     (void)snprintf(sooner, sizeof sooner, "/v1/jobs/%lld/why?suggest=1", id);
     const struct question questions[] = {
@@ -165,6 +166,6 @@ int bench_daemon_queue(struct bench_daemon *b, struct berth_err *err)
         {"a forecast for a draft",                                    "POST", "/v1/jobs?dry_run=true&forecast=1", BENCH_JOB, 200, 5 },
     };
     for (size_t i = 0; rc == 0 && i < sizeof questions / sizeof *questions; i++)
-        rc = ask(b, &r, &questions[i], err);
+        rc = question_measure(b, &r, &questions[i], err);
     return rc;
 }

@@ -125,8 +125,8 @@ int bench_folder_syncs(const char *path, double *ret_per_s, struct berth_err *er
 /* ---- starting --------------------------------------------------------------------------------------------------- */
 
 /* In the child process: executes berthd, with its standard output in `out` and its log in a file. */
-static _Noreturn void become(const struct bench_daemon *b, const char *data, const char *token_file, const char *log,
-                             int out)
+static _Noreturn void exec_berthd(const struct bench_daemon *b, const char *data, const char *token_file,
+                                  const char *log, int out)
 {
     int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     const char *more = b->agents ? "--agents" : "--lease", *value = b->agents ? "127.0.0.1:0" : "86400";
@@ -188,7 +188,7 @@ static int run_spawn(const struct bench_daemon *b, struct bench_run *r, const ch
     int64_t began_ns = cli_clock_ns();
     r->pid = fork();
     if (r->pid == 0)
-        become(b, data, token_file, log, out[1]);
+        exec_berthd(b, data, token_file, log, out[1]);
     (void)close(out[1]);
     if (r->pid < 0) {
         (void)close(out[0]);

@@ -48,7 +48,7 @@ static void compare(size_t i, const struct bench_answer *a)
     assert_int_equal(a->closes, good[i].closes);
 }
 
-static void an_answer_in_pieces(void **state)
+static void answers_are_parsed_in_pieces(void **state)
 {
     (void)state;
     CLEANUP(bench_answer) struct bench_answer a = {0};
@@ -67,7 +67,7 @@ static void an_answer_in_pieces(void **state)
     }
 }
 
-static void it_takes_no_more_than_its_own(void **state)
+static void bytes_of_the_next_answer_remain(void **state)
 {
     (void)state;
     static const char two[] = OK "Content-Length: 2\r\n\r\nhiHTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n";
@@ -84,7 +84,7 @@ static void it_takes_no_more_than_its_own(void **state)
     assert_string_equal(str_text(&a.body), "");
 }
 
-static void without_a_length_it_ends_with_the_connection(void **state)
+static void body_without_length_ends_with_the_connection(void **state)
 {
     (void)state;
     static const char text[] = OK "\r\nall of it";
@@ -100,7 +100,7 @@ static void without_a_length_it_ends_with_the_connection(void **state)
     assert_false(bench_answer_ended(&a));
 }
 
-static void what_is_no_answer(void **state)
+static void malformed_answers_are_rejected(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -126,7 +126,7 @@ static void what_is_no_answer(void **state)
     }
 }
 
-static void a_line_has_a_bound(void **state)
+static void long_lines_are_rejected(void **state)
 {
     (void)state;
     CLEANUP(bench_answer) struct bench_answer a = {0};
@@ -275,7 +275,7 @@ static int ask(const char *const *lines, struct asking *a, int64_t patience_ns)
 
 #define PATIENCE_NS INT64_C(10000000000)
 
-static void one_request_after_another(void **state)
+static void requests_are_sent_in_sequence(void **state)
 {
     (void)state;
     static const char *const lines[] = {OK "Content-Length: 1\r\n\r\na", OK "Content-Length: 1\r\n\r\nb",
@@ -289,7 +289,7 @@ static void one_request_after_another(void **state)
     str_done(&a.said);
 }
 
-static void it_connects_again_when_told_to(void **state)
+static void reconnects_after_connection_close(void **state)
 {
     (void)state;
     static const char *const lines[] = {OK "Connection: close\r\nX: HANG UP\r\nContent-Length: 1\r\n\r\na",
@@ -301,7 +301,7 @@ static void it_connects_again_when_told_to(void **state)
     str_done(&a.said);
 }
 
-static void pieces_of_a_stream(void **state)
+static void stream_pieces_reach_the_callback(void **state)
 {
     (void)state;
     static const char *const lines[] = {OK "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n", NULL};
@@ -313,7 +313,7 @@ static void pieces_of_a_stream(void **state)
     str_done(&a.said);
 }
 
-static void what_goes_wrong(void **state)
+static void connection_errors_are_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -336,7 +336,7 @@ static void what_goes_wrong(void **state)
     }
 }
 
-static void nobody_listens(void **state)
+static void refused_connections_are_reported(void **state)
 {
     (void)state;
     struct script s;
@@ -353,16 +353,16 @@ static void nobody_listens(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_in_pieces),
-        cmocka_unit_test(it_takes_no_more_than_its_own),
-        cmocka_unit_test(without_a_length_it_ends_with_the_connection),
-        cmocka_unit_test(what_is_no_answer),
-        cmocka_unit_test(a_line_has_a_bound),
-        cmocka_unit_test(one_request_after_another),
-        cmocka_unit_test(it_connects_again_when_told_to),
-        cmocka_unit_test(pieces_of_a_stream),
-        cmocka_unit_test(what_goes_wrong),
-        cmocka_unit_test(nobody_listens),
+        cmocka_unit_test(answers_are_parsed_in_pieces),
+        cmocka_unit_test(bytes_of_the_next_answer_remain),
+        cmocka_unit_test(body_without_length_ends_with_the_connection),
+        cmocka_unit_test(malformed_answers_are_rejected),
+        cmocka_unit_test(long_lines_are_rejected),
+        cmocka_unit_test(requests_are_sent_in_sequence),
+        cmocka_unit_test(reconnects_after_connection_close),
+        cmocka_unit_test(stream_pieces_reach_the_callback),
+        cmocka_unit_test(connection_errors_are_reported),
+        cmocka_unit_test(refused_connections_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,7 +168,7 @@ static int check(const struct bench_case *c, struct berth_cluster *cluster, stru
     CLEANUP(lap) struct lap lap = {0};
     struct berth_err breach;
 
-    size_t over = berth_over(cluster);
+    size_t over = berth_nodes_over_capacity(cluster);
     snprintf(ret->audit, sizeof ret->audit, "%s", berth_audit(cluster, &breach) == 0 ? "ok" : breach.text);
     if (over)
         snprintf(ret->audit, sizeof ret->audit, "%zu nodes are over-allocated", over);
@@ -203,18 +203,18 @@ int bench_case_run(const struct bench_case *c, struct bench_result *ret, struct 
 }
 
 /* The result that a child process sends. */
-struct letter {
+struct child_result {
     int rc;
     struct bench_result result;
     struct berth_err err;
 };
 
-static ssize_t letter_read(int fd, struct letter *letter)
+static ssize_t child_result_read(int fd, struct child_result *child_result)
 {
     size_t have = 0;
 
-    while (have < sizeof *letter) {
-        ssize_t n = read(fd, (char *)letter + have, sizeof *letter - have);
+    while (have < sizeof *child_result) {
+        ssize_t n = read(fd, (char *)child_result + have, sizeof *child_result - have);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -226,7 +226,7 @@ static ssize_t letter_read(int fd, struct letter *letter)
 
 int bench_case_fork(const struct bench_case *c, struct bench_result *ret, struct berth_err *err)
 {
-    CLEANUP(mem) struct letter *letter = mem_zalloc(sizeof *letter);
+    CLEANUP(mem) struct child_result *child_result = mem_zalloc(sizeof *child_result);
     int fds[2], status;
 
     if (pipe(fds) != 0)
@@ -240,13 +240,13 @@ int bench_case_fork(const struct bench_case *c, struct bench_result *ret, struct
         return err_set(err, code, "cannot start a process: %s", strerror(code));
     }
     if (child == 0) {
-        mem_keep(BENCH_KEEP);
-        letter->rc = bench_case_run(c, &letter->result, &letter->err);
-        bool sent = write(fds[1], letter, sizeof *letter) == (ssize_t)sizeof *letter;
+        mem_keep_freed(BENCH_KEEP);
+        child_result->rc = bench_case_run(c, &child_result->result, &child_result->err);
+        bool sent = write(fds[1], child_result, sizeof *child_result) == (ssize_t)sizeof *child_result;
         _exit(sent ? 0 : 1);
     }
     close(fds[1]);
-    bool whole = letter_read(fds[0], letter) == (ssize_t)sizeof *letter;
+    bool whole = child_result_read(fds[0], child_result) == (ssize_t)sizeof *child_result;
     close(fds[0]);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
@@ -255,11 +255,11 @@ int bench_case_fork(const struct bench_case *c, struct bench_result *ret, struct
                        WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (!whole)
         return err_set(err, ECHILD, "the measuring process exited with status %d", WEXITSTATUS(status));
-    if (letter->rc == 0)
-        *ret = letter->result;
+    if (child_result->rc == 0)
+        *ret = child_result->result;
     else if (err)
-        *err = letter->err;
-    return letter->rc;
+        *err = child_result->err;
+    return child_result->rc;
 }
 
 bool bench_result_sound(const struct bench_result *r)

@@ -45,26 +45,26 @@ static const struct kind kinds[] = {
 enum { KINDS = sizeof kinds / sizeof kinds[0], KIND_GPUS_MAX = 8 };
 
 /* splitmix64 */
-struct dice {
+struct rng {
     uint64_t state;
 };
 
-static uint64_t roll(struct dice *dice)
+static uint64_t rng_next(struct rng *rng)
 {
-    dice->state += 0x9e3779b97f4a7c15u;
-    return hash_u64(dice->state);
+    rng->state += 0x9e3779b97f4a7c15u;
+    return hash_u64(rng->state);
 }
 
 /* Returns a number below n; the modulo bias is negligible for a benchmark. */
-static uint64_t roll_below(struct dice *dice, uint64_t n)
+static uint64_t rng_below(struct rng *rng, uint64_t n)
 {
-    return roll(dice) % n;
+    return rng_next(rng) % n;
 }
 
 /* Each part of the cluster has its own random sequence, so that --gpu changes no node and no shape. */
-static struct dice dice_for(const struct bench_size *size, uint64_t part)
+static struct rng rng_for(const struct bench_size *size, uint64_t part)
 {
-    return (struct dice){.state = hash_pair(size->seed, part)};
+    return (struct rng){.state = hash_pair(size->seed, part)};
 }
 
 enum { PART_NODES = 1, PART_SHAPES, PART_ORDER, PART_WORKLOADS, PART_GPU, PART_CONSTRAINTS };
@@ -78,7 +78,7 @@ struct maker {
     struct berth_cluster *cluster;
     struct shape *shapes;
     uint32_t *shape_of; /* by workload */
-    struct dice workload_dice, gpu_dice, constraint_dice;
+    struct rng workload_dice, gpu_rng, constraint_rng;
     int64_t gpu_milli_left; /* that workloads may still request */
 };
 
@@ -89,19 +89,19 @@ static uint64_t replicas_of(const struct bench_size *size, uint64_t workload)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
-static int node_put(struct maker *m, struct dice *dice, uint64_t i, struct berth_err *err)
+static int node_put(struct maker *m, struct rng *rng, uint64_t i, struct berth_err *err)
 {
     static const char *const disks[] = {"hdd", "ssd", "nvme"};
     const struct kind *kind = &kinds[i % KINDS];
-    uint64_t zone = roll_below(dice, ZONES);
-    uint64_t rack = roll_below(dice, m->size->nodes / ZONES / RACK_NODES + 1);
+    uint64_t zone = rng_below(rng, ZONES);
+    uint64_t rack = rng_below(rng, m->size->nodes / ZONES / RACK_NODES + 1);
     char id[ID_MAX], zone_id[ID_MAX], rack_id[ID_MAX], generation[ID_MAX];
     struct berth_gpu gpus[KIND_GPUS_MAX];
 
     snprintf(id, sizeof id, "node-%06" PRIu64, i);
     snprintf(zone_id, sizeof zone_id, "zone-%" PRIu64, zone);
     snprintf(rack_id, sizeof rack_id, "rack-%" PRIu64 "-%" PRIu64, zone, rack);
-    snprintf(generation, sizeof generation, "%" PRIu64, 1 + roll_below(dice, 4));
+    snprintf(generation, sizeof generation, "%" PRIu64, 1 + rng_below(rng, 4));
     for (uint32_t g = 0; g < kind->gpus; g++)
         gpus[g] = kind->gpu;
     struct berth_amount allocatable[] = {
@@ -110,8 +110,8 @@ static int node_put(struct maker *m, struct dice *dice, uint64_t i, struct berth
         {"pods",   kind->pods            },
     };
     struct berth_label labels[] = {
-        {"disk", disks[roll_below(dice, 3)]},
-        {"generation",      generation               },
+        {"disk", disks[rng_below(rng, 3)]},
+        {"generation",      generation             },
     };
     struct berth_node node = {
         .id = id,
@@ -130,10 +130,10 @@ static int node_put(struct maker *m, struct dice *dice, uint64_t i, struct berth
 
 static int nodes_put(struct maker *m, struct berth_err *err)
 {
-    struct dice dice = dice_for(m->size, PART_NODES);
+    struct rng rng = rng_for(m->size, PART_NODES);
 
     for (uint64_t i = 0; i < m->size->nodes; i++) {
-        int rc = node_put(m, &dice, i, err);
+        int rc = node_put(m, &rng, i, err);
         if (rc != 0)
             return rc;
         m->gpu_milli_left += (int64_t)kinds[i % KINDS].gpus * BERTH_GPU_MILLI * GPU_DEMAND_PERCENT / 100;
@@ -157,12 +157,12 @@ static int64_t share(int64_t total, int64_t factor, int64_t sum)
 /* Assigns shapes to workloads, about the same number of workloads to each shape. */
 static void shapes_deal(struct maker *m)
 {
-    struct dice dice = dice_for(m->size, PART_ORDER);
+    struct rng rng = rng_for(m->size, PART_ORDER);
 
     for (uint64_t i = 0; i < m->size->workloads; i++)
         m->shape_of[i] = (uint32_t)(i % m->size->shapes);
     for (uint64_t i = m->size->workloads; i > 1; i--) {
-        uint64_t j = roll_below(&dice, i);
+        uint64_t j = rng_below(&rng, i);
         uint32_t t = m->shape_of[i - 1];
         m->shape_of[i - 1] = m->shape_of[j];
         m->shape_of[j] = t;
@@ -172,7 +172,7 @@ static void shapes_deal(struct maker *m)
 /* Draws the shapes' proportions, then scales them to the demand. */
 static void shapes_draw(struct maker *m)
 {
-    struct dice dice = dice_for(m->size, PART_SHAPES);
+    struct rng rng = rng_for(m->size, PART_SHAPES);
     int64_t cpu_total = 0, memory_total = 0, cpu_sum = 0, memory_sum = 0;
 
     for (uint64_t i = 0; i < m->size->nodes; i++) {
@@ -182,9 +182,9 @@ static void shapes_draw(struct maker *m)
     for (uint64_t s = 0; s < m->size->shapes; s++) {
         /* In thousandths of the median size: one of four octaves, then a position within it; half to double as much
          * memory. */
-        int64_t factor = (250 << roll_below(&dice, 4)) * (int64_t)(1000 + roll_below(&dice, 1000)) / 1000;
+        int64_t factor = (250 << rng_below(&rng, 4)) * (int64_t)(1000 + rng_below(&rng, 1000)) / 1000;
         m->shapes[s].cpu = factor;
-        m->shapes[s].memory = factor * (int64_t)(500 + roll_below(&dice, 1500)) / 1000;
+        m->shapes[s].memory = factor * (int64_t)(500 + rng_below(&rng, 1500)) / 1000;
     }
     for (uint64_t w = 0; w < m->size->workloads; w++) {
         const struct shape *shape = &m->shapes[m->shape_of[w]];
@@ -207,14 +207,14 @@ static void shapes_draw(struct maker *m)
 /* Draws a quarter or half of a GPU, one GPU, or two or four; a tenth of one once the target for GPUs is reached. */
 static struct berth_gpu_need gpu_draw(struct maker *m, uint64_t replicas)
 {
-    uint64_t dots = roll_below(&m->gpu_dice, 10);
+    uint64_t draw = rng_below(&m->gpu_rng, 10);
     struct berth_gpu_need need = {.count = 1};
 
-    if (dots < 5) {
-        need.milli = dots < 3 ? 250 : 500;
+    if (draw < 5) {
+        need.milli = draw < 3 ? 250 : 500;
         need.memory_bytes = 4 * GIB;
-    } else if (dots >= 8) {
-        need.count = dots == 8 ? 2 : 4;
+    } else if (draw >= 8) {
+        need.count = draw == 8 ? 2 : 4;
     }
     int64_t each = need.milli ? need.milli : (int64_t)need.count * BERTH_GPU_MILLI;
     if (each * (int64_t)replicas > m->gpu_milli_left) {
@@ -241,8 +241,8 @@ static int workload_put(struct maker *m, uint64_t w, struct berth_err *err)
     struct berth_workload workload = {
         .id = id,
         .replicas = (uint32_t)replicas,
-        .priority = priorities[roll_below(&m->workload_dice, 5)],
-        .created_ns = BENCH_NOW_NS - (int64_t)roll_below(&m->workload_dice, 86400) * 1000000000,
+        .priority = priorities[rng_below(&m->workload_dice, 5)],
+        .created_ns = BENCH_NOW_NS - (int64_t)rng_below(&m->workload_dice, 86400) * 1000000000,
         .labels = &label,
         .labels_len = 1,
         .shape = {.requests = requests, .requests_len = 2},
@@ -254,14 +254,14 @@ static int workload_put(struct maker *m, uint64_t w, struct berth_err *err)
     struct berth_expr own = {.key = "app", .match = BERTH_IN, .values = values, .values_len = 1};
     struct berth_term select = {.exprs = &own, .exprs_len = 1};
     struct berth_spread spread = {.topology = "zone", .select = select, .max_skew = 1};
-    struct berth_near apart = {.topology = "node", .select = select, .apart = true};
+    struct berth_affinity apart = {.topology = "node", .select = select, .apart = true};
     if (size->constraints && w % (size->gpu ? 20 : 10) == 7) {
-        uint64_t dots = roll_below(&m->constraint_dice, 3); /* spread, anti-affinity, or both */
-        spread.max_skew = 1 + (uint32_t)roll_below(&m->constraint_dice, 2);
+        uint64_t draw = rng_below(&m->constraint_rng, 3); /* spread, anti-affinity, or both */
+        spread.max_skew = 1 + (uint32_t)rng_below(&m->constraint_rng, 2);
         workload.shape.spread = &spread;
         workload.shape.near = &apart;
-        workload.shape.near_len = dots != 0 && replicas * 4 <= size->nodes; /* only if enough nodes exist */
-        workload.shape.spread_len = dots != 1 || workload.shape.near_len == 0;
+        workload.shape.near_len = draw != 0 && replicas * 4 <= size->nodes; /* only if enough nodes exist */
+        workload.shape.spread_len = draw != 1 || workload.shape.near_len == 0;
     }
     return berth_workload_put(m->cluster, &workload, err);
 }
@@ -302,9 +302,9 @@ int bench_cluster_make(const struct bench_size *size, struct berth_cluster **ret
         .cluster = berth_cluster_new(),
         .shapes = shapes,
         .shape_of = shape_of,
-        .workload_dice = dice_for(size, PART_WORKLOADS),
-        .gpu_dice = dice_for(size, PART_GPU),
-        .constraint_dice = dice_for(size, PART_CONSTRAINTS),
+        .workload_dice = rng_for(size, PART_WORKLOADS),
+        .gpu_rng = rng_for(size, PART_GPU),
+        .constraint_rng = rng_for(size, PART_CONSTRAINTS),
     };
 
     rc = parts_put(&m, err);

@@ -56,7 +56,7 @@ static void env_report(void *ctx, uint64_t seq, char *text)
 static void env_heard(void *ctx, int64_t sent_ns)
 {
     struct agent *a = ctx;
-    place_heard(a->place, sent_ns);
+    state_dir_set_heard(a->state_dir, sent_ns);
     link_listen(a->link);
     if (a->told)
         return;
@@ -98,7 +98,7 @@ static void env_wake_at(void *ctx, int64_t steady_ns)
 static bool anything_lives(const struct agent *a)
 {
     for (size_t i = 0; i < a->runs.len; i++)
-        if (a->runs.at[i]->phase < RUN_OVER)
+        if (a->runs.at[i]->phase < INSTANCE_ENDED)
             return true;
     return false;
 }
@@ -127,14 +127,14 @@ static void heard_config(void *ctx, const char *hash, const json_t *config)
         optasks_configure(a->optasks, config);
 }
 
-static void heard_errand(void *ctx, const json_t *line)
+static void heard_session(void *ctx, const json_t *line)
 {
-    errands_line(((struct agent *)ctx)->errands, line);
+    sessions_handle_line(((struct agent *)ctx)->sessions, line);
 }
 
-static void heard_no_errands(void *ctx)
+static void heard_sessions_lost(void *ctx)
 {
-    errands_drop(((struct agent *)ctx)->errands);
+    sessions_close_all(((struct agent *)ctx)->sessions);
 }
 
 static void heard_answer(void *ctx, uint64_t seq, int status, const json_t *answer)
@@ -179,7 +179,7 @@ static void renew_answered(void *ctx, int status, const char *body, size_t len)
     json_decref(doc);
     secret_drop(&a->new_key);
     if (a->new_pem)
-        link_try(a->link, a->new_pem);
+        link_try_certificate(a->link, a->new_pem);
     else
         renew_failed(a, status ? "the daemon refused the request" : "the daemon cannot be reached");
 }
@@ -194,7 +194,7 @@ static void renew_tried(struct agent *a, int64_t not_after_ns, const char *text)
     secret_drop(&a->new_pem);
     NOTE(a, LEVEL_INFO, "certificate.renewed");
     identity_until(&a->identity, not_after_ns);
-    link_renewed(a->link);
+    link_reopen_streams(a->link);
     renew_set(a, identity_wait_ns(&a->identity, agent_clock_ns()));
 }
 
@@ -272,7 +272,7 @@ static int loop_start(struct agent *a, struct berth_err *err)
 /* Looks for berth-shim beside this program, then at its installation path. */
 static int shim_find(struct agent *a, struct berth_err *err)
 {
-    char self[PLACE_PATH_MAX];
+    char self[STATE_PATH_MAX];
     static const char *const beside[] = {"/berth-shim", "/../shim/berth-shim"};
     if (a->options->shim)
         a->shim = mem_strdup(a->options->shim);
@@ -297,36 +297,36 @@ static int shim_find(struct agent *a, struct berth_err *err)
 static int machine_start(struct agent *a, struct berth_err *err)
 {
     const struct agent_options *o = a->options;
-    struct half_user user;
+    struct net_sandbox_user user;
     int rc = shim_find(a, err);
     if (rc == 0)
-        rc = place_open(o->state, &a->place, err);
+        rc = state_dir_open(o->state, &a->state_dir, err);
     if (rc == 0)
-        rc = half_user_find(o, &user, err);
+        rc = net_sandbox_user_find(o, &user, err);
     if (rc == 0 && geteuid() == 0)
-        place_fetch_as(a->place, user.uid, user.gid);
+        state_dir_set_fetcher(a->state_dir, user.uid, user.gid);
     if (rc == 0)
-        place_bound(a->place, &(struct place_bounds){o->image_max_mib << 20, o->image_files});
+        state_dir_set_image_bounds(a->state_dir, &(struct image_bounds){o->image_max_mib << 20, o->image_files});
     if (rc == 0)
         rc = cgroups_open(o->cgroup_root, o->cgroup, &a->cgroups, err);
     a->nets = nets_new(o->uplink, o->bandwidth_bytes);
     a->guard = port_guard_new();
     a->disks = disks_new(a);
     if (rc == 0)
-        rc = users_open(a->place, o->accounts ? o->accounts_group : NULL, (uid_t)o->uid_first, &a->users, err);
+        rc = users_open(a->state_dir, o->accounts ? o->accounts_group : NULL, (uid_t)o->uid_first, &a->users, err);
     if (rc == 0)
         a->gpus = gpus_new(a);
     (void)pthread_mutex_init(&a->mps_lock, NULL);
-    (void)pthread_mutex_init(&a->plain_lock, NULL);
+    (void)pthread_mutex_init(&a->userns_reason_lock, NULL);
     if (rc == 0)
-        rc = look_new(a, &a->look, err);
+        rc = usage_poll_new(a, &a->look, err);
     /* a separate directory for settings; instances with settings need not create it */
     (void)mkdir(SETTINGS_FOLDER, 0755);
     (void)chmod(SETTINGS_FOLDER, 0755); /* independent of the umask: owners must be able to enter it */
     a->oci = oci_runtime_find();
     compose_check(a);
     a->claims = claims_new();
-    a->errands = errands_new(a);
+    a->sessions = sessions_new(a);
     return rc;
 }
 
@@ -335,12 +335,13 @@ static int node_start(struct agent *a, struct berth_err *err)
     const struct node_env env = {a,           env_steady, env_report, env_heard, env_reread, env_superseded,
                                  env_wake_at, a->log,     env_clock};
     const struct node_options options = {.id = a->identity.node,
-                                         .epoch = a->identity.epoch + place_epoch(a->place),
-                                         .heard_ns = place_last_heard(a->place),
+                                         .epoch = a->identity.epoch + state_dir_epoch(a->state_dir),
+                                         .heard_ns = state_dir_heard(a->state_dir),
                                          .heartbeat_ns = (int64_t)a->options->heartbeat_ms * 1000000};
-    const struct link_heard heard = {heard_config, heard_errand, heard_no_errands, heard_answer, heard_certificate, a};
-    struct half_user user;
-    int rc = half_user_find(a->options, &user, err);
+    const struct link_heard heard = {heard_config, heard_session,     heard_sessions_lost,
+                                     heard_answer, heard_certificate, a};
+    struct net_sandbox_user user;
+    int rc = net_sandbox_user_find(a->options, &user, err);
     if (rc == 0)
         rc = node_new(&env, &agent_machine, a, &options, &a->node, err);
     if (rc == 0)
@@ -353,8 +354,8 @@ static int node_start(struct agent *a, struct berth_err *err)
         return rc;
     node_begin(a->node);
     for (size_t i = 0; i < a->runs.len; i++)
-        if (a->runs.at[i]->phase == RUN_LIVING)
-            run_well(a->runs.at[i]);
+        if (a->runs.at[i]->phase == INSTANCE_RUNNING)
+            instance_start_probes(a->runs.at[i]);
     return 0;
 }
 
@@ -364,25 +365,25 @@ static void agent_done(struct agent *a)
         worker_free(a->launchers[i]);
     worker_free(a->cleaner);
     worker_free(a->puller);
-    errands_free(a->errands);
+    sessions_free(a->sessions);
     optasks_free(a->optasks);
     while (a->runs.len)
-        run_free(a->runs.at[a->runs.len - 1]);
+        instance_free(a->runs.at[a->runs.len - 1]);
     vec_done(&a->runs);
-    beside_end(a);
+    exec_processes_release(a);
     node_free(a->node);
     link_free(a->link);
-    look_free(a->look);
+    usage_poll_free(a->look);
     gpus_free(a->gpus);
     (void)pthread_mutex_destroy(&a->mps_lock);
-    (void)pthread_mutex_destroy(&a->plain_lock);
+    (void)pthread_mutex_destroy(&a->userns_reason_lock);
     users_free(a->users);
     disks_free(a->disks);
     nets_free(a->nets);
     port_guard_free(a->guard);
     cgroups_free(a->cgroups);
     claims_free(a->claims);
-    place_free(a->place);
+    state_dir_free(a->state_dir);
     loop_source_free(a->tick);
     loop_source_free(a->renew);
     loop_free(a->loop);

@@ -40,16 +40,16 @@
 
 enum { LAUNCHERS = 4 };
 
-enum run_phase {
-    RUN_PREPARING, /* fetching secrets and images */
-    RUN_LAUNCHING, /* a launcher thread owns the instance */
-    RUN_LIVING,
-    RUN_REAPING, /* the shim has exited; cgroup, mounts and bundle are being removed */
-    RUN_OVER,    /* ended; the daemon has not confirmed the outcome yet */
-    RUN_LEAVING, /* the instance directory is being removed */
+enum instance_phase {
+    INSTANCE_PREPARING, /* fetching secrets and images */
+    INSTANCE_LAUNCHING, /* a launcher thread owns the instance */
+    INSTANCE_RUNNING,
+    INSTANCE_REAPING,  /* the shim has exited; cgroup, mounts and bundle are being removed */
+    INSTANCE_ENDED,    /* ended; the daemon has not confirmed the outcome yet */
+    INSTANCE_REMOVING, /* the instance directory is being removed */
 };
 
-struct run_port {
+struct instance_port {
     char *endpoint;
     uint16_t port;
 };
@@ -64,7 +64,7 @@ struct run {
     json_t *secrets; /* {secret: {key: text}}, only while they are needed */
     size_t fetching; /* number of secret requests in flight */
     char *trouble;   /* why the preparation failed; NULL: it did not */
-    enum run_phase phase;
+    enum instance_phase phase;
     bool busy;
     bool cleared; /* compose_clear has completed */
     bool last;    /* no other instance of its owner was here when its removal began */
@@ -75,7 +75,7 @@ struct run {
     struct loop_source *timer; /* next step of a stop, or next attempt to clean up */
     bool warned, signalled;    /* checkpoint signal sent; stop signal sent */
     int64_t grace_until_ns;    /* virtual machine after the stop signal: when it is killed */
-    VEC(struct run_port) ports;
+    VEC(struct instance_port) ports;
     json_t *exclusive; /* {resource: name} of claimed exclusive resources; NULL: none */
     struct health *health;
     size_t awaited; /* index of the next port of the configuration to wait for */
@@ -110,8 +110,8 @@ struct run {
 };
 
 struct disks;
-struct dying;
-struct errands;
+struct killed_program;
+struct sessions;
 struct optasks;
 struct look;
 struct nets;
@@ -125,7 +125,7 @@ struct agent {
     struct worker *launchers[LAUNCHERS]; /* NULL: not started yet */
     unsigned launcher;                   /* index of the next launcher (round robin) */
     struct worker *cleaner, *puller;
-    struct place *place;
+    struct state_dir *state_dir;
     struct cgroups *cgroups;
     struct nets *nets;
     struct port_guard *guard;
@@ -136,20 +136,20 @@ struct agent {
     struct node *node;
     struct link *link;
     struct look *look;
-    struct errands *errands;
+    struct sessions *sessions;
     struct optasks *optasks;
-    struct dying *dying; /* killed helper programs (exec, probes) that have not been reaped */
+    struct killed_program *killed_program; /* killed helper programs (exec, probes) that have not been reaped */
     struct claims *claims;
     struct loop_source *tick, *renew;
-    int64_t tick_ns;            /* deadline of `tick` on the loop's clock */
-    uint64_t configs;           /* number of configurations received */
-    bool told;                  /* readiness was announced */
-    const char *oci;            /* path of the OCI runtime; NULL: none */
-    bool hide_processes;        /* processes see only processes of their own user */
-    bool pid_namespaces;        /* each job has its own PID namespace on this node */
-    bool user_namespaces;       /* containers can have user namespaces */
-    pthread_mutex_t plain_lock; /* protects plain_why */
-    struct berth_err plain_why; /* last logged reason for a container without user namespace */
+    int64_t tick_ns;                    /* deadline of `tick` on the loop's clock */
+    uint64_t configs;                   /* number of configurations received */
+    bool told;                          /* readiness was announced */
+    const char *oci;                    /* path of the OCI runtime; NULL: none */
+    bool hide_processes;                /* processes see only processes of their own user */
+    bool pid_namespaces;                /* each job has its own PID namespace on this node */
+    bool user_namespaces;               /* containers can have user namespaces */
+    pthread_mutex_t userns_reason_lock; /* protects userns_reason */
+    struct berth_err userns_reason;     /* last logged reason for a container without user namespace */
     char *shim;
     char *new_key, *new_pem;  /* key and certificate of a renewal in progress */
     struct berth_err failure; /* why the agent must exit; code 0: it need not */
@@ -164,29 +164,29 @@ int64_t agent_boottime_ns(void); /* includes time in which the machine was suspe
 
 /* instance.c: implements the machine interface of node/node.h. */
 extern const struct node_machine agent_machine;
-struct run *run_find(const struct agent *a, uint64_t id);
-struct run *run_add(struct agent *a, uint64_t id, const json_t *config);
-void run_free(struct run *r);
+struct run *instance_find(const struct agent *a, uint64_t id);
+struct run *instance_list_add(struct agent *a, uint64_t id, const json_t *config);
+void instance_free(struct run *r);
 /* Called after the shim has exited: cleans up the instance, retrying as long as needed, then reports its outcome. */
-void run_reap(struct run *r);
+void instance_reap(struct run *r);
 /* Called for an instance whose shim was still starting when this agent started: waits for the shim on a launcher's
  * thread, then continues as after a launch. */
-void run_await(struct run *r);
+void instance_await(struct run *r);
 /* Watches the shim, whose pidfd is known, for its exit. */
-void run_watch(struct run *r);
+void instance_watch(struct run *r);
 /* Starts probes and usage polling. */
-void run_well(struct run *r);
-const char *run_owner(const struct run *r); /* owner of the instance; "berth" if none is configured */
-uint16_t run_port(const struct run *r, const char *endpoint);
+void instance_start_probes(struct run *r);
+const char *instance_owner(const struct run *r); /* owner of the instance; "berth" if none is configured */
+uint16_t instance_port(const struct run *r, const char *endpoint);
 /* Sets the instance's timer, replacing a pending one. */
-void run_timer(struct run *r, loop_call *call, int64_t after_ns);
-#define RUN_AGAIN_NS (SECOND_NS / 4) /* delay before a failed step is retried */
+void instance_set_timer(struct run *r, loop_call *call, int64_t after_ns);
+#define RETRY_NS (SECOND_NS / 4) /* delay before a failed step is retried */
 
 /* stop.c: stops a running instance, as gracefully as stop_now, its configuration and the signals already sent allow. */
-void run_stop(struct run *r);
+void instance_stop(struct run *r);
 /* Kills all processes of the instance with SIGKILL. Does nothing while the instance is `busy`; the caller then calls it
  * again. */
-void run_kill(struct run *r);
+void instance_kill(struct run *r);
 /* Returns the number of a signal name without "SIG": "TERM" is 15. -1: unknown name. */
 int signal_number(const char *name);
 
@@ -201,11 +201,11 @@ int compose_clear(struct run *r);
 void compose_leftovers(struct run *r);
 /* Called once at startup: checks whether PID namespaces and user namespaces are available, and logs why not. */
 void compose_check(struct agent *a);
-const char *run_secret(void *ctx, const char *secret, const char *key);
+const char *instance_secret(void *ctx, const char *secret, const char *key);
 
 /* power.c: sends an ACPI power-down to a virtual machine once; if qemu does not accept the command, sends SIGTERM to
  * qemu. */
-void run_power_down(struct run *r);
+void instance_power_down(struct run *r);
 
 /* adopt.c: takes over the instances of an earlier agent; called before node_begin. */
 int adopt_all(struct agent *a, struct berth_err *err);
@@ -220,9 +220,9 @@ void limits_adopt(struct run *r);
 /* Called before the cgroup is removed. */
 void limits_end(struct run *r);
 /* Reports the usage of the instance and acts on exceeded limits. */
-void limits_look(struct run *r, int64_t now_ns);
+void limits_poll(struct run *r, int64_t now_ns);
 /* Reports the limits that are not enforced and those that are exceeded. */
-void limits_trouble(struct run *r);
+void limits_report(struct run *r);
 /* Stops an instance that exceeds a limit or has used up its traffic. `text` becomes the reason; `now` skips the
  * graceful stop. */
 void limits_stop(struct run *r, const char *text, bool now);
@@ -231,27 +231,27 @@ struct disks *disks_new(struct agent *a);
 void disks_free(struct disks *d); /* NULL is fine */
 
 /* usage_poll.c: polls usage and watches progress. */
-int look_new(struct agent *a, struct look **ret, struct berth_err *err);
-void look_free(struct look *l);
+int usage_poll_new(struct agent *a, struct look **ret, struct berth_err *err);
+void usage_poll_free(struct look *l);
 /* Probes the whole machine now, before the regular time. */
-void look_probe(struct look *l);
-void look_begin(struct run *r);
-void look_end(struct run *r);
+void usage_poll_probe(struct look *l);
+void usage_poll_begin(struct run *r);
+void usage_poll_end(struct run *r);
 
 /* instance_exec.c: helper programs of instances (exec, probes). Returns the exit code, or 128 + the signal; -1: still
  * running. */
-int beside_exit(int pidfd);
+int exec_process_exit(int pidfd);
 /* Closes the descriptors, which no event source may use any more, and kills the program; does not wait for it to
  * die. */
-void beside_kill(struct agent *a, struct beside *b);
+void exec_process_kill(struct agent *a, struct beside *b);
 /* Stops waiting for killed programs. */
-void beside_end(struct agent *a);
+void exec_processes_release(struct agent *a);
 
 /* image_trim.c: removes unused images above the size limit, on the puller's thread. */
 void trim_images(struct agent *a);
 
 /* session.c: logs, exec and signals for users. */
-struct errands *errands_new(struct agent *a);
-void errands_free(struct errands *e);
-void errands_line(struct errands *e, const json_t *line);
-void errands_drop(struct errands *e);
+struct sessions *sessions_new(struct agent *a);
+void sessions_free(struct sessions *e);
+void sessions_handle_line(struct sessions *e, const json_t *line);
+void sessions_close_all(struct sessions *e);

@@ -97,7 +97,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "hugepages") == 0)
         return hugepages_verb(argc, argv);
     if (argc > 1 && strcmp(argv[1], "network") == 0)
-        return half_main(argc, argv);
+        return net_sandbox_main(argc, argv);
     if (agent_options_read(argc, argv, &options, &err) < 0) {
         (void)fprintf(stderr, "berth-agent: %s\n", err.text);
         return EXIT_USAGE;

@@ -11,13 +11,13 @@
 enum { BITS_MAX = 128, BITS_MAPPED = 96, TEXT_MAX = INET6_ADDRSTRLEN + 8 };
 
 /* IPv4 ranges that are not public (RFC 6890 and its registry). */
-static const char *const closed4[] = {
+static const char *const non_public4[] = {
     "0.0.0.0/8",     "10.0.0.0/8",      "100.64.0.0/10",  "127.0.0.0/8",    "169.254.0.0/16",
     "172.16.0.0/12", "192.0.0.0/24",    "192.0.2.0/24",   "192.88.99.0/24", "192.168.0.0/16",
     "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4",    "240.0.0.0/4",
 };
 /* IPv6 ranges inside 2000::/3 that are not public. Addresses outside 2000::/3 are never public. */
-static const char *const closed6[] = {"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"};
+static const char *const non_public6[] = {"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"};
 static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
 static const unsigned char translated[12] = {0x00, 0x64, 0xff, 0x9b}; /* 64:ff9b::/96, RFC 6052 */
 
@@ -91,6 +91,6 @@ bool address_is_public(const struct sockaddr *address)
     if (!bytes_of(address, bytes))
         return false;
     if (memcmp(bytes, mapped, sizeof mapped) == 0)
-        return !is_among(bytes, closed4, sizeof closed4 / sizeof *closed4);
-    return bytes[0] >> 5 == 1 && !is_among(bytes, closed6, sizeof closed6 / sizeof *closed6);
+        return !is_among(bytes, non_public4, sizeof non_public4 / sizeof *non_public4);
+    return bytes[0] >> 5 == 1 && !is_among(bytes, non_public6, sizeof non_public6 / sizeof *non_public6);
 }

@@ -84,7 +84,7 @@ static void only_public_addresses_are_public(void **state)
     assert_false(address_is_public((const struct sockaddr *)&local));
 }
 
-static void ranges_hold_their_addresses(void **state)
+static void ranges_contain_their_addresses(void **state)
 {
     static const struct {
         const char *range, *address;
@@ -127,7 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_public_addresses_are_public),
-        cmocka_unit_test(ranges_hold_their_addresses),
+        cmocka_unit_test(ranges_contain_their_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 
 enum { STATUS_NO_MEMORY = 71, BLOCKS = 2000, BIG = 40 * 1024 * 1024 };
 
-static void blocks_are_aligned_and_apart(void **state)
+static void blocks_are_aligned_and_do_not_overlap(void **state)
 {
     (void)state;
     struct arena a;
@@ -50,7 +50,7 @@ static void blocks_are_aligned_and_apart(void **state)
     assert_int_equal(a.bytes, 0);
 }
 
-static void a_big_block_has_room(void **state)
+static void large_block_is_usable(void **state)
 {
     (void)state;
     struct arena a;
@@ -67,7 +67,7 @@ static void a_big_block_has_room(void **state)
     arena_done(&a);
 }
 
-static void rewinding_gives_back_everything_since_the_mark(void **state)
+static void rewind_frees_everything_since_the_mark(void **state)
 {
     (void)state;
     static const size_t sizes[] = {1, 100, BIG};
@@ -159,9 +159,9 @@ static void overflow_ends_the_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_aligned_and_apart),
-        cmocka_unit_test(a_big_block_has_room),
-        cmocka_unit_test(rewinding_gives_back_everything_since_the_mark),
+        cmocka_unit_test(blocks_are_aligned_and_do_not_overlap),
+        cmocka_unit_test(large_block_is_usable),
+        cmocka_unit_test(rewind_frees_everything_since_the_mark),
         cmocka_unit_test(copies_and_texts),
         cmocka_unit_test(overflow_ends_the_process),
     };

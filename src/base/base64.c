@@ -29,7 +29,7 @@ static int value_of(char c)
 }
 
 /* Decodes four characters to one to three bytes. Returns the number of bytes; 0 if the characters are invalid. */
-static size_t four_read(const char *at, bool last, unsigned char ret[static 3])
+static size_t group_decode(const char *at, bool last, unsigned char ret[static 3])
 {
     size_t given = last && at[3] == '=' ? at[2] == '=' ? 2 : 3 : 4;
     uint32_t bits = 0;
@@ -53,7 +53,7 @@ bool str_add_base64_bytes(struct str *to, const char *text, size_t len)
 
     for (size_t at = 0; at < len; at += 4) {
         unsigned char three[3];
-        size_t n = len - at >= 4 ? four_read(text + at, len - at == 4, three) : 0;
+        size_t n = len - at >= 4 ? group_decode(text + at, len - at == 4, three) : 0;
         if (n == 0) {
             to->len = was;
             if (to->at)

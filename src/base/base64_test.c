@@ -33,7 +33,7 @@ static void known_texts(void **state)
     }
 }
 
-static void every_length_comes_back(void **state)
+static void every_length_round_trips(void **state)
 {
     unsigned char all[300];
     (void)state;
@@ -49,7 +49,7 @@ static void every_length_comes_back(void **state)
     }
 }
 
-static void anything_else_is_refused(void **state)
+static void invalid_text_is_rejected(void **state)
 {
     static const char *const rows[] = {
         "Z", "Zg", "Zg=", "Zg==Zg==", "Z===", "====", "=Zg=", "Zm9v\n", "Zm 9", "Zh==", "Zm9=", "Zm-v", "Zm9v=", "Zg=a",
@@ -69,8 +69,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_texts),
-        cmocka_unit_test(every_length_comes_back),
-        cmocka_unit_test(anything_else_is_refused),
+        cmocka_unit_test(every_length_round_trips),
+        cmocka_unit_test(invalid_text_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void sizes_round_up(void **state)
         assert_int_equal(bits_words(rows[i].len), rows[i].want);
 }
 
-static void sets_behave_like_bools(void **state)
+static void bit_set_matches_array_of_bools(void **state)
 {
     (void)state;
     uint64_t bits[WORDS] = {0};
@@ -76,7 +76,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_round_up),
-        cmocka_unit_test(sets_behave_like_bools),
+        cmocka_unit_test(bit_set_matches_array_of_bools),
         cmocka_unit_test(each_visits_members_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@ static void control_characters_are_replaced(void **state)
     assert_string_equal(err.text, "line?2: a?b?[0m? caf\xc3\xa9");
 }
 
-static void prefix_goes_before(void **state)
+static void prefix_is_prepended(void **state)
 {
     (void)state;
     struct berth_err err = {0};
@@ -71,7 +71,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_keeps_code_and_text), cmocka_unit_test(control_characters_are_replaced),
-        cmocka_unit_test(prefix_goes_before),      cmocka_unit_test(old_text_may_be_an_argument),
+        cmocka_unit_test(prefix_is_prepended),     cmocka_unit_test(old_text_may_be_an_argument),
         cmocka_unit_test(long_texts_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

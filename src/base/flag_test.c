@@ -24,7 +24,7 @@ static const struct flag flags[] = {
 };
 enum { FLAGS = sizeof flags / sizeof *flags };
 
-static void reads_and_refuses(void **state)
+static void flags_are_parsed_or_rejected(void **state)
 {
     static const struct {
         char *argv[6];
@@ -67,7 +67,7 @@ static void reads_and_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_and_refuses),
+        cmocka_unit_test(flags_are_parsed_or_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void words_stay(void **state)
+static void word_hashes_are_fixed(void **state)
 {
     (void)state;
     static const struct {
@@ -25,7 +25,7 @@ static void words_stay(void **state)
         assert_true(hash_u64(rows[i].word) == rows[i].want);
 }
 
-static void pairs_stay(void **state)
+static void pair_hashes_are_fixed(void **state)
 {
     (void)state;
     static const struct {
@@ -40,7 +40,7 @@ static void pairs_stay(void **state)
         assert_true(hash_pair(rows[i].a, rows[i].b) == rows[i].want);
 }
 
-static void bytes_stay_wherever_they_lie(void **state)
+static void byte_hashes_are_fixed_at_any_alignment(void **state)
 {
     (void)state;
     static const struct {
@@ -68,7 +68,7 @@ static void bytes_stay_wherever_they_lie(void **state)
         }
 }
 
-static void every_byte_and_the_length_count(void **state)
+static void every_byte_and_the_length_change_the_hash(void **state)
 {
     (void)state;
     unsigned char bytes[40] = {0};
@@ -86,10 +86,10 @@ static void every_byte_and_the_length_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_stay),
-        cmocka_unit_test(pairs_stay),
-        cmocka_unit_test(bytes_stay_wherever_they_lie),
-        cmocka_unit_test(every_byte_and_the_length_count),
+        cmocka_unit_test(word_hashes_are_fixed),
+        cmocka_unit_test(pair_hashes_are_fixed),
+        cmocka_unit_test(byte_hashes_are_fixed_at_any_alignment),
+        cmocka_unit_test(every_byte_and_the_length_change_the_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

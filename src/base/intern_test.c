@@ -48,7 +48,7 @@ static void equal_strings_get_equal_numbers(void **state)
     intern_done(&in);
 }
 
-static void texts_do_not_move(void **state)
+static void interned_texts_do_not_move(void **state)
 {
     (void)state;
     struct intern in;
@@ -70,7 +70,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_empty_string_is_zero),
         cmocka_unit_test(equal_strings_get_equal_numbers),
-        cmocka_unit_test(texts_do_not_move),
+        cmocka_unit_test(interned_texts_do_not_move),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

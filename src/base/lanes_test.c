@@ -82,7 +82,7 @@ static void narrow_lanes_match_a_loop(void **state)
     }
 }
 
-static void every_lane_counts(void **state)
+static void every_lane_is_compared(void **state)
 {
     (void)state;
     for (uint32_t lane = 0; lane < LANES; lane++) {
@@ -107,7 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wide_lanes_match_a_loop),
         cmocka_unit_test(narrow_lanes_match_a_loop),
-        cmocka_unit_test(every_lane_counts),
+        cmocka_unit_test(every_lane_is_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

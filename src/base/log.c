@@ -41,7 +41,7 @@ static void add_time(struct str *line, int64_t now_ns)
 }
 
 /* Returns whether the text needs no quotes. */
-static bool is_bare(const char *text, size_t len)
+static bool needs_no_quotes(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         if (text[i] <= ' ' || text[i] >= 0x7f || text[i] == '"' || text[i] == '=' || text[i] == '\\')
@@ -55,7 +55,7 @@ static void add_text(struct str *line, const char *text)
     if (text[len]) /* do not cut inside a UTF-8 character */
         for (int back = 0; back < 3 && len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80; back++)
             len--;
-    if (is_bare(text, len))
+    if (needs_no_quotes(text, len))
         str_add_bytes(line, text, len);
     else
         str_add_json_bytes(line, text, len);

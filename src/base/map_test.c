@@ -93,7 +93,7 @@ static void an_empty_map_finds_nothing(void **state)
     map_done(&m);
 }
 
-static void a_copy_is_its_own(void **state)
+static void copy_is_independent(void **state)
 {
     (void)state;
     struct map m = {0}, copy, none;
@@ -120,7 +120,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_steps_match_a_model),
         cmocka_unit_test(an_empty_map_finds_nothing),
-        cmocka_unit_test(a_copy_is_its_own),
+        cmocka_unit_test(copy_is_independent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,7 +151,7 @@ static void pow_is_near_libm(void **state)
 }
 
 /* Compares every pair of zeros, subnormals, range limits, halves, whole numbers, infinities and NaN with libm. */
-static void edges_are_as_in_libm(void **state)
+static void edge_cases_match_libm(void **state)
 {
     (void)state;
     static const double edges[] = {
@@ -214,7 +214,7 @@ static void whole_results_are_exact(void **state)
     assert_true(math_exp(0) == 1 && math_log(1) == 0 && math_sigmoid(0) == 0.5);
 }
 
-static void exp_and_sigmoid_never_fall(void **state)
+static void exp_and_sigmoid_are_monotonic(void **state)
 {
     (void)state;
     uint64_t seed = seed_first();
@@ -290,7 +290,7 @@ static const struct {
     {0.99,      12345.6,      0x34bfdea2fa47ab46},
 };
 
-static void bits_stay(void **state)
+static void result_bits_are_fixed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof unary_bits / sizeof *unary_bits; i++)
@@ -318,9 +318,9 @@ static void bits_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unaries_are_near_libm),      cmocka_unit_test(pow_is_near_libm),
-        cmocka_unit_test(edges_are_as_in_libm),       cmocka_unit_test(whole_results_are_exact),
-        cmocka_unit_test(exp_and_sigmoid_never_fall), cmocka_unit_test(bits_stay),
+        cmocka_unit_test(unaries_are_near_libm),         cmocka_unit_test(pow_is_near_libm),
+        cmocka_unit_test(edge_cases_match_libm),         cmocka_unit_test(whole_results_are_exact),
+        cmocka_unit_test(exp_and_sigmoid_are_monotonic), cmocka_unit_test(result_bits_are_fixed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ void mem_free(void *p)
     free(p);
 }
 
-void mem_keep(size_t bytes)
+void mem_keep_freed(size_t bytes)
 {
     enum { LARGEST = 32 << 20 }; /* the largest threshold that malloc accepts */
     int keep = bytes > INT_MAX ? INT_MAX : (int)bytes;

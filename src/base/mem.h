@@ -21,7 +21,7 @@ char *mem_strdup(const char *s);
 void mem_free(void *p);
 /* Keeps up to `bytes` of freed memory in the process. A program that allocates and frees much memory repeatedly then
  * reuses the same pages, and the kernel does not have to clear new ones. A program calls this once. */
-void mem_keep(size_t bytes);
+void mem_keep_freed(size_t bytes);
 
 /* Moves ownership out of an owning local: returns *p and clears it. */
 #define take_ptr(p)                                                                                                    \

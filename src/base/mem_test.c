@@ -58,7 +58,7 @@ static void ask_resize(void)
     mem_free(mem_resize(NULL, huge, 2));
 }
 
-static void too_much_ends_the_process(void **state)
+static void failed_allocation_ends_the_process(void **state)
 {
     (void)state;
     static void (*const asks[])(void) = {
@@ -79,7 +79,7 @@ static void too_much_ends_the_process(void **state)
     }
 }
 
-static void memory_is_as_asked_for(void **state)
+static void memory_is_sized_zeroed_and_aligned(void **state)
 {
     (void)state;
     CLEANUP(mem) unsigned char *zeroed = mem_zarray(100, 3);
@@ -117,8 +117,8 @@ static void take_moves_ownership(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(too_much_ends_the_process),
-        cmocka_unit_test(memory_is_as_asked_for),
+        cmocka_unit_test(failed_allocation_ends_the_process),
+        cmocka_unit_test(memory_is_sized_zeroed_and_aligned),
         cmocka_unit_test(take_moves_ownership),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

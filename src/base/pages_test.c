@@ -44,7 +44,7 @@ static size_t shared_pages(const struct pages *a, const struct pages *b)
     return n;
 }
 
-static void records_stay(void **state)
+static void records_keep_their_values(void **state)
 {
     (void)state;
     struct pages t;
@@ -87,7 +87,7 @@ static void a_write_copies_one_page(void **state)
     pages_done(&t);
 }
 
-static void pushes_do_not_show_in_the_other(void **state)
+static void push_does_not_change_the_other_table(void **state)
 {
     (void)state;
     struct pages t, frozen, third, empty;
@@ -159,9 +159,9 @@ static void frozen_tables_are_read_while_the_first_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_stay),
+        cmocka_unit_test(records_keep_their_values),
         cmocka_unit_test(a_write_copies_one_page),
-        cmocka_unit_test(pushes_do_not_show_in_the_other),
+        cmocka_unit_test(push_does_not_change_the_other_table),
         cmocka_unit_test(frozen_tables_are_read_while_the_first_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

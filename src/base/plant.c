@@ -14,13 +14,13 @@ bool plant_is(enum plant plant)
 #undef X
     };
     static enum plant chosen = PLANT_NONE;
-    static bool looked;
-    if (!looked) {
+    static bool initialized;
+    if (!initialized) {
         const char *want = getenv("BERTH_PLANT");
         for (size_t i = 0; want && i < sizeof names / sizeof *names; i++)
             if (strcmp(names[i], want) == 0)
                 chosen = (enum plant)i;
-        looked = true;
+        initialized = true;
     }
     return plant == chosen;
 }
@@ -28,6 +28,6 @@ bool plant_is(enum plant plant)
 #else
 
 /* ISO C does not allow an empty translation unit. */
-typedef int plant_nothing;
+typedef int plant_unused;
 
 #endif

@@ -160,7 +160,7 @@ static const char *json_escape(const unsigned char *p, size_t n, char room[stati
 }
 
 /* Returns whether these eight bytes are printable ASCII that JSON does not escape, which is the common case. */
-static inline bool is_plain(const unsigned char *p)
+static inline bool eight_need_no_escape(const unsigned char *p)
 {
     const uint64_t ones = 0x0101010101010101u;
     uint64_t w;
@@ -171,12 +171,12 @@ static inline bool is_plain(const unsigned char *p)
 }
 
 /* Returns the length of the prefix that needs no escape. */
-static size_t plain_len(const unsigned char *p, size_t len)
+static size_t unescaped_prefix_len(const unsigned char *p, size_t len)
 {
     size_t i = 0;
-    while (len - i >= 8 && is_plain(p + i))
+    while (len - i >= 8 && eight_need_no_escape(p + i))
         i += 8;
-    if (len >= 8 && len - i < 8 && is_plain(p + len - 8))
+    if (len >= 8 && len - i < 8 && eight_need_no_escape(p + len - 8))
         return len;
     while (i < len && p[i] >= 0x20 && p[i] < 0x7f && p[i] != '"' && p[i] != '\\')
         i++;
@@ -190,7 +190,7 @@ void str_add_json_bytes(struct str *s, const char *text, size_t len)
 
     reserve(s, len + 2);
     str_add_char(s, '"');
-    for (size_t i = plain_len(p, len), n; i < len; i += n, i += plain_len(p + i, len - i)) {
+    for (size_t i = unescaped_prefix_len(p, len), n; i < len; i += n, i += unescaped_prefix_len(p + i, len - i)) {
         char room[8];
         n = sequence_len(p + i, len - i);
         const char *instead = n ? json_escape(p + i, n, room) : "\xef\xbf\xbd";

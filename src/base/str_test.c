@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 
-static void pieces_add_up(void **state)
+static void appended_pieces_are_joined(void **state)
 {
     (void)state;
     CLEANUP(str) struct str s = {0};
@@ -62,7 +62,7 @@ static void growth_keeps_every_byte(void **state)
 
 #define LIT(s) s, sizeof s - 1
 
-static void json_is_one_clean_line(void **state)
+static void json_is_one_line_without_control_characters(void **state)
 {
     (void)state;
     static const struct {
@@ -93,7 +93,7 @@ static void json_is_one_clean_line(void **state)
 }
 
 /* A byte is written the same way at every position in the text. */
-static void json_of_any_byte_anywhere(void **state)
+static void json_of_a_byte_is_the_same_at_any_position(void **state)
 {
     enum { LEN = 19 };
     (void)state;
@@ -150,7 +150,7 @@ static void utf8_is_checked(void **state)
             fail_msg("%s", rows[i].label);
 }
 
-static void numbers_are_whole_strings(void **state)
+static void number_must_be_the_whole_string(void **state)
 {
     (void)state;
     static const struct {
@@ -188,9 +188,12 @@ static void numbers_are_whole_strings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_add_up),          cmocka_unit_test(growth_keeps_every_byte),
-        cmocka_unit_test(json_is_one_clean_line), cmocka_unit_test(json_of_any_byte_anywhere),
-        cmocka_unit_test(utf8_is_checked),        cmocka_unit_test(numbers_are_whole_strings),
+        cmocka_unit_test(appended_pieces_are_joined),
+        cmocka_unit_test(growth_keeps_every_byte),
+        cmocka_unit_test(json_is_one_line_without_control_characters),
+        cmocka_unit_test(json_of_a_byte_is_the_same_at_any_position),
+        cmocka_unit_test(utf8_is_checked),
+        cmocka_unit_test(number_must_be_the_whole_string),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

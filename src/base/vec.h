@@ -51,7 +51,7 @@
 
 /* Returns the index of the first element whose member is not below `value`. The elements are pointers, sorted by that
  * member. */
-#define vec_place(v, member, value)                                                                                    \
+#define vec_lower_bound(v, member, value)                                                                              \
     __extension__({                                                                                                    \
         size_t low_ = 0, high_ = (v)->len;                                                                             \
         while (low_ < high_) {                                                                                         \

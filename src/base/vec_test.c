@@ -12,7 +12,7 @@ struct pair {
     int a, b;
 };
 
-static void pushed_elements_stay(void **state)
+static void pushed_elements_keep_their_values(void **state)
 {
     (void)state;
     VEC(uint64_t) v = {0};
@@ -66,7 +66,7 @@ static void resize_zeroes_what_is_new(void **state)
     vec_done(&v);
 }
 
-static void a_copy_is_its_own(void **state)
+static void copy_is_independent(void **state)
 {
     (void)state;
     VEC(struct pair) v = {0}, copy, none;
@@ -84,10 +84,10 @@ static void a_copy_is_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pushed_elements_stay),
+        cmocka_unit_test(pushed_elements_keep_their_values),
         cmocka_unit_test(growth_doubles),
         cmocka_unit_test(resize_zeroes_what_is_new),
-        cmocka_unit_test(a_copy_is_its_own),
+        cmocka_unit_test(copy_is_independent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static bool owned_by_root(const struct stat *st)
 }
 
 /* Checks that only root could redirect the given path by a link or a writable folder. The error names that part. */
-static int links_check(const char *path, const char *what, struct berth_err *err)
+static int links_check_root(const char *path, const char *what, struct berth_err *err)
 {
     char part[PATH_MAX];
     struct stat st;
@@ -51,7 +51,7 @@ static int root_check(const char *path, const char *what, struct stat *ret, stru
         return err_set(err, errno, "%s '%s': %s", what, path, strerror(errno));
     if (!S_ISREG(ret->st_mode))
         return err_set(err, EINVAL, "%s '%s' is not a file", what, path);
-    int rc = links_check(path, what, err);
+    int rc = links_check_root(path, what, err);
     if (rc < 0)
         return rc;
     struct stat st = *ret;

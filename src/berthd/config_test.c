@@ -74,7 +74,7 @@ static void entries_are_read(void **state)
     assert_null(c.mail_command);
 }
 
-static void mistakes_are_told(void **state)
+static void errors_are_reported(void **state)
 {
     static const struct {
         const char *text, *says;
@@ -101,7 +101,7 @@ static void mistakes_are_told(void **state)
 }
 
 /* A file, program or folder that a user other than root can change is rejected. */
-static void only_what_is_roots_counts(void **state)
+static void files_of_other_users_are_rejected(void **state)
 {
     struct folder *f = *state;
     struct daemon_config c;
@@ -139,7 +139,7 @@ static void only_what_is_roots_counts(void **state)
 }
 
 /* A link that its owner could redirect later is rejected, even if it leads to a program of root. */
-static void links_of_others_are_refused(void **state)
+static void links_of_other_users_are_rejected(void **state)
 {
     struct folder *f = *state;
     struct daemon_config c;
@@ -163,9 +163,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(entries_are_read, folder_open, folder_close),
-        cmocka_unit_test_setup_teardown(mistakes_are_told, folder_open, folder_close),
-        cmocka_unit_test_setup_teardown(only_what_is_roots_counts, folder_open, folder_close),
-        cmocka_unit_test_setup_teardown(links_of_others_are_refused, folder_open, folder_close),
+        cmocka_unit_test_setup_teardown(errors_are_reported, folder_open, folder_close),
+        cmocka_unit_test_setup_teardown(files_of_other_users_are_rejected, folder_open, folder_close),
+        cmocka_unit_test_setup_teardown(links_of_other_users_are_rejected, folder_open, folder_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

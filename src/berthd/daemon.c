@@ -24,7 +24,7 @@
 
 #define SECOND_NS INT64_C(1000000000)
 #define STOP_NS_MAX (4 * SECOND_NS) /* clients that do not read are then cut off */
-#define STOP_LOOK_NS (SECOND_NS / 50)
+#define STOP_CHECK_NS (SECOND_NS / 50)
 enum { AGENT_NAMES_MAX = 64 };
 
 struct daemon {
@@ -32,11 +32,11 @@ struct daemon {
     const struct log *log;
     struct daemon_config config;
     struct loop *loop;
-    struct worker *worker, *slow;                           /* for plans; for work that may take seconds */
-    struct worker *posts[NOTICES_UNDER_WAY];                /* for notifications */
-    size_t post;                                            /* index of the next worker of `posts` */
-    struct loop_source *tick, *serve, *watchdog, *stopping; /* timers */
-    int64_t tick_ns;                                        /* time that `tick` is set to */
+    struct worker *worker, *slow;                                   /* for plans; for work that may take seconds */
+    struct worker *notification_workers[NOTIFICATIONS_SENDING_MAX]; /* for notifications */
+    size_t post;                                                    /* index of the next worker of `posts` */
+    struct loop_source *tick, *serve, *watchdog, *stopping;         /* timers */
+    int64_t tick_ns;                                                /* time that `tick` is set to */
     /* steady time; deadline of the stop; 0: not stopping */
     int64_t stop_ns;
     bool forced;
@@ -100,10 +100,10 @@ static void env_run_slow(void *ctx, void (*work)(void *), void (*after)(void *),
     worker_run(d->slow, work, after, arg);
 }
 
-static void post_run(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
+static void notification_run(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
 {
     struct daemon *d = ctx;
-    worker_run(d->posts[d->post++ % NOTICES_UNDER_WAY], work, after, arg);
+    worker_run(d->notification_workers[d->post++ % NOTIFICATIONS_SENDING_MAX], work, after, arg);
 }
 
 /* Appends scheme, host and port of a URL to the text for the log. Paths, queries and user names of webhooks are secret.
@@ -120,11 +120,11 @@ static void url_host_add(const char *url, struct str *to)
     str_addf(to, "%.*s%.*s", (int)(host - url), url, (int)(len - (size_t)(from - host)), from);
 }
 
-static int post_notice(void *ctx, const struct notice_post *p, struct berth_err *err)
+static int notification_deliver(void *ctx, const struct notification_delivery *p, struct berth_err *err)
 {
     const struct daemon *d = ctx;
     struct berth_err detail = {0};
-    int rc = post_send(p, &detail, err);
+    int rc = notification_send(p, &detail, err);
     if (rc < 0) {
         CLEANUP(str) struct str to = {0};
         url_host_add(p->url, &to);
@@ -183,7 +183,7 @@ static size_t busy(const struct daemon *d)
 
 /* Ends the loop when everything is answered, every stream is closed and no plan is being made, or when the time is
  * over. */
-static void stop_look(void *ctx)
+static void stop_check(void *ctx)
 {
     struct daemon *d = ctx;
     bool done = busy(d) == 0 && !scheduler_planning(control_scheduler(d->control));
@@ -191,7 +191,7 @@ static void stop_look(void *ctx)
     if (done || clock_read(CLOCK_MONOTONIC) >= d->stop_ns)
         loop_stop(d->loop);
     else
-        loop_timer_set(d->stopping, clock_read(CLOCK_MONOTONIC) + STOP_LOOK_NS);
+        loop_timer_set(d->stopping, clock_read(CLOCK_MONOTONIC) + STOP_CHECK_NS);
 }
 
 static void stop_asked(void *ctx)
@@ -211,10 +211,10 @@ static void stop_asked(void *ctx)
     if (d->agents)
         server_quiesce(d->agents);
     control_quiesce(d->control);
-    stop_look(d);
+    stop_check(d);
 }
 
-static void hang_up(void *ctx)
+static void hangup_received(void *ctx)
 {
     NOTE((struct daemon *)ctx, LEVEL_INFO, "daemon.hangup", LOG_TEXT("text", "no files to reload"));
 }
@@ -233,18 +233,18 @@ static int loop_start(struct daemon *d, struct berth_err *err)
 {
     int rc = loop_new(&d->loop, err);
     if (rc == 0)
-        rc = loop_service_signals(d->loop, stop_asked, hang_up, d, err);
+        rc = loop_service_signals(d->loop, stop_asked, hangup_received, d, err);
     if (rc < 0)
         return rc;
     d->tick = loop_timer_new(d->loop, ticked, d);
     d->tick_ns = INT64_MAX;
     d->serve = loop_timer_new(d->loop, serve_due, d);
     d->watchdog = loop_timer_new(d->loop, watchdog_due, d);
-    d->stopping = loop_timer_new(d->loop, stop_look, d);
+    d->stopping = loop_timer_new(d->loop, stop_check, d);
     d->worker = worker_new(d->loop);
     d->slow = worker_new(d->loop);
-    for (size_t i = 0; i < NOTICES_UNDER_WAY; i++)
-        d->posts[i] = worker_new(d->loop);
+    for (size_t i = 0; i < NOTIFICATIONS_SENDING_MAX; i++)
+        d->notification_workers[i] = worker_new(d->loop);
     return 0;
 }
 
@@ -283,7 +283,7 @@ static int store_start(struct daemon *d, const struct control_env *env, struct b
 static int secret_key_check(const struct daemon *d, bool there, struct berth_err *err)
 {
     const struct daemon_options *o = d->options;
-    struct secret_fit fit = secret_key_fit(d->control);
+    struct secret_key_match fit = secret_key_fit(d->control);
 
     if (fit.secrets == 0 || fit.opens || o->new_secret_key)
         return 0;
@@ -320,13 +320,14 @@ static int control_start(struct daemon *d, const struct control_env *env, struct
     explicit_bzero(options.secret_key, sizeof options.secret_key);
     if (rc < 0)
         return rc;
-    control_set_post(
-        d->control,
-        &(struct control_post){.ctx = d, .run = post_run, .send = post_notice, .mail_command = d->config.mail_command});
+    control_set_notifier(d->control, &(struct control_notifier){.ctx = d,
+                                                                .run = notification_run,
+                                                                .send = notification_deliver,
+                                                                .mail_command = d->config.mail_command});
     if (system_setting_stored(control_state(d->control), "mail_command"))
         NOTE(d, LEVEL_WARN, "setting.ignored", LOG_TEXT("setting", "mail_command"),
              LOG_TEXT("text", "set it only in " DAEMON_CONFIG_PATH " or the file of --config"));
-    rc = control_uids_allot(d->control, &users, err);
+    rc = control_uids_assign(d->control, &users, err);
     if (rc < 0)
         return rc;
     if (users)
@@ -434,11 +435,11 @@ static int agent_sign(void *ctx, const struct agent_grant *grant, const char *re
                       struct berth_err *err)
 {
     const struct daemon *d = ctx;
-    unsigned char stamp[TLS_STAMP_BYTES];
+    unsigned char stamp[TLS_SERIAL_PREFIX_BYTES];
 
     for (size_t i = 0; i < sizeof stamp; i++)
         stamp[i] = (unsigned char)(grant->joined >> (56 - 8 * i));
-    const struct tls_grant tls = {
+    const struct tls_client_cert_spec tls = {
         .common_name = grant->name,
         .stamp = stamp,
         .not_before_ns = grant->not_before_ns,
@@ -547,9 +548,9 @@ static void daemon_end(struct daemon *d)
         worker_free(d->worker);
     if (d->slow)
         worker_free(d->slow);
-    for (size_t i = 0; i < NOTICES_UNDER_WAY; i++)
-        if (d->posts[i])
-            worker_free(d->posts[i]);
+    for (size_t i = 0; i < NOTIFICATIONS_SENDING_MAX; i++)
+        if (d->notification_workers[i])
+            worker_free(d->notification_workers[i]);
     if (d->control && !d->stop_ns)
         control_quiesce(d->control);
     control_free(d->control);

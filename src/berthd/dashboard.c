@@ -34,7 +34,7 @@ static bool list_has(const char *list, const char *word)
     return false;
 }
 
-bool dashboard_answer(struct http_exchange *x)
+bool dashboard_answer(struct http_request *x)
 {
     const char *method = http_method(x);
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)

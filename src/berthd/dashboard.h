@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct http_exchange;
+struct http_request;
 
 struct dashboard_file {
     const char *path, *type, *etag; /* etag: with its quotes */
@@ -21,4 +21,4 @@ extern const struct dashboard_file dashboard_files[];
 extern const size_t dashboard_files_len;
 
 /* Answers a GET or HEAD of a dashboard path. Returns false, without an answer, for other requests. */
-bool dashboard_answer(struct http_exchange *x);
+bool dashboard_answer(struct http_request *x);

@@ -127,7 +127,7 @@ bool cluster_exists(const char *dir)
 /* ---- temporary cluster ------------------------------------------------------------------------------------------ */
 
 /* Removes the folder of an unfinished cluster with the files in it. */
-static void aside_remove(const char *aside)
+static void temporary_cluster_remove(const char *aside)
 {
     DIR *dir = opendir(aside);
 
@@ -154,8 +154,8 @@ static void run_here(void *ctx, void (*work)(void *), void (*after)(void *), voi
 }
 
 /* Creates a cluster in the folder `aside` and a copy of it in one file. */
-static int aside_make(const char *aside, const char *copy, const struct control_env *env, char *ret_token,
-                      struct berth_err *err)
+static int temporary_cluster_make(const char *aside, const char *copy, const struct control_env *env, char *ret_token,
+                                  struct berth_err *err)
 {
     const struct store_options options = {.create = true};
     const struct control_options defaults = {0};
@@ -203,10 +203,10 @@ int cluster_init(const char *dir, const char *token_file, const struct control_e
         return rc;
     CLEANUP(mem) char *aside = path_of(dir, "init.tmp");
     CLEANUP(mem) char *copy = path_of(aside, "cluster");
-    aside_remove(aside);
+    temporary_cluster_remove(aside);
     if (mkdir(aside, 0700) < 0)
         return err_set(err, errno, "cannot create the folder %s: %s", aside, strerror(errno));
-    rc = aside_make(aside, copy, env, token, err);
+    rc = temporary_cluster_make(aside, copy, env, token, err);
     if (rc == 0) {
         size_t len = strlen(token);
         token[len] = '\n';
@@ -216,7 +216,7 @@ int cluster_init(const char *dir, const char *token_file, const struct control_e
     if (rc == 0)
         rc = store_sqlite_restore(copy, dir, err);
     sodium_memzero(token, sizeof token);
-    aside_remove(aside);
+    temporary_cluster_remove(aside);
     if (rc == 0)
         *ret_made = true;
     return rc;

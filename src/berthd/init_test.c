@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-struct place {
+struct folders {
     char root[64], data[96], token[96];
 };
 
@@ -41,7 +41,7 @@ static const struct control_env env = {.clock_ns = clock_now,
 
 static int setup(void **state)
 {
-    struct place *p = mem_zalloc(sizeof *p);
+    struct folders *p = mem_zalloc(sizeof *p);
 
     (void)snprintf(p->root, sizeof p->root, "/tmp/berth-init-XXXXXX");
     assert_non_null(mkdtemp(p->root));
@@ -53,7 +53,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    struct place *p = *state;
+    struct folders *p = *state;
     CLEANUP(str) struct str command = {0};
 
     str_addf(&command, "rm -rf '%s'", p->root);
@@ -90,7 +90,7 @@ static bool is_there(const char *dir, const char *name)
 }
 
 /* Checks that the token in the file is valid for the store in the folder. */
-static void token_opens(const struct place *p)
+static void token_opens(const struct folders *p)
 {
     const struct store_options options = {0};
     struct store *store = NULL;
@@ -111,9 +111,9 @@ static void token_opens(const struct place *p)
     store_close(store);
 }
 
-static void a_cluster_is_made_once(void **state)
+static void cluster_is_created_once(void **state)
 {
-    const struct place *p = *state;
+    const struct folders *p = *state;
     struct berth_err err = {0};
     struct stat mode;
     bool made = false;
@@ -138,9 +138,9 @@ static void a_cluster_is_made_once(void **state)
 }
 
 /* After any failure there is no cluster without a usable token, and the next try succeeds. */
-static void a_start_cut_short_can_be_repeated(void **state)
+static void interrupted_start_can_be_repeated(void **state)
 {
-    const struct place *p = *state;
+    const struct folders *p = *state;
     struct berth_err err = {0};
     char nowhere[128], aside[128], left[160];
     bool made = true;
@@ -161,9 +161,9 @@ static void a_start_cut_short_can_be_repeated(void **state)
     token_opens(p);
 }
 
-static void folders_that_cannot_be(void **state)
+static void unusable_folders_are_rejected(void **state)
 {
-    const struct place *p = *state;
+    const struct folders *p = *state;
     struct berth_err err = {0};
     char path[160];
     bool made = true;
@@ -177,9 +177,9 @@ static void folders_that_cannot_be(void **state)
     assert_true(made); /* untouched */
 }
 
-static void secrets_replace_whole_files(void **state)
+static void secret_write_is_atomic(void **state)
 {
-    const struct place *p = *state;
+    const struct folders *p = *state;
     struct berth_err err = {0};
     char path[128], text[32], target[160];
     struct stat mode;
@@ -208,9 +208,9 @@ static void secrets_replace_whole_files(void **state)
     assert_non_null(strstr(err.text, p->root));
 }
 
-static void the_key_of_secrets_is_made_once(void **state)
+static void secret_key_is_created_once(void **state)
 {
-    const struct place *p = *state;
+    const struct folders *p = *state;
     struct berth_err err = {0};
     unsigned char first[32] = {0}, second[32] = {0};
     char path[160];
@@ -245,8 +245,8 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        CASE(a_cluster_is_made_once),      CASE(a_start_cut_short_can_be_repeated), CASE(folders_that_cannot_be),
-        CASE(secrets_replace_whole_files), CASE(the_key_of_secrets_is_made_once),
+        CASE(cluster_is_created_once), CASE(interrupted_start_can_be_repeated), CASE(unusable_folders_are_rejected),
+        CASE(secret_write_is_atomic),  CASE(secret_key_is_created_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

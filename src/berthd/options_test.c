@@ -24,7 +24,7 @@ static int words_read(const char *line, struct daemon_options *ret, struct berth
     return daemon_options_read(argc, argv, ret, err);
 }
 
-static void what_is_said_is_read(void **state)
+static void options_are_parsed(void **state)
 {
     (void)state;
     struct daemon_options o;
@@ -60,7 +60,7 @@ static void what_is_said_is_read(void **state)
 }
 
 /* By default agents are served beside the main address. */
-static void agents_have_an_address(void **state)
+static void agents_address_has_a_default(void **state)
 {
     (void)state;
     static const struct {
@@ -96,7 +96,7 @@ static void help_and_version_need_nothing_else(void **state)
     }
 }
 
-static void mistakes_are_named(void **state)
+static void errors_are_named(void **state)
 {
     (void)state;
     static const struct {
@@ -140,7 +140,7 @@ static void mistakes_are_named(void **state)
 }
 
 /* The help contains every option and the exit codes. */
-static void help_is_whole(void **state)
+static void help_is_complete(void **state)
 {
     (void)state;
     static const char *const words[] = {"--data DIR",
@@ -173,11 +173,11 @@ static void help_is_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_said_is_read),
-        cmocka_unit_test(agents_have_an_address),
+        cmocka_unit_test(options_are_parsed),
+        cmocka_unit_test(agents_address_has_a_default),
         cmocka_unit_test(help_and_version_need_nothing_else),
-        cmocka_unit_test(mistakes_are_named),
-        cmocka_unit_test(help_is_whole),
+        cmocka_unit_test(errors_are_named),
+        cmocka_unit_test(help_is_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,12 +24,12 @@ enum { TIMEOUT_MS = 5000, OK_MIN = 200, OK_MAX = 299, ANSWER_BYTES_MAX = 65536 }
 
 static bool address_allowed(void *ctx, const struct sockaddr *address)
 {
-    const struct notice_post *p = ctx;
-    return p->host_named || address_is_public(address) || notice_address_allowed(p->allow, address);
+    const struct notification_delivery *p = ctx;
+    return p->host_named || address_is_public(address) || notification_address_allowed(p->allow, address);
 }
 
 /* Posts to the URL. -EBADMSG: the answer is not a success. */
-static int post_url(const struct notice_post *p, struct berth_err *err)
+static int post_url(const struct notification_delivery *p, struct berth_err *err)
 {
     const char *host = strstr(p->url, "://");
     host = host ? host + 3 : p->url;
@@ -95,7 +95,7 @@ static int wait_for(pid_t pid)
     return late ? -ETIMEDOUT : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int spawn(const struct notice_post *p, int in, pid_t *ret)
+static int spawn(const struct notification_delivery *p, int in, pid_t *ret)
 {
     char *const argv[] = {(char *)p->mail_command, (char *)"-i", (char *)"-f", (char *)p->from, (char *)"--",
                           (char *)p->mail,         NULL};
@@ -120,7 +120,7 @@ static int spawn(const struct notice_post *p, int in, pid_t *ret)
     return -rc;
 }
 
-static int post_command(const struct notice_post *p, struct berth_err *err)
+static int post_command(const struct notification_delivery *p, struct berth_err *err)
 {
     int ends[2] = {-1, -1};
     pid_t pid = -1;
@@ -147,7 +147,7 @@ static int post_command(const struct notice_post *p, struct berth_err *err)
 
 /* ---- any notification ------------------------------------------------------------------------------------------- */
 
-static int send_any(const struct notice_post *p, struct berth_err *err)
+static int send_any(const struct notification_delivery *p, struct berth_err *err)
 {
     if (p->url)
         return post_url(p, err);
@@ -158,7 +158,7 @@ static int send_any(const struct notice_post *p, struct berth_err *err)
     return mail_send(&mail, err);
 }
 
-int post_send(const struct notice_post *p, struct berth_err *detail, struct berth_err *err)
+int notification_send(const struct notification_delivery *p, struct berth_err *detail, struct berth_err *err)
 {
     int rc = send_any(p, detail);
     if (rc == 0)

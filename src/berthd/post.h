@@ -6,4 +6,4 @@
 
 /* Blocks for some seconds at most, on any thread. `detail` says what went wrong and is for the log. `err` has the same
  * text for all errors that could reveal something about the network: names, addresses, ports. */
-int post_send(const struct notice_post *p, struct berth_err *detail, struct berth_err *err);
+int notification_send(const struct notification_delivery *p, struct berth_err *detail, struct berth_err *err);

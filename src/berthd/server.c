@@ -25,35 +25,35 @@ enum {
 struct server {
     struct http_server *http;
     struct control *control;
-    struct exchange *exchanges; /* requests that the control has to answer, and streams */
+    struct pending_request *pending_requests; /* requests that the control has to answer, and streams */
     bool dashboard;
 };
 
 /* A request that the control has to answer, or a stream. It outlives its `http` if the client disconnects before the
  * answer. */
-struct exchange {
+struct pending_request {
     struct server *server;
-    struct exchange *next, **link;
-    struct http_exchange *http; /* NULL: the client has disconnected */
+    struct pending_request *next, **link;
+    struct http_request *http; /* NULL: the client has disconnected */
     struct stream *stream;
     bool asked; /* the control has not answered yet */
 };
 
-static struct exchange *exchange_new(struct server *s, struct http_exchange *http)
+static struct pending_request *pending_request_new(struct server *s, struct http_request *http)
 {
-    struct exchange *x = mem_zalloc(sizeof *x);
+    struct pending_request *x = mem_zalloc(sizeof *x);
 
     x->server = s;
     x->http = http;
-    x->next = s->exchanges;
-    x->link = &s->exchanges;
-    if (s->exchanges)
-        s->exchanges->link = &x->next;
-    s->exchanges = x;
+    x->next = s->pending_requests;
+    x->link = &s->pending_requests;
+    if (s->pending_requests)
+        s->pending_requests->link = &x->next;
+    s->pending_requests = x;
     return x;
 }
 
-static void exchange_free(struct exchange *x)
+static void pending_request_free(struct pending_request *x)
 {
     if (x->link) {
         *x->link = x->next;
@@ -66,7 +66,7 @@ static void exchange_free(struct exchange *x)
 /* Called when the client disconnects or the stream has ended. */
 static void stream_closed(void *ctx)
 {
-    struct exchange *x = ctx;
+    struct pending_request *x = ctx;
     struct stream *stream = x->stream;
 
     x->stream = NULL;
@@ -75,27 +75,27 @@ static void stream_closed(void *ctx)
 }
 
 /* Called when the HTTP server has finished the request for any reason. */
-static void exchange_drop(void *data)
+static void pending_request_drop(void *data)
 {
-    struct exchange *x = data;
+    struct pending_request *x = data;
 
     stream_closed(x);
     x->http = NULL;
     if (!x->asked)
-        exchange_free(x);
+        pending_request_free(x);
 }
 
 /* ---- streams ---------------------------------------------------------------------------------------------------- */
 
 static bool sink_send(void *ctx, const char *at, size_t len)
 {
-    struct exchange *x = ctx;
+    struct pending_request *x = ctx;
     return x->http && http_stream_send(x->http, at, len);
 }
 
 static void sink_end(void *ctx)
 {
-    struct exchange *x = ctx;
+    struct pending_request *x = ctx;
 
     x->stream = NULL;
     if (x->http)
@@ -104,19 +104,19 @@ static void sink_end(void *ctx)
 
 static size_t sink_backlog(void *ctx)
 {
-    const struct exchange *x = ctx;
+    const struct pending_request *x = ctx;
     return x->http ? http_stream_backlog(x->http) : 0;
 }
 
 static void stream_went_out(void *ctx)
 {
-    struct exchange *x = ctx;
+    struct pending_request *x = ctx;
 
     if (x->stream)
         stream_drained(x->stream);
 }
 
-static void stream_answer(struct exchange *x, struct answer *a, const struct http_header *headers)
+static void stream_answer(struct pending_request *x, struct answer *a, const struct http_header *headers)
 {
     const struct sink sink = {.ctx = x, .send = sink_send, .end = sink_end, .backlog = sink_backlog};
 
@@ -165,7 +165,7 @@ static void headers_make(struct headers *h, const struct answer *a)
                    (unsigned long long)a->revision);
 }
 
-static void file_answer(struct exchange *x, const struct answer *a, const struct http_header *headers)
+static void file_answer(struct pending_request *x, const struct answer *a, const struct http_header *headers)
 {
     static const char lost[] =
         "{\"error\":{\"code\":\"unavailable\",\"message\":\"the file was deleted before it could be sent; try "
@@ -188,7 +188,7 @@ static int text_add(const char *at, size_t len, void *to)
     return 0;
 }
 
-static void body_answer(struct exchange *x, const struct answer *a, const struct http_header *headers)
+static void body_answer(struct pending_request *x, const struct answer *a, const struct http_header *headers)
 {
     struct http_text text = {0};
 
@@ -208,12 +208,12 @@ static void body_answer(struct exchange *x, const struct answer *a, const struct
 /* Takes the control's answer. Frees the request, unless the answer is a stream. */
 static void answered(void *ctx, struct answer *a)
 {
-    struct exchange *x = ctx;
+    struct pending_request *x = ctx;
     struct headers headers = {0};
 
     x->asked = false;
     if (!x->http) {
-        exchange_free(x);
+        pending_request_free(x);
         return;
     }
     headers_make(&headers, a);
@@ -234,7 +234,7 @@ static const char *query(const void *from, const char *name)
 
 /* Returns the token of "Authorization: Bearer TOKEN"; NULL: no such header; "" for another scheme, which is not a valid
  * token. */
-static const char *bearer(const struct http_exchange *http)
+static const char *bearer(const struct http_request *http)
 {
     const char *text = http_header(http, "Authorization");
 
@@ -245,7 +245,7 @@ static const char *bearer(const struct http_exchange *http)
     return text + 7 + strspn(text + 7, " ");
 }
 
-static struct request request_of(const struct http_exchange *http)
+static struct request request_of(const struct http_request *http)
 {
     const struct http_peer *peer = http_peer(http);
     struct request r = {
@@ -266,17 +266,17 @@ static struct request request_of(const struct http_exchange *http)
     return r;
 }
 
-static void ask(struct server *s, struct http_exchange *http, const struct request *request)
+static void request_submit(struct server *s, struct http_request *http, const struct request *request)
 {
-    struct exchange *x = exchange_new(s, http);
+    struct pending_request *x = pending_request_new(s, http);
 
-    http_set_data(http, x, exchange_drop);
+    http_set_data(http, x, pending_request_drop);
     x->asked = true;
     control_handle(s->control, request, answered, x);
 }
 
 /* Rejects a body that is announced to be larger than the route allows, with an error document of the API. */
-static void refuse_body(struct http_exchange *http, uint64_t max)
+static void body_reject(struct http_request *http, uint64_t max)
 {
     char text[160];
     int len =
@@ -288,7 +288,7 @@ static void refuse_body(struct http_exchange *http, uint64_t max)
 }
 
 /* Rejects a request because too many bytes are held for the user or the address. */
-static void refuse_more(struct http_exchange *http, const char *why)
+static void limit_reject(struct http_request *http, const char *why)
 {
     static const struct http_header later[] = {
         {"Retry-After", "1" },
@@ -302,7 +302,7 @@ static void refuse_more(struct http_exchange *http, const char *why)
     http_answer(http, 429, later, "application/json", text.at, text.len);
 }
 
-static int64_t admit(void *ctx, struct http_exchange *http)
+static int64_t admit(void *ctx, struct http_request *http)
 {
     struct server *s = ctx;
     struct request request = request_of(http);
@@ -314,26 +314,26 @@ static int64_t admit(void *ctx, struct http_exchange *http)
     if (s->dashboard && dashboard_answer(http))
         return -1;
     if (control_admit(s->control, &request, &admitted) != 0) {
-        ask(s, http, &request); /* rejected at once by the control, whatever the body may be */
+        request_submit(s, http, &request); /* rejected at once by the control, whatever the body may be */
         return -1;
     }
     if (http_set_user(http, admitted.user[0] ? admitted.user : NULL, &err) < 0) {
-        refuse_more(http, err.text);
+        limit_reject(http, err.text);
         return -1;
     }
     if (length && (!str_parse_i64(length, &announced) || (announced > 0 && (uint64_t)announced > admitted.body_max))) {
-        refuse_body(http, admitted.body_max);
+        body_reject(http, admitted.body_max);
         return -1;
     }
     return (int64_t)admitted.body_max;
 }
 
-static void handle(void *ctx, struct http_exchange *http)
+static void handle(void *ctx, struct http_request *http)
 {
     struct request request = request_of(http);
 
     request.body = http_body(http, &request.body_len);
-    ask(ctx, http, &request);
+    request_submit(ctx, http, &request);
 }
 
 /* ---- new and free ----------------------------------------------------------------------------------------------- */
@@ -392,7 +392,7 @@ void server_free(struct server *s)
     if (!s)
         return;
     http_server_free(s->http); /* drops every request */
-    for (struct exchange *x = s->exchanges, *next; x; x = next) {
+    for (struct pending_request *x = s->pending_requests, *next; x; x = next) {
         next = x->next; /* the control frees the request when it answers */
         x->link = NULL;
         x->server = NULL;

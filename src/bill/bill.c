@@ -9,7 +9,7 @@
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
-static bool asked_for(const struct bill_question *q, const struct book_row *row)
+static bool row_matches(const struct bill_question *q, const struct book_row *row)
 {
     return (!q->month || strcmp(q->month, row->month) == 0) && (!q->user || strcmp(q->user, row->user) == 0) &&
            (!q->group || strcmp(q->group, row->group) == 0);
@@ -72,7 +72,7 @@ void bill_make(const struct book *b, const struct prices *p, const struct bill_q
 {
     *ret = (struct bill){0};
     for (size_t i = 0; i < b->rows_len; i++)
-        if (asked_for(q, &b->rows[i]))
+        if (row_matches(q, &b->rows[i]))
             line_push(ret, line_of(&b->rows[i], p, q->by));
     if (ret->len)
         qsort(ret->lines, ret->len, sizeof *ret->lines, line_compare);

@@ -115,7 +115,7 @@ static void a_record_counts_once(void **state)
     assert_int_equal(b.missed, 4);
 }
 
-static void a_book_is_the_same_after_it_was_saved(void **state)
+static void book_survives_save_and_load(void **state)
 {
     (void)state;
     char path[] = "/tmp/berth_book_XXXXXX";
@@ -150,7 +150,7 @@ static void a_book_is_the_same_after_it_was_saved(void **state)
     (void)unlink(path);
 }
 
-static void bad_prices_are_refused(void **state)
+static void invalid_prices_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -176,7 +176,7 @@ static void bad_prices_are_refused(void **state)
     }
 }
 
-static void money_is_written_plainly(void **state)
+static void money_text_has_two_decimals(void **state)
 {
     (void)state;
     static const struct {
@@ -331,7 +331,7 @@ static void a_floor_raises_no_limit(void **state)
 }
 
 /* Sums that overflow become the maximum, and never negative. */
-static void sums_do_not_turn_over(void **state)
+static void sums_saturate(void **state)
 {
     (void)state;
     static const char dear[] = "--- {currency: EUR, prices: {cpu: 9000000000000, gpu: 9000000000000}, "
@@ -345,7 +345,7 @@ static void sums_do_not_turn_over(void **state)
     assert_int_equal(total(&b, dear, &(struct bill_question){0}), INT64_MAX);
 }
 
-static void what_others_changed_meanwhile_stays(void **state)
+static void changed_limits_are_not_restored(void **state)
 {
     (void)state;
     CLEANUP(book) struct book b = {0};
@@ -359,7 +359,7 @@ static void what_others_changed_meanwhile_stays(void **state)
     json_decref(f.group);
 }
 
-static void a_lost_connection_is_made_good(void **state)
+static void lost_request_is_repeated(void **state)
 {
     (void)state;
     CLEANUP(book) struct book b = {0};
@@ -407,15 +407,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_have_their_price),
         cmocka_unit_test(a_record_counts_once),
-        cmocka_unit_test(a_book_is_the_same_after_it_was_saved),
-        cmocka_unit_test(bad_prices_are_refused),
-        cmocka_unit_test(money_is_written_plainly),
+        cmocka_unit_test(book_survives_save_and_load),
+        cmocka_unit_test(invalid_prices_are_rejected),
+        cmocka_unit_test(money_text_has_two_decimals),
         cmocka_unit_test(bills_are_printed_in_three_forms),
         cmocka_unit_test(a_spent_budget_lowers_limits_until_the_next_month),
         cmocka_unit_test(a_floor_raises_no_limit),
-        cmocka_unit_test(sums_do_not_turn_over),
-        cmocka_unit_test(what_others_changed_meanwhile_stays),
-        cmocka_unit_test(a_lost_connection_is_made_good),
+        cmocka_unit_test(sums_saturate),
+        cmocka_unit_test(changed_limits_are_not_restored),
+        cmocka_unit_test(lost_request_is_repeated),
         cmocka_unit_test(the_command_line_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,7 +78,7 @@ static bool same_amount(const json_t *a, const json_t *b)
 }
 
 /* Returns whether the server answered with a refusal. */
-static bool refused(int rc)
+static bool is_refusal(int rc)
 {
     return rc == -EINVAL || rc == -EACCES || rc == -EPERM || rc == -ENOENT || rc == -EBUSY;
 }
@@ -110,7 +110,7 @@ static bool amount_read(const char *resource, const json_t *value, int64_t *ret)
 }
 
 /* Returns the part of the floor that is below the present limits, a new reference; lower limits are kept. */
-static json_t *what_lowers(const json_t *floor, const json_t *limits)
+static json_t *lower_limits(const json_t *floor, const json_t *limits)
 {
     json_t *set = json_object(), *value;
     const char *resource;
@@ -137,7 +137,7 @@ static void lower(struct enforcing *e, const char *quota, const struct budget *b
                       money_text(b->amount, of), e->prices->currency, e->month, e->really ? "are" : "would be");
     if (rc == 0 && e->really) {
         struct book_lowered *l = book_lowered_add(e->book, quota, e->month);
-        set = what_lowers(b->floor ? b->floor : fallback, limits);
+        set = lower_limits(b->floor ? b->floor : fallback, limits);
         json_object_foreach(set, resource, value)
         {
             json_t *was = json_object_get(limits, resource);
@@ -147,7 +147,8 @@ static void lower(struct enforcing *e, const char *quota, const struct budget *b
         rc = e->path ? book_save(e->book, e->path, &err) : 0;
         if (rc == 0 && json_object_size(set))
             rc = limits_patch(e, quota, set, &err);
-        if (rc < 0 && refused(rc)) { /* after other errors the limit may have been lowered: the next run confirms it */
+        if (rc < 0 &&
+            is_refusal(rc)) { /* after other errors the limit may have been lowered: the next run confirms it */
             book_lowered_drop(e->book, quota);
             if (e->path)
                 (void)book_save(e->book, e->path, NULL);

@@ -9,7 +9,7 @@
 #include "cli/lib/suggest.h"
 
 /* Options that may stand both before and after the verb. */
-struct everywhere {
+struct global_values {
     struct common_values common;
     struct connect_values connect;
 };
@@ -67,13 +67,13 @@ static int operands_check(const struct cli *cli, const struct command *command, 
     return EXIT_OK;
 }
 
-static int command_start(struct cli *cli, const struct command *command, struct everywhere *everywhere, void *values,
-                         const struct operands *operands)
+static int command_start(struct cli *cli, const struct command *command, struct global_values *global_values,
+                         void *values, const struct operands *operands)
 {
-    cli_init(cli, color_name(everywhere->common.color));
+    cli_init(cli, color_name(global_values->common.color));
     cli->command = command;
-    cli->connect = &everywhere->connect;
-    if (everywhere->common.help) {
+    cli->connect = &global_values->connect;
+    if (global_values->common.help) {
         help_print_command(cli, command);
         return EXIT_OK;
     }
@@ -99,7 +99,7 @@ static int leading_parse(const struct option_set *sets, size_t sets_len, int arg
     return 0;
 }
 
-static int command_run(struct cli *cli, const struct command *command, struct everywhere *everywhere, int argc,
+static int command_run(struct cli *cli, const struct command *command, struct global_values *global_values, int argc,
                        char *const *argv)
 {
     CLEANUP(mem) void *values = mem_zalloc(command->values_size + 1);
@@ -107,9 +107,9 @@ static int command_run(struct cli *cli, const struct command *command, struct ev
     struct operands operands = {.at = words};
     struct berth_err err;
     struct option_set sets[] = {
-        {command->options, command->options_len,                     values              },
-        {common_options,   common_options_len,                       &everywhere->common },
-        {connect_options,  command->talks ? connect_options_len : 0, &everywhere->connect},
+        {command->options, command->options_len,                     values                 },
+        {common_options,   common_options_len,                       &global_values->common },
+        {connect_options,  command->talks ? connect_options_len : 0, &global_values->connect},
     };
 
     if (command->defaults)
@@ -117,7 +117,7 @@ static int command_run(struct cli *cli, const struct command *command, struct ev
     int rc = command->leading ? leading_parse(sets, 3, argc, argv, &operands, &err)
                               : options_parse(sets, 3, argc, argv, &operands, &err);
     if (rc == 0)
-        rc = command_start(cli, command, everywhere, values, &operands);
+        rc = command_start(cli, command, global_values, values, &operands);
     else
         rc = cli_fail(cli, EXIT_USAGE, "%s; see 'berth %s --help'", err.text, command->name);
     options_done(sets, 1);
@@ -135,25 +135,25 @@ static int output_close(const struct cli *cli, int rc)
     return cli_fail(cli, EXIT_FAILED, "cannot write the output: %s", strerror(errno ? errno : EIO));
 }
 
-static int run(struct cli *cli, struct everywhere *everywhere, int argc, char *const *argv)
+static int run(struct cli *cli, struct global_values *global_values, int argc, char *const *argv)
 {
     int words = 0;
 
     if (argc == 0) {
         help_print(cli);
-        return everywhere->common.help ? EXIT_OK : EXIT_USAGE;
+        return global_values->common.help ? EXIT_OK : EXIT_USAGE;
     }
     const struct command *command = command_find(argc, argv, &words);
     if (command)
-        return command_run(cli, command, everywhere, argc - words, argv + words);
+        return command_run(cli, command, global_values, argc - words, argv + words);
     const struct family *family = family_find(argv[0]);
     if (family)
-        return family_run(cli, family, everywhere->common.help ? "help" : argc > 1 ? argv[1] : NULL);
+        return family_run(cli, family, global_values->common.help ? "help" : argc > 1 ? argv[1] : NULL);
     return verb_unknown(cli, argv[0]);
 }
 
 /* Returns the verb if the program was started through a link with the name of a Slurm command; otherwise NULL. */
-static char *name_verb(const char *path)
+static char *program_name_verb(const char *path)
 {
     static char names[][8] = {"squeue", "scancel", "sinfo", "sbatch", "srun"};
     const char *slash = path ? strrchr(path, '/') : NULL, *name = slash ? slash + 1 : path;
@@ -164,38 +164,38 @@ static char *name_verb(const char *path)
     return NULL;
 }
 
-static int run_by_name(struct cli *cli, struct everywhere *everywhere, char *verb, int argc, char **argv)
+static int run_by_name(struct cli *cli, struct global_values *global_values, char *verb, int argc, char **argv)
 {
     CLEANUP(mem) char **words = mem_zarray((size_t)argc + 1, sizeof *words);
 
     words[0] = verb;
     for (int i = 1; i < argc; i++)
         words[i] = argv[i];
-    return output_close(cli, run(cli, everywhere, argc, words));
+    return output_close(cli, run(cli, global_values, argc, words));
 }
 
 int main(int argc, char **argv)
 {
     static char version[] = "version";
     struct cli cli;
-    struct everywhere everywhere = {0};
+    struct global_values global_values = {0};
     struct berth_err err;
     int words = 0;
     struct option_set sets[] = {
-        {common_options,  common_options_len,  &everywhere.common },
-        {connect_options, connect_options_len, &everywhere.connect},
+        {common_options,  common_options_len,  &global_values.common },
+        {connect_options, connect_options_len, &global_values.connect},
     };
 
     signal(SIGPIPE, SIG_DFL); /* `berth plan f | head`: ends silently when the reader closes the pipe */
     setlocale(LC_CTYPE, "");
     cli_init(&cli, NULL);
-    char *verb = argc > 0 ? name_verb(argv[0]) : NULL;
+    char *verb = argc > 0 ? program_name_verb(argv[0]) : NULL;
     if (verb)
-        return run_by_name(&cli, &everywhere, verb, argc, argv);
+        return run_by_name(&cli, &global_values, verb, argc, argv);
     if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0))
         argv[1] = version; /* accepts the usual --version and -V */
     if (options_parse_leading(sets, 2, argc - 1, argv + 1, &words, &err) != 0)
         return cli_fail(&cli, EXIT_USAGE, "%s before the command; 'berth help' lists commands", err.text);
-    cli_init(&cli, color_name(everywhere.common.color));
-    return output_close(&cli, run(&cli, &everywhere, argc - 1 - words, argv + 1 + words));
+    cli_init(&cli, color_name(global_values.common.color));
+    return output_close(&cli, run(&cli, &global_values, argc - 1 - words, argv + 1 + words));
 }

@@ -15,7 +15,7 @@
 #include "wire/doc/api.h"
 #include "wire/doc/queue_doc.h"
 
-enum { SECOND = 1000000000, SWEEP_S = 60, LOOKED_AT = 1000 };
+enum { SECOND = 1000000000, SWEEP_S = 60, SWEEP_OBJECTS_MAX = 1000 };
 
 struct state *control_state(struct control *c)
 {
@@ -35,7 +35,7 @@ struct watch_hub *control_hub(struct control *c)
 const struct node_config *control_node_config(struct control *c, const char *node)
 {
     const struct object *object = state_find(c->state, KIND_NODE, node);
-    return object ? node_lives_config(c->lives, c->state, object) : NULL;
+    return object ? node_statuses_config(c->lives, c->state, object) : NULL;
 }
 
 struct metrics *control_metrics(struct control *c)
@@ -53,9 +53,9 @@ void control_set_agents(struct control *c, const struct control_agents *agents)
     c->agents = *agents;
 }
 
-struct relay *control_relay(struct control *c)
+struct session_hub *control_session_hub(struct control *c)
 {
-    return c->relay;
+    return c->session_hub;
 }
 
 const struct control_env *control_env(const struct control *c)
@@ -78,7 +78,7 @@ bool control_last_heard(const struct control *c, const char *node, uint64_t *ret
 
 /* ---- settings --------------------------------------------------------------------------------------------------- */
 
-static uint64_t chosen(uint64_t option, const struct state *s, enum system_setting setting)
+static uint64_t option_or_setting(uint64_t option, const struct state *s, enum system_setting setting)
 {
     return option ? option : (uint64_t)system_setting_number(s, setting);
 }
@@ -90,9 +90,9 @@ static void settings_changed(struct control *c)
     c->in_force = (struct in_force){
         .lease_ns = o->lease_ns ? o->lease_ns : system_setting_number(s, SETTING_LEASE_S) * SECOND,
         .cycle_ns_max = system_setting_number(s, SETTING_CYCLE_MAX_S) * SECOND,
-        .history_max = chosen(o->history_max, s, SETTING_HISTORY_REVISIONS),
-        .seed = chosen(o->seed, s, SETTING_SEED),
-        .audit_every = (size_t)chosen(o->audit_every, s, SETTING_AUDIT_EVERY),
+        .history_max = option_or_setting(o->history_max, s, SETTING_HISTORY_REVISIONS),
+        .seed = option_or_setting(o->seed, s, SETTING_SEED),
+        .audit_every = (size_t)option_or_setting(o->audit_every, s, SETTING_AUDIT_EVERY),
         .requests_per_s =
             o->requests_per_s > 0 ? o->requests_per_s : (double)system_setting_number(s, SETTING_REQUESTS_PER_S),
     };
@@ -101,7 +101,7 @@ static void settings_changed(struct control *c)
 /* ---- events of the store ---------------------------------------------------------------------------------------- */
 
 /* Tells whether a change of this kind can affect a plan. The scheduler's own facts are in the cluster already. */
-static bool matters(enum kind kind)
+static bool affects_plan(enum kind kind)
 {
     switch (kind) {
     case KIND_SETTING:
@@ -133,7 +133,7 @@ static void changed(void *ctx, const struct store_event *event)
     const char *id;
     enum kind kind = object_key_split(event->key, &id);
     size_t assumed = state_assumed(c->state);
-    watch_hub_before(c->hub, event);
+    watch_hub_change_begin(c->hub, event);
     bool remembered = kind == KIND_FACT && state_is_assumed(c->state, kind, id); /* an assumed fact of the scheduler */
     uint64_t key_before = jobs_key(c->jobs, kind, id);
     if (state_apply(c->state, event, &err) < 0) {
@@ -149,23 +149,23 @@ static void changed(void *ctx, const struct store_event *event)
     bool confirmed = (kind == KIND_INSTANCE && state_assumed(c->state) < assumed) || remembered;
     if (kind == KIND_SETTING)
         settings_changed(c);
-    if (kind == KIND_NOTICE)
-        notices_event(c->notices);
-    if (kind != KINDS && matters(kind) && !confirmed)
+    if (kind == KIND_NOTIFICATION)
+        notifications_event(c->notifications);
+    if (kind != KINDS && affects_plan(kind) && !confirmed)
         scheduler_wake(c->scheduler);
-    watch_hub_event(c->hub, event);
+    watch_hub_change_end(c->hub, event);
 }
 
 void control_pump(struct control *c)
 {
     (void)store_pump(c->store);
     watch_hub_flush(c->hub);
-    relay_pump(c->relay);
+    session_hub_pump(c->session_hub);
     jobs_step(c->jobs);
     crons_step(c->crons);
     optasks_step(c->optasks);
     int64_t steady_ns = c->env.steady_ns(c->env.ctx), booked = usage_books_step(c->books, steady_ns);
-    int64_t told = notices_step(c->notices, steady_ns);
+    int64_t told = notifications_step(c->notifications, steady_ns);
     int64_t next = scheduler_step(c->scheduler, steady_ns);
     next = booked < next ? booked : next;
     next = told < next ? told : next;
@@ -181,7 +181,7 @@ static void nothing(void *ctx, const struct store_result *result)
     (void)result;
 }
 
-static void count_one(void *ctx, const struct berth_instance_seen *instance)
+static void count_one(void *ctx, const struct berth_instance_view *instance)
 {
     (void)instance;
     ++*(size_t *)ctx;
@@ -228,18 +228,18 @@ static bool window_needed(struct control *c, const struct object *o, struct aren
     return c->now_ns - o->window->end_ns < KEEP_DAYS * INT64_C(86400) * SECOND;
 }
 
-/* Examines the next LOOKED_AT objects of a kind, and deletes those that are not needed. */
+/* Examines the next SWEEP_OBJECTS_MAX objects of a kind, and deletes those that are not needed. */
 static void sweep_kind(struct control *c, struct change *change, enum kind kind,
                        bool (*needed)(struct control *c, const struct object *o, struct arena *arena))
 {
     size_t len;
     const struct object *const *list = state_list(c->state, kind, &len);
-    for (size_t i = 0; i < len && i < LOOKED_AT; i++) {
+    for (size_t i = 0; i < len && i < SWEEP_OBJECTS_MAX; i++) {
         const struct object *o = list[(c->swept[kind] + i) % len];
         if (!needed(c, o, change->arena))
             change_delete(change, kind, o->id);
     }
-    c->swept[kind] = len ? (c->swept[kind] + LOOKED_AT) % len : 0;
+    c->swept[kind] = len ? (c->swept[kind] + SWEEP_OBJECTS_MAX) % len : 0;
 }
 
 /* A separate transaction, because reports change the same documents; after a conflict the next sweep tries again. */
@@ -269,7 +269,7 @@ static void sweep(struct control *c)
     (void)reply_expire(&change, control_now_ns(c));
     sweep_kind(c, &change, KIND_SPEC, spec_needed);
     sweep_kind(c, &change, KIND_FACT, fact_needed);
-    sweep_kind(c, &change, KIND_LAST, last_needed);
+    sweep_kind(c, &change, KIND_LAST_END, last_needed);
     sweep_kind(c, &change, KIND_WINDOW, window_needed);
     jobs_sweep(c->jobs, &change);
     sweep_kind(c, &change, KIND_PREDICTION, usage_book_needed);
@@ -284,7 +284,7 @@ static void sweep(struct control *c)
     usage_cut_long(c);
     reads_write(c);
     refusals_write(c);
-    node_lives_write(c);
+    node_statuses_journal(c);
     uint64_t keep = c->in_force.history_max, revision = store_revision(c->store);
     if (revision > keep && revision - keep > store_compacted(c->store) + keep / 4 &&
         store_compact(c->store, revision - keep, &err) < 0)
@@ -314,7 +314,7 @@ const char *control_refuses(const struct control *c)
         return "berthd is stopping";
     if (c->broken[0]) /* the cause is only in the log */
         return "no changes are possible at present; see the log of berthd";
-    switch (store_trouble(c->store)) {
+    switch (store_last_errno(c->store)) {
     case 0: return NULL;
     case ENOSPC: return "the disk of the store is full: only deletions are accepted until space is freed";
     default: return "the store cannot be written; see the log of berthd";
@@ -344,7 +344,7 @@ void control_tick(struct control *c)
     if (!c->stopping)
         store_tick(c, steady_ns);
     watch_hub_tick(c->hub, control_wall_ns(c), steady_ns);
-    relay_tick(c->relay, steady_ns);
+    session_hub_tick(c->session_hub, steady_ns);
     if (!c->stopping)
         routes_step(c, steady_ns);
     if (!c->stopping && steady_ns - c->swept_ns >= SWEEP_S * (int64_t)SECOND) {
@@ -392,10 +392,10 @@ int control_new(const struct control_env *env, const struct control_options *opt
     c->requests = fair_queue_new(limits_seed);
     c->events = events_new();
     c->leases = leases_new();
-    c->lives = node_lives_new();
-    c->relay = relay_new(c);
+    c->lives = node_statuses_new();
+    c->session_hub = session_hub_new(c);
     c->books = usage_books_new(c);
-    c->notices = notices_new(c);
+    c->notifications = notifications_new(c);
     c->reads = reads_new();
     c->refusals = refusals_new();
     c->swept_ns = env->steady_ns(env->ctx);
@@ -418,7 +418,7 @@ void control_free(struct control *c)
         return;
     store_unwatch(c->watch);
     watch_hub_free(c->hub);
-    relay_free(c->relay); /* the hub has notified it of the end of all streams */
+    session_hub_free(c->session_hub); /* the hub has notified it of the end of all streams */
     forecast_free(c->forecast);
     redecide_free(c->redecide);
     series_free(c->series);
@@ -430,9 +430,9 @@ void control_free(struct control *c)
     fair_queue_free(c->requests);
     events_free(c->events);
     leases_free(c->leases);
-    node_lives_free(c->lives);
+    node_statuses_free(c->lives);
     usage_books_free(c->books);
-    notices_free(c->notices);
+    notifications_free(c->notifications);
     sealer_free(c->sealer);
     reads_free(c->reads);
     refusals_free(c->refusals);
@@ -445,14 +445,14 @@ void control_free(struct control *c)
 void control_quiesce(struct control *c)
 {
     c->stopping = true;
-    turns_stop(c);
+    request_turns_drain(c);
     scheduler_stop(c->scheduler);
     usage_books_stop(c->books);
-    notices_stop(c->notices);
+    notifications_stop(c->notifications);
     forecast_stop(c->forecast);
     redecide_stop(c->redecide);
     watch_hub_stop(c->hub);
-    relay_stop(c->relay);
+    session_hub_stop(c->session_hub);
     reads_write(c);
     refusals_write(c);
     store_drain(c->store);

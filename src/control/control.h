@@ -99,7 +99,7 @@ struct watch_hub *control_hub(struct control *c);
 const struct node_config *control_node_config(struct control *c, const char *node);
 struct metrics *control_metrics(struct control *c);
 struct scheduler *control_scheduler(struct control *c);
-struct relay *control_relay(struct control *c);
+struct session_hub *control_session_hub(struct control *c);
 const struct control_env *control_env(const struct control *c);
 
 /* Renews the lease of a node that has reported, in memory only. */

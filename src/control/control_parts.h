@@ -56,10 +56,10 @@ struct control {
     bool serve_asked;            /* control_serve has been requested */
     struct events *events;
     struct leases *leases;
-    struct node_lives *lives;
-    struct relay *relay;
+    struct node_statuses *lives;
+    struct session_hub *session_hub;
     struct usage_books *books;
-    struct notices *notices;
+    struct notifications *notifications;
     struct reads *reads;
     struct refusals *refusals;
     struct sealer *sealer; /* NULL: the log is never sealed */

@@ -27,14 +27,14 @@ struct argument {
     size_t at; /* index of the factor, raw column, word or function */
 };
 
-static const char *const raws[] = {"waited", "runtime", "pods", "processors", "created"};
-enum { RAWS = sizeof raws / sizeof *raws };
+static const char *const raw_names[] = {"waited", "runtime", "pods", "processors", "created"};
+enum { RAWS = sizeof raw_names / sizeof *raw_names };
 
 struct formula {
     lua_State *l;
     char *name;
-    locale_t plain; /* strings compare by their bytes, whatever the program's locale is */
-    size_t bytes;   /* allocated by Lua */
+    locale_t c_locale; /* strings compare by their bytes, whatever the program's locale is */
+    size_t bytes;      /* allocated by Lua */
     struct argument arguments[ARGUMENTS_MAX];
     size_t arguments_len;
     int function, fixed; /* in the registry: the function, and the arguments that are equal for every row */
@@ -70,7 +70,7 @@ static struct formula *formula_of(lua_State *l)
     return f;
 }
 
-static void too_long(lua_State *l, lua_Debug *at)
+static void steps_exceeded(lua_State *l, lua_Debug *at)
 {
     (void)at;
     luaL_error(l, "the formula takes more than %d steps", (int)FORMULA_STEPS_MAX);
@@ -82,7 +82,7 @@ static int unknown_name(lua_State *l)
                       lua_type(l, 2) == LUA_TSTRING ? lua_tostring(l, 2) : "?");
 }
 
-static int no_keeping(lua_State *l)
+static int reject_assignment(lua_State *l)
 {
     return luaL_error(l, "\"%s\" cannot be set; write local %s = ...",
                       lua_type(l, 2) == LUA_TSTRING ? lua_tostring(l, 2) : "?",
@@ -110,7 +110,7 @@ static void push_proxy(lua_State *l, lua_CFunction read)
     lua_createtable(l, 0, 2);
     lua_pushcfunction(l, read);
     lua_setfield(l, -2, "__index");
-    lua_pushcfunction(l, no_keeping);
+    lua_pushcfunction(l, reject_assignment);
     lua_setfield(l, -2, "__newindex");
     lua_setmetatable(l, -2);
 }
@@ -118,9 +118,9 @@ static void push_proxy(lua_State *l, lua_CFunction read)
 /* Allows math.log as well as log. */
 static int math_member(lua_State *l)
 {
-    for (size_t i = 0; lua_type(l, 2) == LUA_TSTRING && sums_name(i); i++)
-        if (strcmp(sums_name(i), lua_tostring(l, 2)) == 0) {
-            lua_pushcfunction(l, sums_function(i));
+    for (size_t i = 0; lua_type(l, 2) == LUA_TSTRING && formula_function_name(i); i++)
+        if (strcmp(formula_function_name(i), lua_tostring(l, 2)) == 0) {
+            lua_pushcfunction(l, formula_function_at(i));
             return 1;
         }
     return unknown_name(l);
@@ -133,7 +133,7 @@ static int math_member(lua_State *l)
 static void argument_add(struct formula *f, struct str *head, const char *text, const char *name,
                          struct argument argument)
 {
-    if (!scan_names(text, name) || f->arguments_len == ARGUMENTS_MAX)
+    if (!scan_contains_word(text, name) || f->arguments_len == ARGUMENTS_MAX)
         return;
     str_addf(head, "%s%s", f->arguments_len ? "," : "local ", name);
     f->arguments[f->arguments_len++] = argument;
@@ -142,13 +142,13 @@ static void argument_add(struct formula *f, struct str *head, const char *text, 
 static void arguments_find(struct formula *f, const char *text, struct str *head)
 {
     const char *name;
-    for (size_t i = 0; (name = sums_name(i)); i++)
+    for (size_t i = 0; (name = formula_function_name(i)); i++)
         argument_add(f, head, text, name, (struct argument){ARG_FUNCTION, i});
     argument_add(f, head, text, "math", (struct argument){ARG_FUNCTION, SIZE_MAX});
     for (size_t i = 0; (name = berth_factor_at(i, NULL)); i++)
         argument_add(f, head, text, name, (struct argument){ARG_FACTOR, i});
     for (size_t i = 0; i < RAWS; i++)
-        argument_add(f, head, text, raws[i], (struct argument){ARG_RAW, i});
+        argument_add(f, head, text, raw_names[i], (struct argument){ARG_RAW, i});
     for (size_t i = 0; i < WORDS; i++)
         argument_add(f, head, text, words[i], (struct argument){ARG_WORD, i});
     argument_add(f, head, text, "attr", (struct argument){ARG_ATTR, 0});
@@ -172,7 +172,7 @@ static const char *read_part(lua_State *l, void *ctx, size_t *ret_len)
 }
 
 /* Sets the error. The chunk is named "line", so that Lua's messages begin with "line:2: ...". */
-static int say(const struct formula *f, const char *message, struct berth_err *err)
+static int set_lua_error(const struct formula *f, const char *message, struct berth_err *err)
 {
     const char *rest = message;
     if (strcmp(message, "not enough memory") == 0)
@@ -205,8 +205,8 @@ static int load_text(struct formula *f, const char *head, const char *text, stru
         lua_remove(f->l, -2);
         return 0;
     }
-    const char *message = lua_tostring(f->l, scan_names(text, "return") ? -1 : -2);
-    return say(f, message ? message : "the formula cannot be read", err);
+    const char *message = lua_tostring(f->l, scan_contains_word(text, "return") ? -1 : -2);
+    return set_lua_error(f, message ? message : "the formula cannot be read", err);
 }
 
 /* Empties the function's environment, and stores all arguments that are equal for every row. */
@@ -221,7 +221,7 @@ static int prepare(lua_State *l)
     for (size_t i = 0; i < f->arguments_len; i++) {
         const struct argument *a = &f->arguments[i];
         if (a->kind == ARG_FUNCTION && a->at != SIZE_MAX)
-            lua_pushcfunction(l, sums_function(a->at));
+            lua_pushcfunction(l, formula_function_at(a->at));
         else if (a->kind == ARG_FUNCTION)
             push_proxy(l, math_member);
         else if (a->kind == ARG_ATTR)
@@ -274,7 +274,7 @@ static int run_rows(lua_State *l)
         lua_pushvalue(l, function);
         for (int i = 0; i < len; i++)
             push_argument(f, &f->arguments[i], i + 2);
-        lua_sethook(l, too_long, LUA_MASKCOUNT, FORMULA_STEPS_MAX);
+        lua_sethook(l, steps_exceeded, LUA_MASKCOUNT, FORMULA_STEPS_MAX);
         lua_call(l, len, 1);
         if (lua_type(l, -1) != LUA_TNUMBER)
             return luaL_error(l, "the formula returns %s, not a number", luaL_typename(l, -1));
@@ -291,7 +291,7 @@ static int fail_row(struct formula *f, struct berth_err *err)
 {
     const struct berth_factors *in = f->in;
     size_t i = f->row;
-    int rc = say(f, lua_type(f->l, -1) == LUA_TSTRING ? lua_tostring(f->l, -1) : "the formula failed", err);
+    int rc = set_lua_error(f, lua_type(f->l, -1) == LUA_TSTRING ? lua_tostring(f->l, -1) : "the formula failed", err);
     if (!err || i >= in->len)
         return rc;
     char *end = err->text + strlen(err->text);
@@ -304,7 +304,7 @@ static int fail_row(struct formula *f, struct berth_err *err)
 int formula_run(void *formula, const struct berth_factors *in, int64_t *keys, struct berth_err *err)
 {
     struct formula *f = formula;
-    locale_t before = uselocale(f->plain);
+    locale_t before = uselocale(f->c_locale);
     int64_t *got = mem_array(in->len + 1, sizeof *got);
     f->in = in;
     f->row = 0;
@@ -333,7 +333,7 @@ int formula_run(void *formula, const struct berth_factors *in, int64_t *keys, st
 enum { TRIES = 4 };
 
 /* Runs the formula with all inputs at their minimum, at their maximum, and in between. */
-static int try_out(struct formula *f, struct berth_err *err)
+static int run_samples(struct formula *f, struct berth_err *err)
 {
     static const int32_t values[TRIES] = {0, 1000000, 500000, 123456};
     static const double waited[TRIES] = {0, 604800, 3600, 59}, runtime[TRIES] = {1, 2592000, 600, 7},
@@ -377,8 +377,8 @@ static int build(struct formula *f, const char *text, struct berth_err *err)
     lua_pushcfunction(f->l, prepare);
     lua_insert(f->l, -2);
     if (lua_pcall(f->l, 1, 0, 0) != LUA_OK)
-        return say(f, "not enough memory", err);
-    return try_out(f, err);
+        return set_lua_error(f, "not enough memory", err);
+    return run_samples(f, err);
 }
 
 int formula_new(const char *text, const char *name, struct formula **ret, struct berth_err *err)
@@ -389,9 +389,9 @@ int formula_new(const char *text, const char *name, struct formula **ret, struct
         return err_set(err, EINVAL, "%s: the formula is longer than %d bytes", name, FORMULA_TEXT_MAX);
     struct formula *f = mem_zalloc(sizeof *f);
     f->name = mem_strdup(name);
-    f->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    f->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     f->l = lua_newstate(allocate, f);
-    locale_t before = uselocale(f->plain);
+    locale_t before = uselocale(f->c_locale);
     int rc = build(f, text, err);
     (void)uselocale(before);
     if (rc) {
@@ -408,7 +408,7 @@ void formula_free(struct formula *f)
         return;
     if (f->l)
         lua_close(f->l);
-    freelocale(f->plain);
+    freelocale(f->c_locale);
     mem_free(f->name);
     mem_free(f);
 }

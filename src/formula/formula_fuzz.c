@@ -9,8 +9,8 @@
 enum { LEN = 3, FACTORS = 64 };
 
 /* Sets the rows: way 0 in order, way 1 reversed. */
-static void turn(struct berth_factors *in, int32_t values[2][LEN], double numbers[2][LEN], const char *texts[2][LEN],
-                 const int32_t **columns, const char *const **words, int way)
+static void set_rows(struct berth_factors *in, int32_t values[2][LEN], double numbers[2][LEN],
+                     const char *texts[2][LEN], const int32_t **columns, const char *const **words, int way)
 {
     for (size_t i = 0; i < in->names_len; i++)
         columns[i] = values[way];
@@ -43,9 +43,9 @@ static void run(struct formula *f)
 
     int64_t there[LEN] = {7, 7, 7}, back[LEN] = {7, 7, 7};
     struct berth_err err = {0};
-    turn(&in, values, numbers, texts, columns, words, 0);
+    set_rows(&in, values, numbers, texts, columns, words, 0);
     int rc = formula_run(f, &in, there, &err);
-    turn(&in, values, numbers, texts, columns, words, 1);
+    set_rows(&in, values, numbers, texts, columns, words, 1);
     int again = formula_run(f, &in, back, NULL);
     assert((rc == 0) == (again == 0));
     for (size_t i = 0; i < LEN; i++)

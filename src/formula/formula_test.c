@@ -173,7 +173,7 @@ static void bad_formulas_are_refused(void **state)
 }
 
 /* A string, a comment or a long bracket may contain what is forbidden elsewhere. */
-static void signs_in_texts_are_free(void **state)
+static void strings_and_comments_may_contain_anything(void **state)
 {
     (void)state;
     static const char *const rows[] = {
@@ -190,7 +190,7 @@ static void signs_in_texts_are_free(void **state)
 }
 
 /* A formula that passes its sample rows may still fail later: then no key is changed, and the formula stays usable. */
-static void a_failure_leaves_keys_alone(void **state)
+static void failure_leaves_keys_unchanged(void **state)
 {
     (void)state;
     struct batch b;
@@ -213,7 +213,7 @@ static void a_failure_leaves_keys_alone(void **state)
 }
 
 /* The result of a row does not depend on other rows: alone, in another order, or again. */
-static void rows_stand_alone(void **state)
+static void rows_are_independent(void **state)
 {
     (void)state;
     struct batch b;
@@ -231,7 +231,7 @@ static void rows_stand_alone(void **state)
 }
 
 /* Lua compares strings and parses numbers by the locale. */
-static void the_locale_changes_nothing(void **state)
+static void locale_does_not_matter(void **state)
 {
     (void)state;
     struct batch b;
@@ -250,7 +250,7 @@ static void the_locale_changes_nothing(void **state)
 }
 
 /* Garbage is collected while rows are computed: many rows need no more memory than one. */
-static void many_rows(void **state)
+static void many_rows_need_bounded_memory(void **state)
 {
     (void)state;
     enum { MANY = 100000 };
@@ -290,11 +290,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formulas_give_keys),
         cmocka_unit_test(bad_formulas_are_refused),
-        cmocka_unit_test(signs_in_texts_are_free),
-        cmocka_unit_test(a_failure_leaves_keys_alone),
-        cmocka_unit_test(rows_stand_alone),
-        cmocka_unit_test(the_locale_changes_nothing),
-        cmocka_unit_test(many_rows),
+        cmocka_unit_test(strings_and_comments_may_contain_anything),
+        cmocka_unit_test(failure_leaves_keys_unchanged),
+        cmocka_unit_test(rows_are_independent),
+        cmocka_unit_test(locale_does_not_matter),
+        cmocka_unit_test(many_rows_need_bounded_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static char *reference(void)
     return str_take(&s);
 }
 
-static void every_name_is_described(void **state)
+static void policies_page_lists_every_name(void **state)
 {
     (void)state;
     CLEANUP(mem) char *text = reference();
@@ -44,7 +44,7 @@ static void every_name_is_described(void **state)
     }
 }
 
-static void examples_work(void **state)
+static void policies_page_examples_compile(void **state)
 {
     (void)state;
     CLEANUP(mem) char *text = reference();
@@ -65,8 +65,8 @@ static void examples_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_name_is_described),
-        cmocka_unit_test(examples_work),
+        cmocka_unit_test(policies_page_lists_every_name),
+        cmocka_unit_test(policies_page_examples_compile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

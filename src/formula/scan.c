@@ -110,7 +110,7 @@ int scan_check(const char *text, struct berth_err *err)
     return 0;
 }
 
-bool scan_names(const char *text, const char *word)
+bool scan_contains_word(const char *text, const char *word)
 {
     size_t len = strlen(word);
     for (const char *at = text; (at = strstr(at, word)); at++)

@@ -9,4 +9,4 @@
 int scan_check(const char *text, struct berth_err *err);
 /* Returns whether the text contains the word by itself. Strings and comments count, too: callers only leave out names
  * that are not needed. */
-bool scan_names(const char *text, const char *word);
+bool scan_contains_word(const char *text, const char *word);

@@ -12,7 +12,7 @@ static double number(lua_State *l, int at)
     return lua_tonumber(l, at);
 }
 
-static int give(lua_State *l, double x)
+static int return_number(lua_State *l, double x)
 {
     lua_pushnumber(l, x);
     return 1;
@@ -20,32 +20,32 @@ static int give(lua_State *l, double x)
 
 static int of_exp(lua_State *l)
 {
-    return give(l, math_exp(number(l, 1)));
+    return return_number(l, math_exp(number(l, 1)));
 }
 
 static int of_log(lua_State *l)
 {
-    return give(l, math_log(number(l, 1)));
+    return return_number(l, math_log(number(l, 1)));
 }
 
 static int of_log10(lua_State *l)
 {
-    return give(l, math_log10(number(l, 1)));
+    return return_number(l, math_log10(number(l, 1)));
 }
 
 static int of_log2(lua_State *l)
 {
-    return give(l, math_log2(number(l, 1)));
+    return return_number(l, math_log2(number(l, 1)));
 }
 
 static int of_pow(lua_State *l)
 {
-    return give(l, math_pow(number(l, 1), number(l, 2)));
+    return return_number(l, math_pow(number(l, 1), number(l, 2)));
 }
 
 static int of_sqrt(lua_State *l)
 {
-    return give(l, math_sqrt(number(l, 1)));
+    return return_number(l, math_sqrt(number(l, 1)));
 }
 
 static double floor_of(double x)
@@ -58,18 +58,18 @@ static double floor_of(double x)
 
 static int of_floor(lua_State *l)
 {
-    return give(l, floor_of(number(l, 1)));
+    return return_number(l, floor_of(number(l, 1)));
 }
 
 static int of_ceil(lua_State *l)
 {
-    return give(l, -floor_of(-number(l, 1)));
+    return return_number(l, -floor_of(-number(l, 1)));
 }
 
 static int of_abs(lua_State *l)
 {
     double x = number(l, 1);
-    return give(l, x < 0 ? -x : x);
+    return return_number(l, x < 0 ? -x : x);
 }
 
 static int of_min(lua_State *l)
@@ -79,7 +79,7 @@ static int of_min(lua_State *l)
         double x = number(l, i);
         least = x < least ? x : least;
     }
-    return give(l, least);
+    return return_number(l, least);
 }
 
 static int of_max(lua_State *l)
@@ -89,7 +89,7 @@ static int of_max(lua_State *l)
         double x = number(l, i);
         most = x > most ? x : most;
     }
-    return give(l, most);
+    return return_number(l, most);
 }
 
 static const luaL_Reg all[] = {
@@ -107,12 +107,12 @@ static const luaL_Reg all[] = {
 };
 enum { LEN = sizeof all / sizeof *all };
 
-const char *sums_name(size_t i)
+const char *formula_function_name(size_t i)
 {
     return i < LEN ? all[i].name : NULL;
 }
 
-lua_CFunction sums_function(size_t i)
+lua_CFunction formula_function_at(size_t i)
 {
     return all[i].func;
 }

@@ -5,6 +5,6 @@
 
 #include <lua.h>
 
-/* sums_name returns the name of function i, NULL past the end; sums_function returns the function. */
-const char *sums_name(size_t i);
-lua_CFunction sums_function(size_t i);
+/* formula_function_name returns the name of function i, NULL past the end; formula_function_at returns the function. */
+const char *formula_function_name(size_t i);
+lua_CFunction formula_function_at(size_t i);

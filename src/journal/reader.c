@@ -14,7 +14,7 @@ struct journal {
     struct shelf shelf;
     struct store *store; /* NULL: none */
     bool borrowed;
-    bool beside;            /* the store belongs to another thread: read only with store_log_beside */
+    bool beside;            /* the store belongs to another thread: read only with store_log_concurrent */
     uint64_t trimmed, upto; /* of that store */
     char *dir;              /* directory of the segments; NULL: none */
     char *lines;            /* path of a file of JSON lines; NULL: none */
@@ -32,7 +32,7 @@ void journal_close(struct journal *j)
     mem_free(j);
 }
 
-struct journal *journal_of(struct store *store)
+struct journal *journal_of_store(struct store *store)
 {
     struct journal *j = mem_zalloc(sizeof *j);
     j->store = store;
@@ -60,7 +60,7 @@ static uint64_t log_trimmed(const struct journal *j)
 static int log_visit(const struct journal *j, uint64_t from, store_visit_record *visit, void *ctx,
                      struct berth_err *err)
 {
-    return j->beside ? store_log_beside(j->store, from, j->upto, visit, ctx, err)
+    return j->beside ? store_log_concurrent(j->store, from, j->upto, visit, ctx, err)
                      : store_log(j->store, from, visit, ctx, err);
 }
 
@@ -81,10 +81,10 @@ static int shelf_fill(struct journal *j, struct berth_err *err)
     return rc < 0 ? rc : shelf_add_folder(&j->shelf, exported.at, err);
 }
 
-int journal_beside(struct store *store, const char *dir, uint64_t trimmed, uint64_t upto, struct journal **ret,
-                   struct berth_err *err)
+int journal_concurrent(struct store *store, const char *dir, uint64_t trimmed, uint64_t upto, struct journal **ret,
+                       struct berth_err *err)
 {
-    CLEANUP(journal) struct journal *j = journal_of(store);
+    CLEANUP(journal) struct journal *j = journal_of_store(store);
     j->beside = true;
     j->trimmed = trimmed;
     j->upto = upto;
@@ -165,7 +165,7 @@ struct reading {
     bool started;
 };
 
-enum { ENOUGH = 1000001 }; /* distinct from all results of visitors */
+enum { VISIT_DONE = 1000001 }; /* distinct from all results of visitors */
 
 static int start(struct reading *r, enum journal_start how, uint64_t revision, uint64_t first)
 {
@@ -188,7 +188,7 @@ static int visit_record(void *ctx, const struct store_record *record)
     if (record->seq <= r->last)
         return 0; /* the record was sealed in a segment meanwhile */
     if ((range->to_seq && record->seq > range->to_seq) || (range->to_ns && journal_record_ns(record) > range->to_ns))
-        return ENOUGH;
+        return VISIT_DONE;
     bool early = range->bare &&
                  ((record->seq < range->from_seq) || (range->from_ns && journal_record_ns(record) < range->from_ns));
     r->last = record->seq;
@@ -221,7 +221,7 @@ static size_t first_item(const struct reading *r)
         const struct segment *g = &s->items.at[i].segment;
         bool early =
             (!range->from_seq || g->first <= range->from_seq) && (!range->from_ns || g->from_ns <= range->from_ns);
-        if ((range->from_seq || range->from_ns) && early && (range->bare || g->base != SEGMENT_GOES_ON))
+        if ((range->from_seq || range->from_ns) && early && (range->bare || g->base != SEGMENT_CONTINUES))
             at = i;
     }
     return at;
@@ -351,5 +351,5 @@ int journal_read(struct journal *j, const struct journal_range *range, const str
     int rc = j->lines ? read_lines(&r) : read_shelf(&r);
     if (rc == 0 && j->store)
         rc = read_log(&r);
-    return rc == ENOUGH ? 0 : rc;
+    return rc == VISIT_DONE ? 0 : rc;
 }

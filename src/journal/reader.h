@@ -20,11 +20,11 @@ struct journal_sources {
 /* Opens a journal. Returns -ENOENT if the sources have no journal, -EINVAL if two kinds of source are mixed. */
 int journal_open(const struct journal_sources *sources, struct journal **ret, struct berth_err *err);
 /* Reads only the log of an open store. The caller keeps ownership of the store. */
-struct journal *journal_of(struct store *store);
+struct journal *journal_of_store(struct store *store);
 /* Reads the segments of a directory (NULL: none) and the log of an open store up to a record, on another thread than
- * the store's (store_log_beside). `trimmed` is the store's current value. */
-int journal_beside(struct store *store, const char *dir, uint64_t trimmed, uint64_t upto, struct journal **ret,
-                   struct berth_err *err);
+ * the store's (store_log_concurrent). `trimmed` is the store's current value. */
+int journal_concurrent(struct store *store, const char *dir, uint64_t trimmed, uint64_t upto, struct journal **ret,
+                       struct berth_err *err);
 void journal_close(struct journal *j); /* accepts NULL */
 static inline void journal_cleanup(struct journal **j)
 {

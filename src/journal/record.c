@@ -54,7 +54,7 @@ void journal_end(struct str *to, const char *extra, size_t len)
     str_add_char(to, '}');
 }
 
-bool journal_kind_begins(struct bytes record, const char *with)
+bool journal_kind_has_prefix(struct bytes record, const char *with)
 {
     struct bytes kind;
     size_t len = strlen(with);

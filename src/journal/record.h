@@ -35,5 +35,5 @@ void journal_end(struct str *to, const char *extra, size_t len);
 
 /* Returns whether the kind of a record begins with this text. "kube.": a record of berth-kube, which has other inputs
  * (kube/journal/journal.h). */
-bool journal_kind_begins(struct bytes record, const char *with);
+bool journal_kind_has_prefix(struct bytes record, const char *with);
 #define JOURNAL_KUBE "kube."

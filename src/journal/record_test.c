@@ -27,7 +27,7 @@ static void a_record_is_one_line(void **state)
                         "\"changes\":[[\"jobs/1\",{\"v\":1}],[\"jobs/2\",null],[\"tokens/x\"]],\"cycle\":{\"n\":3}}");
 }
 
-static void kinds_are_told_apart(void **state)
+static void kinds_are_distinguished(void **state)
 {
     static const struct {
         const char *record;
@@ -40,11 +40,11 @@ static void kinds_are_told_apart(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        assert_int_equal(journal_kind_begins((struct bytes){rows[i].record, strlen(rows[i].record)}, JOURNAL_KUBE),
+        assert_int_equal(journal_kind_has_prefix((struct bytes){rows[i].record, strlen(rows[i].record)}, JOURNAL_KUBE),
                          rows[i].kube);
 }
 
-static void nothing_but_a_head(void **state)
+static void record_with_only_a_head(void **state)
 {
     (void)state;
     CLEANUP(str) struct str s = {0};
@@ -63,8 +63,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_is_one_line),
-        cmocka_unit_test(kinds_are_told_apart),
-        cmocka_unit_test(nothing_but_a_head),
+        cmocka_unit_test(kinds_are_distinguished),
+        cmocka_unit_test(record_with_only_a_head),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static struct bytes text(const char *s)
     return (struct bytes){s, strlen(s)};
 }
 
-static void members_are_found_where_they_stand(void **state)
+static void members_are_found_at_any_position(void **state)
 {
     (void)state;
     static const struct {
@@ -88,7 +88,7 @@ static void values_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members_are_found_where_they_stand),
+        cmocka_unit_test(members_are_found_at_any_position),
         cmocka_unit_test(arrays_are_walked),
         cmocka_unit_test(values_are_read),
     };

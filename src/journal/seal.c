@@ -26,13 +26,13 @@ static void step(const struct seal_options *o, enum seal_step at)
         o->step(o->ctx, at);
 }
 
-int seal_look(const char *dir, struct seal_standing *ret, struct berth_err *err)
+int seal_status_read(const char *dir, struct seal_status *ret, struct berth_err *err)
 {
     CLEANUP(shelf) struct shelf s = {0};
     int rc = shelf_add_folder(&s, dir, err);
     if (rc < 0)
         return rc;
-    *ret = (struct seal_standing){.segments = s.items.len, .rooted = shelf_base(&s) < s.items.len};
+    *ret = (struct seal_status){.segments = s.items.len, .rooted = shelf_base(&s) < s.items.len};
     for (size_t i = 0; i < s.items.len; i++) {
         const struct segment *at = &s.items.at[i].segment;
         ret->last = at->last;
@@ -141,7 +141,7 @@ static int write_segment(const struct seal_options *o, const struct shelf *s, co
     if (documents)
         rc = write_documents(sealing.w, documents, err);
     if (rc == 0 && head->first <= o->upto)
-        rc = store_log_beside(o->store, head->first, o->upto, seal_record, &sealing, err);
+        rc = store_log_concurrent(o->store, head->first, o->upto, seal_record, &sealing, err);
     if (rc >= 0)
         return segment_finish(sealing.w, ret, err);
     segment_abandon(sealing.w);

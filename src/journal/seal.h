@@ -32,12 +32,12 @@ struct seal_options {
 
 /* The state of the sealed segments. `last`: last record in a segment; 0: none. `rooted`: the state can be rebuilt from
  * segments. */
-struct seal_standing {
+struct seal_status {
     uint64_t last, segments, bytes;
     int64_t to_ns;
     bool rooted;
 };
-int seal_look(const char *dir, struct seal_standing *ret, struct berth_err *err);
+int seal_status_read(const char *dir, struct seal_status *ret, struct berth_err *err);
 
 /* Seals the next segment. Returns 1 if a segment was made, 0 if there was nothing to seal, -ENOTUNIQ if the segments
  * have another history than the log. */

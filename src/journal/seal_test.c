@@ -70,29 +70,29 @@ static int seal(struct room *r, uint64_t bytes_max, struct segment *ret)
 }
 
 /* The result of reading a whole journal. */
-struct got {
+struct read_result {
     struct str text; /* starts and documents */
     uint64_t first, last, n;
     struct docset fold;
 };
 
-static int got_start(void *ctx, const struct journal_break *b)
+static int read_result_start(void *ctx, const struct journal_break *b)
 {
-    struct got *g = ctx;
+    struct read_result *g = ctx;
     str_addf(&g->text, "[%d %" PRIu64 "..%" PRIu64 "]", b->start, b->before, b->first);
     docset_done(&g->fold);
     return 0;
 }
 
-static int got_document(void *ctx, const char *key, uint64_t revision, struct bytes doc)
+static int read_result_document(void *ctx, const char *key, uint64_t revision, struct bytes doc)
 {
-    docset_put(&((struct got *)ctx)->fold, key, revision, doc);
+    docset_put(&((struct read_result *)ctx)->fold, key, revision, doc);
     return 0;
 }
 
-static int got_record(void *ctx, const struct store_record *record)
+static int read_result_record(void *ctx, const struct store_record *record)
 {
-    struct got *g = ctx;
+    struct read_result *g = ctx;
     if (g->n++ == 0)
         g->first = record->seq;
     else if (record->seq != g->last + 1)
@@ -101,18 +101,18 @@ static int got_record(void *ctx, const struct store_record *record)
     return docset_record(&g->fold, record, NULL);
 }
 
-static void got_done(struct got *g)
+static void read_result_done(struct read_result *g)
 {
     str_done(&g->text);
     docset_done(&g->fold);
-    *g = (struct got){0};
+    *g = (struct read_result){0};
 }
 
-static int read_all(const struct journal_sources *sources, const struct journal_range *range, struct got *g,
+static int read_all(const struct journal_sources *sources, const struct journal_range *range, struct read_result *g,
                     struct berth_err *err)
 {
     struct journal *j = NULL;
-    struct journal_visitor v = {got_start, got_document, got_record, NULL, g};
+    struct journal_visitor v = {read_result_start, read_result_document, read_result_record, NULL, g};
     int rc = journal_open(sources, &j, err);
     if (rc == 0)
         rc = journal_read(j, range, &v, err);
@@ -138,17 +138,17 @@ static char *docset_text(struct docset *f)
 static char *state_after(uint64_t n)
 {
     struct store *s = store_memory_new();
-    struct got g = {0};
+    struct read_result g = {0};
     write_records(s, n);
     if (n)
-        assert_int_equal(store_log(s, 1, got_record, &g, NULL), 0);
+        assert_int_equal(store_log(s, 1, read_result_record, &g, NULL), 0);
     char *text = docset_text(&g.fold);
-    got_done(&g);
+    read_result_done(&g);
     store_close(s);
     return text;
 }
 
-static void segments_follow_each_other(void **state)
+static void segments_are_contiguous(void **state)
 {
     struct room *r = *state;
     struct segment s[4];
@@ -164,20 +164,20 @@ static void segments_follow_each_other(void **state)
     while (seal(r, 3000, &s[2]) == 1)
         continue;
     write_records(r->store, 50);
-    struct got g = {0};
+    struct read_result g = {0};
     READ(r, &g);
     assert_string_equal(str_text(&g.text), "[0 0..1]");
     assert_true(g.first == 1 && g.last == 150 && g.n == 150);
     CLEANUP(mem) char *state_now = docset_text(&g.fold), *want = state_after(150);
     assert_string_equal(state_now, want);
-    got_done(&g);
+    read_result_done(&g);
 
     /* The result is the same after trimming. */
     assert_int_equal(store_log_trim(r->store, 100, NULL), 0);
     write_records(r->store, 1);
     READ(r, &g);
     assert_true(g.first == 1 && g.last == 151 && g.n == 151);
-    got_done(&g);
+    read_result_done(&g);
 }
 
 /* The record of a transaction with many documents contains all of them. */
@@ -185,7 +185,7 @@ static void a_large_record_is_sealed_and_read(void **state)
 {
     enum { PIECE = 1 << 20, PIECES = 20 };
     struct room *r = *state;
-    struct got g = {0};
+    struct read_result g = {0};
     CLEANUP(str) struct str text = {0};
     CLEANUP(mem) char *piece = mem_alloc(PIECE + 1);
     memset(piece, 'x', PIECE);
@@ -207,7 +207,7 @@ static void a_large_record_is_sealed_and_read(void **state)
     for (size_t i = 0; i < g.fold.list.len; i++)
         large += g.fold.list.at[i].len > PIECE;
     assert_int_equal(large, PIECES);
-    got_done(&g);
+    read_result_done(&g);
 }
 
 static void reading_begins_at_a_checkpoint(void **state)
@@ -217,20 +217,20 @@ static void reading_begins_at_a_checkpoint(void **state)
     write_records(r->store, 200);
     while (seal(r, 2000, &s) == 1)
         continue;
-    struct got g = {0};
+    struct read_result g = {0};
     struct journal_sources data = {.data = r->data};
     assert_int_equal(read_all(&data, &(struct journal_range){.from_seq = 150, .to_seq = 180}, &g, NULL), 0);
     assert_true(g.first > 100 && g.first <= 150 && g.last == 180);
     CLEANUP(mem) char *at = docset_text(&g.fold), *want = state_after(180);
     assert_string_equal(at, want);
-    got_done(&g);
+    read_result_done(&g);
     assert_int_equal(read_all(&data, &(struct journal_range){.from_ns = 150000, .to_ns = 160000}, &g, NULL), 0);
     assert_true(g.first > 100 && g.first <= 150 && g.last == 160);
-    got_done(&g);
+    read_result_done(&g);
     assert_int_equal(read_all(&data, &(struct journal_range){.from_seq = 150, .to_seq = 151, .bare = true}, &g, NULL),
                      0);
     assert_true(g.first == 150 && g.n == 2);
-    got_done(&g);
+    read_result_done(&g);
 
     /* A single segment. */
     CLEANUP(mem) char *path = shelf_path(r->dir, 3);
@@ -240,17 +240,17 @@ static void reading_begins_at_a_checkpoint(void **state)
     CLEANUP(mem) char *alone = docset_text(&g.fold), *after = state_after(g.last);
     assert_string_equal(alone, after);
     assert_true(g.first > 1 && g.last < 200);
-    got_done(&g);
+    read_result_done(&g);
 }
 
-static void die(void *ctx, enum seal_step step)
+static void kill_self(void *ctx, enum seal_step step)
 {
     if (step == *(enum seal_step *)ctx)
         _exit(7);
 }
 
 /* The process ends between any two steps; the next process continues. */
-static void a_crash_loses_and_doubles_nothing(void **state)
+static void crash_loses_and_duplicates_nothing(void **state)
 {
     struct room *r = *state;
     for (unsigned at = 0; at <= SEAL_STEPS; at++) {
@@ -267,7 +267,7 @@ static void a_crash_loses_and_doubles_nothing(void **state)
                                      .trimmed = store_log_trimmed(s),
                                      .upto = store_log_last(s),
                                      .bytes_max = 1500,
-                                     .step = die,
+                                     .step = kill_self,
                                      .ctx = &step};
             while (seal_next(&o, &made, NULL) == 1 && store_log_trim(s, made.last, NULL) == 0) {
                 struct store_txn txn = {OPS(PUT("k", "v"))};
@@ -279,22 +279,22 @@ static void a_crash_loses_and_doubles_nothing(void **state)
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(at < SEAL_STEPS ? WIFEXITED(status) && WEXITSTATUS(status) == 7 : WIFSIGNALED(status));
         r->store = sqlite_open_ok(r->data);
-        struct got g = {0};
+        struct read_result g = {0};
         READ(r, &g);
         assert_string_equal(str_text(&g.text), "[0 0..1]");
         assert_true(g.n == 40 * (at + 1) && g.last == g.n);
-        got_done(&g);
+        read_result_done(&g);
         struct segment s;
         while (seal(r, 1500, &s) == 1)
             continue;
         READ(r, &g);
         assert_string_equal(str_text(&g.text), "[0 0..1]");
         assert_true(g.n == 40 * (at + 1));
-        got_done(&g);
+        read_result_done(&g);
     }
 }
 
-static void what_is_old_is_exported_and_still_read(void **state)
+static void old_segments_are_exported_and_readable(void **state)
 {
     struct room *r = *state;
     struct segment s;
@@ -308,16 +308,16 @@ static void what_is_old_is_exported_and_still_read(void **state)
     keep.before_ns = 100000;
     assert_int_equal(shelf_retain(&keep, &moved, NULL), 0);
     assert_true(moved > 0 && moved < s.number - 1);
-    struct got g = {0};
+    struct read_result g = {0};
     READ(r, &g);
     assert_true(g.n == 300);
-    got_done(&g);
+    read_result_done(&g);
     keep.bytes_max = 1;
     assert_int_equal(shelf_retain(&keep, &moved, NULL), 0);
     assert_true(moved > 0);
     READ(r, &g);
     assert_true(g.n == 300);
-    got_done(&g);
+    read_result_done(&g);
     write_records(r->store, 10); /* the base of the next checkpoint was kept */
     assert_int_equal(seal(r, 2000, &s), 1);
     assert_int_not_equal(s.base, SEGMENT_LOOSE);
@@ -332,12 +332,12 @@ static void what_is_old_is_exported_and_still_read(void **state)
     assert_non_null(strstr(err.text, "nowhere"));
     READ(r, &g);
     assert_true(g.n == 410);
-    got_done(&g);
+    read_result_done(&g);
 }
 
 /* A directory entry without a file belongs to a segment that was moved meanwhile; of two copies the exported one is
  * used. */
-static void what_moves_meanwhile_is_read(void **state)
+static void moved_segments_are_read(void **state)
 {
     struct room *r = *state;
     struct segment s;
@@ -353,14 +353,14 @@ static void what_moves_meanwhile_is_read(void **state)
     assert_int_equal(journal_open(&(struct journal_sources){.data = r->data}, &j, NULL), 0);
     assert_string_equal(journal_shelf(j)->items.at[0].path, copy);
     journal_close(j);
-    struct got g = {0};
+    struct read_result g = {0};
     READ(r, &g);
     assert_true(g.n == 100);
-    got_done(&g);
+    read_result_done(&g);
 }
 
 /* A store that was restored from a backup has lost its segments. */
-static void a_journal_begins_anew_without_its_segments(void **state)
+static void journal_restarts_without_its_segments(void **state)
 {
     struct room *r = *state;
     struct segment s;
@@ -389,11 +389,11 @@ static void a_journal_begins_anew_without_its_segments(void **state)
     assert_int_equal(seal_next(&o, &s, NULL), 0);
     write_records(r->store, 9);
     assert_int_equal(seal(r, 2000, &s), 1);
-    struct got g = {0};
+    struct read_result g = {0};
     READ(r, &g);
     assert_string_equal(str_text(&g.text), "[2 0..41][1 61..62]");
     assert_true(g.n == 30 && g.last == 70);
-    got_done(&g);
+    read_result_done(&g);
     o.upto = 50; /* the log is older than the segments */
     assert_code(seal_next(&o, &s, NULL), ENOTUNIQ);
 }
@@ -413,29 +413,29 @@ static void damage_is_found(void **state)
     int fd = open(path, O_RDWR);
     for (off_t at = 0; at < st.st_size; at += 1 + st.st_size / 400) {
         unsigned char byte = 0;
-        struct got g = {0};
+        struct read_result g = {0};
         assert_int_equal(pread(fd, &byte, 1, at), 1);
         byte ^= 0x10;
         assert_int_equal(pwrite(fd, &byte, 1, at), 1);
         struct berth_err err = {0};
         if (read_all(&one, &(struct journal_range){0}, &g, &err) == 0)
             fail_msg("byte %ld of %ld", (long)at, (long)st.st_size);
-        got_done(&g);
+        read_result_done(&g);
         byte ^= 0x10;
         assert_int_equal(pwrite(fd, &byte, 1, at), 1);
     }
-    struct got g = {0};
+    struct read_result g = {0};
     assert_int_equal(read_all(&one, &(struct journal_range){0}, &g, NULL), 0);
-    got_done(&g);
+    read_result_done(&g);
     assert_int_equal(ftruncate(fd, st.st_size - 1), 0);
     struct berth_err err = {0};
     assert_code(read_all(&one, &(struct journal_range){0}, &g, &err), EBADMSG);
     (void)close(fd);
-    got_done(&g);
+    read_result_done(&g);
 }
 
 /* A segment in the middle is missing: reading continues at the next known state. */
-static void a_gap_is_told(void **state)
+static void gap_is_reported(void **state)
 {
     struct room *r = *state;
     struct segment s, third;
@@ -443,9 +443,9 @@ static void a_gap_is_told(void **state)
     while (seal(r, 2000, &s) == 1)
         continue;
     CLEANUP(mem) char *second = shelf_path(r->dir, 2), *path = shelf_path(r->dir, 3);
-    assert_int_equal(segment_look(path, &third, NULL), 0);
+    assert_int_equal(segment_read_info(path, &third, NULL), 0);
     assert_int_equal(unlink(second), 0);
-    struct got g = {0};
+    struct read_result g = {0};
     READ(r, &g);
     CLEANUP(str) struct str want = {0};
     str_addf(&want, "[0 0..1][1 %" PRIu64 "..%" PRIu64 "]!%" PRIu64, g.first - 1 + (third.first - 1 - (200 - g.n)),
@@ -453,7 +453,7 @@ static void a_gap_is_told(void **state)
     assert_string_equal(str_text(&g.text), want.at);
     CLEANUP(mem) char *at = docset_text(&g.fold), *all = state_after(200);
     assert_string_equal(at, all);
-    got_done(&g);
+    read_result_done(&g);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, room_setup, room_teardown)
@@ -461,15 +461,15 @@ static void a_gap_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(segments_follow_each_other),
+        TEST(segments_are_contiguous),
         TEST(a_large_record_is_sealed_and_read),
         TEST(reading_begins_at_a_checkpoint),
-        TEST(a_crash_loses_and_doubles_nothing),
-        TEST(what_is_old_is_exported_and_still_read),
-        TEST(what_moves_meanwhile_is_read),
-        TEST(a_journal_begins_anew_without_its_segments),
+        TEST(crash_loses_and_duplicates_nothing),
+        TEST(old_segments_are_exported_and_readable),
+        TEST(moved_segments_are_read),
+        TEST(journal_restarts_without_its_segments),
         TEST(damage_is_found),
-        TEST(a_gap_is_told),
+        TEST(gap_is_reported),
     };
     return cmocka_run_group_tests_name("seal", tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ enum { SEGMENT_VERSION = 1, SEGMENT_LINE_MAX = STORE_RECORD_MAX + 4096 };
 
 /* The state before the records of a segment. */
 enum segment_base {
-    SEGMENT_GOES_ON,    /* the state at the end of the preceding segment */
+    SEGMENT_CONTINUES,  /* the state at the end of the preceding segment */
     SEGMENT_CHECKPOINT, /* the segment's own documents */
     SEGMENT_BEGINNING,  /* the empty state: the segment has record 1 */
     SEGMENT_LOOSE,      /* an unknown state and chain: a store was restored without its segments */
@@ -66,14 +66,14 @@ void segment_abandon(struct segment_writer *w);
 
 /* Reads head and foot. Returns -EBADMSG if the file is not a segment or is damaged there, -ENOTSUP for a newer
  * version. */
-int segment_look(const char *path, struct segment *ret, struct berth_err *err);
+int segment_read_info(const char *path, struct segment *ret, struct berth_err *err);
 
 /* Arguments are valid during the call. Any result but 0 ends the walk and is returned. Either function may be NULL. */
 struct segment_visitor {
     int (*document)(void *ctx, const char *key, uint64_t revision, struct bytes doc);
     int (*record)(void *ctx, const struct store_record *record);
     void *ctx;
-    bool unchained; /* verify only the checksums of frames, not the chain, for a file known to be good */
+    bool skip_chain_check; /* verify only the checksums of frames, not the chain, for a file known to be good */
 };
 
 /* Visits everything in a segment. All checksums and the chain of the records are verified before or during the visit.

@@ -190,7 +190,7 @@ static int opened_begin(struct opened *o, const char *path, struct berth_err *er
     return rc < 0 ? rc : foot_read(o, err);
 }
 
-int segment_look(const char *path, struct segment *ret, struct berth_err *err)
+int segment_read_info(const char *path, struct segment *ret, struct berth_err *err)
 {
     CLEANUP(opened) struct opened o = {.fd = -1};
     int rc = opened_begin(&o, path, err);
@@ -255,7 +255,7 @@ static int line_visit(struct walk *w, struct bytes line)
     }
     const struct store_record *r = &l.record;
     if (r->seq != w->next || r->revision <= w->revision ||
-        (w->chain_known && !v->unchained && r->chain != store_chain(w->chain, r->seq, r->revision, r->record)))
+        (w->chain_known && !v->skip_chain_check && r->chain != store_chain(w->chain, r->seq, r->revision, r->record)))
         return err_set(w->err, EBADMSG, "%s is damaged: the hash chain breaks at record %" PRIu64, w->o->path, r->seq);
     w->next++;
     w->revision = r->revision;

@@ -111,7 +111,7 @@ int segment_create(const char *path, const struct segment *head, struct segment_
     s->chain = s->chain_before;
     s->documents = s->record_bytes = 0;
     s->from_ns = s->to_ns = 0;
-    if (s->base != SEGMENT_GOES_ON)
+    if (s->base != SEGMENT_CONTINUES)
         s->document_bytes = s->since_bytes = 0;
     CLEANUP(str) struct str text = {0};
     str_addf(&text,

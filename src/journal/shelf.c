@@ -35,7 +35,7 @@ static bool is_segment(const char *name)
 int shelf_add_file(struct shelf *s, const char *path, struct berth_err *err)
 {
     struct shelf_item item = {0};
-    int rc = segment_look(path, &item.segment, err);
+    int rc = segment_read_info(path, &item.segment, err);
     if (rc < 0)
         return rc;
     size_t at = s->items.len;
@@ -90,7 +90,7 @@ size_t shelf_base_of(const struct shelf *s, size_t item)
         const struct segment *at = &s->items.at[i].segment;
         if (at->base == SEGMENT_LOOSE)
             break;
-        if (at->base != SEGMENT_GOES_ON)
+        if (at->base != SEGMENT_CONTINUES)
             return i;
         if (i == 0 || !shelf_follows(&s->items.at[i - 1].segment, at))
             break;
@@ -130,7 +130,7 @@ static int move_one(const char *from, const char *exported, uint64_t number, str
     CLEANUP(str) struct str partial = {0};
     struct segment was, is;
     str_addf(&partial, "%s.partial", to);
-    int rc = segment_look(from, &was, err);
+    int rc = segment_read_info(from, &was, err);
     if (rc < 0)
         return rc;
     if (access(to, F_OK) != 0) {
@@ -142,7 +142,7 @@ static int move_one(const char *from, const char *exported, uint64_t number, str
     if (rc == 0)
         rc = segment_walk(to, 0, &(struct segment_visitor){0}, err);
     if (rc == 0)
-        rc = segment_look(to, &is, err);
+        rc = segment_read_info(to, &is, err);
     if (rc == 0 && is.hash != was.hash)
         rc = err_set(err, EEXIST, "%s already exists and differs from %s; move it away", to, from);
     if (rc == 0 && unlink(from) < 0)

@@ -46,7 +46,7 @@ int main(int argc, char **argv)
         return kube_replay_main(argc - 1, argv + 1, stdout);
     if (argc > 1 && strcmp(argv[1], "report-node") == 0)
         return kube_report_node(argc - 1, argv + 1, stdout);
-    mem_keep(PLAN_BYTES);
+    mem_keep_freed(PLAN_BYTES);
     if (kube_options_read(argc, argv, &options, &err) < 0)
         (void)fprintf(stderr, "berth-kube: %s\n", err.text);
     else

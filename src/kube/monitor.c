@@ -25,12 +25,12 @@ static void add(struct str *to, const char *name, const char *kind, const char *
 static void add_watches(struct str *to, const struct kube_numbers *n)
 {
     str_add(to, "# HELP berth_kube_objects Objects in the cache.\n# TYPE berth_kube_objects gauge\n");
-    for (size_t i = 0; i < PROJECT_KINDS; i++)
-        str_addf(to, "berth_kube_objects{what=\"%s\"} %zu\n", project_sources[i].name, n->objects[i]);
+    for (size_t i = 0; i < CACHE_KINDS; i++)
+        str_addf(to, "berth_kube_objects{what=\"%s\"} %zu\n", cache_sources[i].name, n->objects[i]);
     str_add(to, "# HELP berth_kube_relists_total Full relists of a resource.\n"
                 "# TYPE berth_kube_relists_total counter\n");
-    for (size_t i = 0; i < PROJECT_KINDS; i++)
-        str_addf(to, "berth_kube_relists_total{what=\"%s\"} %llu\n", project_sources[i].name,
+    for (size_t i = 0; i < CACHE_KINDS; i++)
+        str_addf(to, "berth_kube_relists_total{what=\"%s\"} %llu\n", cache_sources[i].name,
                  (unsigned long long)n->watches[i].relists);
 }
 
@@ -101,27 +101,27 @@ static void metrics_write(const struct kube_numbers *n, struct str *to)
     add(to, "job_pod_failures_total", "counter", "Failed creations of pods of jobs.", (double)n->jobs.failed);
     add(to, "job_pods_deleted_total", "counter", "Pods of jobs deleted.", (double)n->jobs.deleted);
     add_names(to, n);
-    if (n->journalled)
+    if (n->has_journal)
         add_journal(to, &n->journal);
-    if (n->judges)
+    if (n->has_webhook)
         add_webhook(to, &n->webhook);
     add_watches(to, n);
 }
 
-static int64_t admit(void *ctx, struct http_exchange *x)
+static int64_t admit(void *ctx, struct http_request *x)
 {
     (void)ctx;
     (void)x;
     return 0;
 }
 
-static void answer(struct http_exchange *x, int status, const char *text)
+static void answer(struct http_request *x, int status, const char *text)
 {
     http_answer(x, status, NULL, "text/plain; charset=utf-8", text, strlen(text));
 }
 
 /* A failing journal does not affect readiness, but its error is shown. */
-static void ready_answer(const struct kube_monitor *m, struct http_exchange *x)
+static void ready_answer(const struct kube_monitor *m, struct http_request *x)
 {
     CLEANUP(str) struct str text = {0};
     struct kube_numbers n = {0};
@@ -129,13 +129,13 @@ static void ready_answer(const struct kube_monitor *m, struct http_exchange *x)
     str_add(&text, ready ? "ok\n" : "the cluster has not been loaded yet\n");
     if (ready) {
         m->numbers(m->ctx, &n);
-        if (n.journalled && *n.journal.trouble)
+        if (n.has_journal && *n.journal.trouble)
             str_addf(&text, "the journal is not being written: %s\n", n.journal.trouble);
     }
     answer(x, ready ? 200 : 503, text.at);
 }
 
-static void handle(void *ctx, struct http_exchange *x)
+static void handle(void *ctx, struct http_request *x)
 {
     struct kube_monitor *m = ctx;
     const char *path = http_path(x);

@@ -15,11 +15,11 @@ struct kube_numbers {
     struct kube_api_stats api;
     struct kube_events_stats events;
     struct kube_jobs_stats jobs;
-    struct kube_watch_stats watches[PROJECT_KINDS];
-    size_t objects[PROJECT_KINDS];
+    struct kube_watch_stats watches[CACHE_KINDS];
+    size_t objects[CACHE_KINDS];
     struct kube_journal_stats journal;
     struct kube_webhook_stats webhook;
-    bool leads, journalled, judges; /* a journal, and a webhook, are configured */
+    bool leads, has_journal, has_webhook; /* a journal, and a webhook, are configured */
 };
 
 /* Listens at "ADDRESS:PORT"; calls `numbers` and `ready` for each request. */

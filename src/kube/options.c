@@ -61,7 +61,7 @@ static int webhook_check(struct kube_options *o, struct berth_err *err)
                        "--webhook needs --webhook-cert and --webhook-key: the API server calls webhooks with TLS only");
     if (!o->webhook && (o->webhook_cert || o->webhook_key))
         return err_set(err, EINVAL, "--webhook-cert and --webhook-key need --webhook");
-    o->unsure_denies = denies;
+    o->deny_unchecked = denies;
     return 0;
 }
 

@@ -28,7 +28,7 @@ struct kube_options {
     int64_t lease_duration_ns, renew_deadline_ns, retry_period_ns;
     enum log_level log_level;
     bool events;
-    bool unsure_denies;
+    bool deny_unchecked;
 };
 
 /* Parses the command line. -EINVAL with what is wrong. With --help or --version the rest is not checked. Call

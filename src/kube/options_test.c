@@ -14,7 +14,7 @@
     kube_options_read((int)(sizeof((char *[]){"berth-kube", __VA_ARGS__}) / sizeof(char *)),                           \
                       (char *[]){"berth-kube", __VA_ARGS__}, (ret), (err))
 
-static void nothing_needs_to_be_said(void **state)
+static void defaults_are_complete(void **state)
 {
     (void)state;
     struct kube_options o;
@@ -35,7 +35,7 @@ static void nothing_needs_to_be_said(void **state)
     kube_options_done(&o);
 }
 
-static void mistakes_are_named(void **state)
+static void invalid_options_are_named(void **state)
 {
     (void)state;
     static const struct {
@@ -82,7 +82,7 @@ static void mistakes_are_named(void **state)
     }
 }
 
-static void what_is_said_is_read(void **state)
+static void options_are_parsed(void **state)
 {
     (void)state;
     struct kube_options o;
@@ -113,21 +113,21 @@ static void what_is_said_is_read(void **state)
     assert_string_equal(o.journal_export, "e");
     assert_int_equal(o.journal_days, 7);
     assert_int_equal(o.journal_size, 1024);
-    assert_false(o.unsure_denies);
+    assert_false(o.deny_unchecked);
     kube_options_done(&o);
     assert_int_equal(
         READ(&o, &err, "--webhook=127.0.0.1:1", "--webhook-cert=c", "--webhook-key=k", "--webhook-unsure=deny"), 0);
     assert_string_equal(o.webhook, "127.0.0.1:1");
-    assert_true(o.unsure_denies);
+    assert_true(o.deny_unchecked);
     kube_options_done(&o);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_needs_to_be_said),
-        cmocka_unit_test(mistakes_are_named),
-        cmocka_unit_test(what_is_said_is_read),
+        cmocka_unit_test(defaults_are_complete),
+        cmocka_unit_test(invalid_options_are_named),
+        cmocka_unit_test(options_are_parsed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,14 +16,14 @@
 #include "kube/webhook/webhook.h"
 
 /* Tenants and jobs count as one each. */
-enum { SOURCES = PROJECT_GROUP + 1, SOURCES_KNOWN = SOURCES + 2 };
+enum { SOURCES = CACHE_POD_GROUP + 1, SOURCES_KNOWN = SOURCES + 2 };
 #define SECOND_NS INT64_C(1000000000)
 #define DAY_NS (24 * 3600 * SECOND_NS)
 enum { EVENTS_MAX = 65536 }; /* length of the event queue: a burst of pods has one event each */
 
 struct source {
     struct kube_process *process;
-    enum project_kind kind;
+    enum cache_kind kind;
     struct kube_watch *watch;
 };
 
@@ -37,7 +37,7 @@ struct kube_process {
     struct kube_events *events;
     struct tenants *tenants;
     struct tenant_feed *feed;
-    struct project *project;
+    struct cache *cache;
     struct kube_jobs *jobs;
     struct kube_journal *journal; /* NULL: no journal */
     struct source sources[SOURCES];
@@ -85,7 +85,7 @@ static void on_ended(void *ctx)
     struct kube_process *p = ctx;
     say(p, p->stopping ? LEVEL_INFO : LEVEL_WARN, "lease.ended", kube_lease_holder(p->lease));
     if (p->journal)
-        kube_journal_rest(p->journal); /* the new leader may use the same folder */
+        kube_journal_close(p->journal); /* the new leader may use the same folder */
 }
 
 static void on_lease_trouble(void *ctx, const char *text)
@@ -117,13 +117,13 @@ static void lease_begin(struct kube_process *p)
 static void on_put(void *ctx, const struct kube_object *o)
 {
     struct source *s = ctx;
-    project_object_put(s->process->project, s->kind, o);
+    cache_object_put(s->process->cache, s->kind, o);
 }
 
 static void on_drop(void *ctx, const struct kube_object *o)
 {
     struct source *s = ctx;
-    project_object_drop(s->process->project, s->kind, o);
+    cache_object_drop(s->process->cache, s->kind, o);
 }
 
 /* Counts one more source as known, or as known to be absent. */
@@ -150,18 +150,18 @@ static void on_watch_trouble(void *ctx, const char *text)
 {
     const struct source *s = ctx;
     log_write(s->process->log, kube_wall_ns(), LEVEL_WARN, "watch.trouble",
-              LOG_TEXT("what", project_sources[s->kind].name), LOG_TEXT("text", text));
+              LOG_TEXT("what", cache_sources[s->kind].name), LOG_TEXT("text", text));
 }
 
 /* Optional resources, which an older role may not allow, and the consequence: they count as empty. All others are
  * required. */
-static const char *const without[SOURCES] = {
-    [PROJECT_ATTACHMENT] = "attached volumes count on their node only while a pod uses them",
-    [PROJECT_CSI_DRIVER] = "volumes are provisioned without regard to free storage",
-    [PROJECT_CAPACITY] = "drivers that report storage capacity provision no volumes",
-    [PROJECT_LIMIT_RANGE] = "jobs are checked without the default requests of their pods",
-    [PROJECT_RUNTIME_CLASS] = "jobs are checked without the overhead of their pods",
-    [PROJECT_GROUP] = "pods of a group wait until it appears",
+static const char *const consequence_without[SOURCES] = {
+    [CACHE_ATTACHMENT] = "attached volumes count on their node only while a pod uses them",
+    [CACHE_CSI_DRIVER] = "volumes are provisioned without regard to free storage",
+    [CACHE_STORAGE_CAPACITY] = "drivers that report storage capacity provision no volumes",
+    [CACHE_LIMIT_RANGE] = "jobs are checked without the default requests of their pods",
+    [CACHE_RUNTIME_CLASS] = "jobs are checked without the overhead of their pods",
+    [CACHE_POD_GROUP] = "pods of a group wait until it appears",
 };
 
 /* Reports a denied resource once; the watch retries each minute. Pod groups are absent from most API servers and are
@@ -169,15 +169,15 @@ static const char *const without[SOURCES] = {
 static void on_watch_refused(void *ctx, int status, const char *text)
 {
     const struct source *s = ctx;
-    const struct project_source *of = &project_sources[s->kind];
+    const struct cache_source *of = &cache_sources[s->kind];
     CLEANUP(str) struct str said = {0};
-    if (s->kind == PROJECT_GROUP && status == 404)
+    if (s->kind == CACHE_POD_GROUP && status == 404)
         return;
     str_addf(
         &said,
         "berth-kube may not list and watch %s (%s): it continues as if there were none, and %s. Apply the role of this "
         "version (kubectl apply -f packaging/kubernetes/rbac.yaml); berth-kube retries every minute. %s",
-        of->name, strrchr(of->path, '/') + 1, without[s->kind], text);
+        of->name, strrchr(of->path, '/') + 1, consequence_without[s->kind], text);
     log_write(s->process->log, kube_wall_ns(), LEVEL_WARN, "watch.refused", LOG_TEXT("what", of->name),
               LOG_TEXT("text", said.at));
 }
@@ -185,22 +185,23 @@ static void on_watch_refused(void *ctx, int status, const char *text)
 static void watch_begin(struct source *s)
 {
     const struct kube_process *p = s->process;
-    s->watch = kube_watch_new(&(struct kube_watch_config){.api = p->api,
-                                                          .loop = p->loop,
-                                                          .path = project_sources[s->kind].path,
-                                                          .format = KUBE_PROTOBUF,
-                                                          .put = on_put,
-                                                          .drop = on_drop,
-                                                          .synced = on_synced,
-                                                          .trouble = on_watch_trouble,
-                                                          .refused = without[s->kind] ? on_watch_refused : NULL,
-                                                          .ctx = s});
+    s->watch =
+        kube_watch_new(&(struct kube_watch_config){.api = p->api,
+                                                   .loop = p->loop,
+                                                   .path = cache_sources[s->kind].path,
+                                                   .format = KUBE_PROTOBUF,
+                                                   .put = on_put,
+                                                   .drop = on_drop,
+                                                   .synced = on_synced,
+                                                   .trouble = on_watch_trouble,
+                                                   .refused = consequence_without[s->kind] ? on_watch_refused : NULL,
+                                                   .ctx = s});
 }
 
 static void watches_begin(struct kube_process *p)
 {
     for (size_t i = 0; i < SOURCES; i++) {
-        p->sources[i] = (struct source){.process = p, .kind = (enum project_kind)i};
+        p->sources[i] = (struct source){.process = p, .kind = (enum cache_kind)i};
         watch_begin(&p->sources[i]);
     }
 }
@@ -230,13 +231,13 @@ static const char *on_claim(void *ctx, const char *role, struct arena *arena, st
     return kube_jobs_claim(p->jobs, role, arena, w);
 }
 
-static void on_task(void *ctx, const struct project_task *task)
+static void on_task(void *ctx, const struct cache_task_view *task)
 {
     struct kube_process *p = ctx;
     kube_jobs_task(p->jobs, task);
 }
 
-static void on_input(void *ctx, const struct project_input *in)
+static void on_input(void *ctx, const struct cache_change *in)
 {
     struct kube_process *p = ctx;
     if (p->journal)
@@ -260,7 +261,7 @@ static void journal_start(struct kube_process *p)
                                                                     .export_dir = o->journal_export,
                                                                     .keep_ns = (int64_t)o->journal_days * DAY_NS,
                                                                     .keep_bytes = o->journal_size << 20,
-                                                                    .project = p->project,
+                                                                    .cache = p->cache,
                                                                     .tenants = p->tenants,
                                                                     .profile = o->profile,
                                                                     .schedulers = o->profiles.names,
@@ -336,20 +337,20 @@ static int process_begin(struct kube_process *p, struct berth_err *err)
                                                                  .instance = p->identity,
                                                                  .queue_max = EVENTS_MAX});
     p->tenants = tenants_new(on_changed, p);
-    p->project = project_new(&(struct project_config){.tenants = p->tenants,
-                                                      .schedulers = profiles->names,
-                                                      .schedulers_len = profiles->len,
-                                                      .profiles = profiles->profiles,
-                                                      .changed = on_changed,
-                                                      .trouble = on_object_trouble,
-                                                      .ctx = p,
-                                                      .claim = on_claim,
-                                                      .task = on_task,
-                                                      .input = on_input});
+    p->cache = cache_new(&(struct cache_config){.tenants = p->tenants,
+                                                .schedulers = profiles->names,
+                                                .schedulers_len = profiles->len,
+                                                .profiles = profiles->profiles,
+                                                .changed = on_changed,
+                                                .trouble = on_object_trouble,
+                                                .ctx = p,
+                                                .claim = on_claim,
+                                                .task = on_task,
+                                                .input = on_input});
     journal_start(p);
     p->jobs = kube_jobs_new(&(struct kube_jobs_config){.api = p->api,
                                                        .loop = p->loop,
-                                                       .project = p->project,
+                                                       .cache = p->cache,
                                                        .tenants = p->tenants,
                                                        .events = p->events,
                                                        .log = p->log,
@@ -362,7 +363,7 @@ static int process_begin(struct kube_process *p, struct berth_err *err)
                                                        .ctx = p});
     p->scheduler = kube_scheduler_new(&(struct kube_scheduler_config){.loop = p->loop,
                                                                       .api = p->api,
-                                                                      .project = p->project,
+                                                                      .cache = p->cache,
                                                                       .tenants = p->tenants,
                                                                       .jobs = p->jobs,
                                                                       .events = p->events,
@@ -377,7 +378,7 @@ static int process_begin(struct kube_process *p, struct berth_err *err)
     p->feed = tenant_feed_new(&(struct tenant_feed_config){.api = p->api,
                                                            .loop = p->loop,
                                                            .tenants = p->tenants,
-                                                           .project = p->project,
+                                                           .cache = p->cache,
                                                            .leads = leads,
                                                            .synced = on_tenants_synced,
                                                            .trouble = on_object_trouble,
@@ -399,7 +400,7 @@ static void process_end(struct kube_process *p)
         kube_watch_free(p->sources[i].watch);
     tenant_feed_free(p->feed);
     kube_events_free(p->events);
-    project_free(p->project);
+    cache_free(p->cache);
     tenants_free(p->tenants);
     kube_api_free(p->api);
     loop_free(p->loop);
@@ -421,16 +422,16 @@ static void metrics(void *ctx, struct kube_numbers *ret)
     ret->api = kube_api_stats(p->api);
     ret->events = p->events ? kube_events_stats(p->events) : (struct kube_events_stats){0};
     ret->jobs = kube_jobs_stats(p->jobs);
-    ret->journalled = p->journal != NULL;
+    ret->has_journal = p->journal != NULL;
     if (p->journal)
         ret->journal = kube_journal_stats(p->journal);
-    ret->judges = p->webhook != NULL;
+    ret->has_webhook = p->webhook != NULL;
     if (p->webhook)
         ret->webhook = kube_webhook_stats(p->webhook);
     ret->leads = leads(ctx);
     ret->profiles = &p->options->profiles;
     ret->of = p->scheduler;
-    for (size_t i = 0; i < PROJECT_KINDS; i++) {
+    for (size_t i = 0; i < CACHE_KINDS; i++) {
         ret->watches[i] = kube_watch_stats(p->sources[i].watch);
         ret->objects[i] = kube_watch_len(p->sources[i].watch);
     }
@@ -445,11 +446,11 @@ static int webhook_begin(struct kube_process *p, struct berth_err *err)
             .listen = o->webhook,
             .cert_path = o->webhook_cert,
             .key_path = o->webhook_key,
-            .judge = {.project = p->project,
-                      .tenants = p->tenants,
-                      .ready = is_ready,
-                      .ctx = p,
-                      .unsure_denies = o->unsure_denies},
+            .admission = {.cache = p->cache,
+                          .tenants = p->tenants,
+                          .ready = is_ready,
+                          .ctx = p,
+                          .deny_unchecked = o->deny_unchecked},
             .api = p->api,
             .log = p->log
     },

@@ -28,7 +28,7 @@ enum { KIT_MS = 1000000 };
 struct kit {
     struct loop *loop;
     struct http_server *server;
-    struct http_exchange *kept; /* stored by a handler of the test, to answer later */
+    struct http_request *kept; /* stored by a handler of the test, to answer later */
     int64_t body_max;
     unsigned admitted, handled, dropped, closed, drained;
 };
@@ -41,7 +41,7 @@ static inline void kit_drop(void *data)
     k->dropped++;
 }
 
-static inline int64_t kit_admit(void *ctx, struct http_exchange *x)
+static inline int64_t kit_admit(void *ctx, struct http_request *x)
 {
     struct kit *k = ctx;
     k->admitted++;
@@ -50,7 +50,7 @@ static inline int64_t kit_admit(void *ctx, struct http_exchange *x)
 }
 
 /* Answers with the request: "GET /path BODY". */
-static inline void kit_echo(void *ctx, struct http_exchange *x)
+static inline void kit_echo(void *ctx, struct http_request *x)
 {
     CLEANUP(str) struct str said = {0};
     struct kit *k = ctx;
@@ -62,7 +62,7 @@ static inline void kit_echo(void *ctx, struct http_exchange *x)
     http_answer(x, 200, NULL, "text/plain", said.at, said.len);
 }
 
-static inline void kit_keep(void *ctx, struct http_exchange *x)
+static inline void kit_keep(void *ctx, struct http_request *x)
 {
     struct kit *k = ctx;
     k->handled++;

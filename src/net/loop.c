@@ -36,10 +36,10 @@ struct loop_source {
     };
     enum source_kind kind;
     bool dead;
-    int number;    /* file descriptor or signal number */
-    size_t place;  /* index of a timer in the heap; SIZE_MAX: not set */
-    int64_t at_ns; /* expiry of a timer */
-    uint64_t turn; /* order of timers: timers with equal expiry run in the order in which they were set */
+    int number;         /* file descriptor or signal number */
+    size_t heap_index;  /* index of a timer in the heap; SIZE_MAX: not set */
+    int64_t at_ns;      /* expiry of a timer */
+    uint64_t set_order; /* order of timers: timers with equal expiry run in the order in which they were set */
 };
 
 struct posted {
@@ -58,7 +58,7 @@ struct loop {
     bool in_round;
     struct loop_source *first, *dead;
     VEC(struct loop_source *) heap;
-    uint64_t turn; /* incremented each time a timer is set */
+    uint64_t set_order; /* incremented each time a timer is set */
     sigset_t signals;
     pthread_mutex_t lock; /* protects `posts` */
     struct posts posts;
@@ -73,51 +73,51 @@ static int64_t clock_ns(void)
 
 /* ---- timers ------------------------------------------------------------------------------------------------------ */
 
-static bool sooner(const struct loop_source *a, const struct loop_source *b)
+static bool fires_before(const struct loop_source *a, const struct loop_source *b)
 {
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->turn < b->turn;
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->set_order < b->set_order;
 }
 
-static void heap_put(struct loop *l, size_t place, struct loop_source *s)
+static void heap_put(struct loop *l, size_t heap_index, struct loop_source *s)
 {
-    l->heap.at[place] = s;
-    s->place = place;
+    l->heap.at[heap_index] = s;
+    s->heap_index = heap_index;
 }
 
-static void heap_up(struct loop *l, struct loop_source *s, size_t place)
+static void heap_up(struct loop *l, struct loop_source *s, size_t heap_index)
 {
-    while (place > 0 && sooner(s, l->heap.at[(place - 1) / 2])) {
-        heap_put(l, place, l->heap.at[(place - 1) / 2]);
-        place = (place - 1) / 2;
+    while (heap_index > 0 && fires_before(s, l->heap.at[(heap_index - 1) / 2])) {
+        heap_put(l, heap_index, l->heap.at[(heap_index - 1) / 2]);
+        heap_index = (heap_index - 1) / 2;
     }
-    heap_put(l, place, s);
+    heap_put(l, heap_index, s);
 }
 
-static void heap_down(struct loop *l, struct loop_source *s, size_t place)
+static void heap_down(struct loop *l, struct loop_source *s, size_t heap_index)
 {
-    for (size_t child; (child = 2 * place + 1) < l->heap.len; place = child) {
-        if (child + 1 < l->heap.len && sooner(l->heap.at[child + 1], l->heap.at[child]))
+    for (size_t child; (child = 2 * heap_index + 1) < l->heap.len; heap_index = child) {
+        if (child + 1 < l->heap.len && fires_before(l->heap.at[child + 1], l->heap.at[child]))
             child++;
-        if (!sooner(l->heap.at[child], s))
+        if (!fires_before(l->heap.at[child], s))
             break;
-        heap_put(l, place, l->heap.at[child]);
+        heap_put(l, heap_index, l->heap.at[child]);
     }
-    heap_put(l, place, s);
+    heap_put(l, heap_index, s);
 }
 
 static void heap_drop(struct loop *l, struct loop_source *s)
 {
-    size_t place = s->place;
-    if (place == SIZE_MAX)
+    size_t heap_index = s->heap_index;
+    if (heap_index == SIZE_MAX)
         return;
     struct loop_source *last = l->heap.at[--l->heap.len];
-    s->place = SIZE_MAX;
+    s->heap_index = SIZE_MAX;
     if (last == s)
         return;
-    if (place > 0 && sooner(last, l->heap.at[(place - 1) / 2]))
-        heap_up(l, last, place);
+    if (heap_index > 0 && fires_before(last, l->heap.at[(heap_index - 1) / 2]))
+        heap_up(l, last, heap_index);
     else
-        heap_down(l, last, place);
+        heap_down(l, last, heap_index);
 }
 
 void loop_timer_set(struct loop_source *s, int64_t at_ns)
@@ -130,7 +130,7 @@ void loop_timer_set(struct loop_source *s, int64_t at_ns)
     /* A time in the past counts as now, so that a timer that sets itself into the past cannot delay the other
      * timers. */
     s->at_ns = at_ns < l->now_ns ? l->now_ns : at_ns;
-    s->turn = l->turn++;
+    s->set_order = l->set_order++;
     vec_push(&l->heap, s);
     heap_up(l, s, l->heap.len - 1);
 }
@@ -138,8 +138,8 @@ void loop_timer_set(struct loop_source *s, int64_t at_ns)
 /* Calls the expired timers. Timers that are set during these calls wait for the next round. */
 static void timers_call(struct loop *l)
 {
-    uint64_t turn = l->turn;
-    while (l->heap.len && l->heap.at[0]->at_ns <= l->now_ns && l->heap.at[0]->turn < turn) {
+    uint64_t set_order = l->set_order;
+    while (l->heap.len && l->heap.at[0]->at_ns <= l->now_ns && l->heap.at[0]->set_order < set_order) {
         struct loop_source *s = l->heap.at[0];
         heap_drop(l, s);
         s->call(s->ctx);
@@ -155,7 +155,7 @@ static struct loop_source *source_new(struct loop *l, enum source_kind kind, int
     s->kind = kind;
     s->number = number;
     s->ctx = ctx;
-    s->place = SIZE_MAX;
+    s->heap_index = SIZE_MAX;
     s->next = l->first;
     if (l->first)
         l->first->prev = s;
@@ -227,7 +227,7 @@ int loop_service_signals(struct loop *l, loop_call *stop, loop_call *hang_up, vo
     return rc;
 }
 
-static bool signal_wanted(const struct loop *l, int signo)
+static bool signal_has_source(const struct loop *l, int signo)
 {
     for (const struct loop_source *s = l->first; s; s = s->next)
         if (s->kind == SOURCE_SIGNAL && s->number == signo)
@@ -238,7 +238,7 @@ static bool signal_wanted(const struct loop *l, int signo)
 static void signal_drop(struct loop *l, int signo)
 {
     sigset_t one;
-    if (signal_wanted(l, signo))
+    if (signal_has_source(l, signo))
         return;
     (void)sigemptyset(&one);
     (void)sigaddset(&one, signo);
@@ -385,7 +385,7 @@ int64_t loop_now_ns(const struct loop *l)
 
 /* Adds one of the loop's own descriptors to epoll. `name` identifies the descriptor in events: NULL for wake_fd, the
  * loop for signal_fd. */
-static bool own_fd(struct loop *l, int fd, void *name)
+static bool watch_own_fd(struct loop *l, int fd, void *name)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = name};
     return fd >= 0 && epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
@@ -400,7 +400,7 @@ int loop_new(struct loop **ret, struct berth_err *err)
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     l->signal_fd = signalfd(-1, &l->signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (l->epoll_fd < 0 || !own_fd(l, l->wake_fd, NULL) || !own_fd(l, l->signal_fd, l)) {
+    if (l->epoll_fd < 0 || !watch_own_fd(l, l->wake_fd, NULL) || !watch_own_fd(l, l->signal_fd, l)) {
         int rc = err_set(err, errno, "cannot start an event loop: %s", strerror(errno));
         loop_free(l);
         return rc;

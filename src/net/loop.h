@@ -43,7 +43,7 @@ void loop_timer_set(struct loop_source *s, int64_t at_ns);
 int loop_signal(struct loop *l, int signo, loop_call *call, void *ctx, struct loop_source **ret, struct berth_err *err);
 
 /* Handles the signals of a service for the lifetime of the loop: SIGTERM and SIGINT call `stop`, SIGHUP calls
- * `hang_up`. */
+ * `hangup_received`. */
 int loop_service_signals(struct loop *l, loop_call *stop, loop_call *hang_up, void *ctx, struct berth_err *err);
 
 /* Frees a source. May be called from the source's own callback; accepts NULL. */
@@ -60,5 +60,5 @@ struct worker *worker_new(struct loop *l);
 void worker_run(struct worker *w, loop_call *work, loop_call *after, void *ctx);
 /* Detaches the worker without waiting, for a process that is about to exit while a blocking call does not return. The
  * thread and the worker are never freed. */
-void worker_leave(struct worker *w);
+void worker_detach(struct worker *w);
 void worker_free(struct worker *w); /* waits for the running task; `after` of unfinished tasks is not called */

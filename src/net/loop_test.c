@@ -109,7 +109,7 @@ static void free_both(void *ctx, uint32_t events)
 }
 
 /* Two descriptors are ready in the same round; the first callback frees both. */
-static void what_is_freed_in_a_round_is_not_called_in_it(void **state)
+static void source_freed_in_a_round_is_not_called(void **state)
 {
     struct loop *l = must_loop();
     struct pair p = pair_new(), q = pair_new();
@@ -147,7 +147,7 @@ static void a_descriptor_that_cannot_be_watched_is_an_error(void **state)
     loop_free(NULL);
 }
 
-static void no_descriptors_no_loop(void **state)
+static void loop_creation_fails_without_descriptors(void **state)
 {
     struct rlimit before, none;
     struct loop *l = NULL;
@@ -196,7 +196,7 @@ static void ring(void *ctx)
     a->all->last_ns = a->at_ns;
 }
 
-static void timers_ring_in_order_and_once(void **state)
+static void timers_expire_in_order_and_once(void **state)
 {
     static struct alarms all;
     struct loop *l = must_loop();
@@ -298,7 +298,7 @@ static bool is_blocked(int signo)
     return sigismember(&now, signo);
 }
 
-static void signals_are_calls(void **state)
+static void signals_call_their_callbacks(void **state)
 {
     struct loop *l = must_loop();
     struct alarm user = {.loop = l}, hangup = {.loop = l};
@@ -412,7 +412,7 @@ static void task_after(void *ctx)
     loop_stop(t->loop);
 }
 
-static void work_is_done_beside_in_order(void **state)
+static void worker_runs_tasks_in_order(void **state)
 {
     struct loop *l = must_loop();
     struct worker *w = worker_new(l);
@@ -430,7 +430,7 @@ static void work_is_done_beside_in_order(void **state)
     loop_free(l);
 }
 
-static void a_freed_worker_calls_nothing(void **state)
+static void freed_worker_makes_no_calls(void **state)
 {
     struct loop *l = must_loop();
     struct worker *w = worker_new(l);
@@ -459,7 +459,7 @@ static void task_free_worker(void *ctx)
     loop_stop(t->loop);
 }
 
-static void a_worker_may_be_freed_by_what_it_calls(void **state)
+static void worker_may_be_freed_by_its_callback(void **state)
 {
     struct loop *l = must_loop();
     struct worker *w = worker_new(l);
@@ -480,17 +480,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_descriptor_is_called_while_it_is_ready),
-        cmocka_unit_test(what_is_freed_in_a_round_is_not_called_in_it),
+        cmocka_unit_test(source_freed_in_a_round_is_not_called),
         cmocka_unit_test(a_descriptor_that_cannot_be_watched_is_an_error),
-        cmocka_unit_test(no_descriptors_no_loop),
-        cmocka_unit_test(timers_ring_in_order_and_once),
+        cmocka_unit_test(loop_creation_fails_without_descriptors),
+        cmocka_unit_test(timers_expire_in_order_and_once),
         cmocka_unit_test(an_overdue_timer_does_not_starve_others),
         cmocka_unit_test(a_timer_may_free_itself),
-        cmocka_unit_test(signals_are_calls),
+        cmocka_unit_test(signals_call_their_callbacks),
         cmocka_unit_test(posts_arrive_in_order),
-        cmocka_unit_test(work_is_done_beside_in_order),
-        cmocka_unit_test(a_freed_worker_calls_nothing),
-        cmocka_unit_test(a_worker_may_be_freed_by_what_it_calls),
+        cmocka_unit_test(worker_runs_tasks_in_order),
+        cmocka_unit_test(freed_worker_makes_no_calls),
+        cmocka_unit_test(worker_may_be_freed_by_its_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static void hears(int fd, const char *want)
     assert_string_equal(text, want);
 }
 
-static void a_path_is_told(void **state)
+static void message_reaches_path_socket(void **state)
 {
     (void)state;
     char dir[] = "/tmp/berth-notify-XXXXXX", path[64];
@@ -58,7 +58,7 @@ static void a_path_is_told(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
-static void an_abstract_name_is_told(void **state)
+static void message_reaches_abstract_socket(void **state)
 {
     (void)state;
     char name[64];
@@ -71,7 +71,7 @@ static void an_abstract_name_is_told(void **state)
     (void)close(fd);
 }
 
-static void nobody_listens(void **state)
+static void missing_socket_is_reported(void **state)
 {
     (void)state;
     char longer[200];
@@ -89,7 +89,7 @@ static void nobody_listens(void **state)
     assert_int_equal(notify_send("READY=1"), -EINVAL);
 }
 
-static void the_watchdog_is_asked_for(void **state)
+static void watchdog_interval_is_read_from_environment(void **state)
 {
     (void)state;
     char own[24];
@@ -123,10 +123,10 @@ static void the_watchdog_is_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_path_is_told),
-        cmocka_unit_test(an_abstract_name_is_told),
-        cmocka_unit_test(nobody_listens),
-        cmocka_unit_test(the_watchdog_is_asked_for),
+        cmocka_unit_test(message_reaches_path_socket),
+        cmocka_unit_test(message_reaches_abstract_socket),
+        cmocka_unit_test(missing_socket_is_reported),
+        cmocka_unit_test(watchdog_interval_is_read_from_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

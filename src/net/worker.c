@@ -107,7 +107,7 @@ static void done_ready(void *ctx, uint32_t events)
 
 /* Ends the process: without a descriptor or a thread the process cannot work, and callers cannot recover, as with
  * memory. */
-static _Noreturn void worker_impossible(int code)
+static _Noreturn void worker_start_failed(int code)
 {
     (void)fprintf(stderr, "berth: cannot start a worker thread: %s\n", strerror(code));
     _Exit(EXIT_FAILURE);
@@ -125,16 +125,16 @@ struct worker *worker_new(struct loop *l)
     jobs_init(&w->done);
     w->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (w->done_fd < 0)
-        worker_impossible(errno);
+        worker_start_failed(errno);
     if (loop_watch_fd(l, w->done_fd, EPOLLIN, done_ready, w, &w->source, &err) < 0)
-        worker_impossible(err.code);
+        worker_start_failed(err.code);
     /* The loop's thread handles all signals. */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
     int rc = pthread_create(&w->thread, NULL, thread_main, w);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc)
-        worker_impossible(rc);
+        worker_start_failed(rc);
     return w;
 }
 
@@ -156,7 +156,7 @@ static void worker_stop(struct worker *w)
     (void)pthread_mutex_unlock(&w->lock);
 }
 
-void worker_leave(struct worker *w)
+void worker_detach(struct worker *w)
 {
     worker_stop(w);
     (void)pthread_detach(w->thread);

@@ -23,29 +23,30 @@ static bool text_same(const char *a, const char *b)
 /* ---- list of instances ------------------------------------------------------------------------------------------ */
 
 /* Returns the index of this id, or the index to insert it at. */
-static size_t place_of(const struct node *n, uint64_t id)
+static size_t index_of(const struct node *n, uint64_t id)
 {
-    return vec_place(&n->held, id, id);
+    return vec_lower_bound(&n->node_instance, id, id);
 }
 
-struct held *held_find(const struct node *n, uint64_t id)
+struct node_instance *node_instance_find(const struct node *n, uint64_t id)
 {
-    size_t at = place_of(n, id);
-    return at < n->held.len && n->held.at[at]->id == id ? n->held.at[at] : NULL;
+    size_t at = index_of(n, id);
+    return at < n->node_instance.len && n->node_instance.at[at]->id == id ? n->node_instance.at[at] : NULL;
 }
 
-struct held *held_add(struct node *n, uint64_t id, enum node_state state)
+struct node_instance *node_instance_add(struct node *n, uint64_t id, enum node_state state)
 {
-    struct held *h = mem_zalloc(sizeof *h);
-    size_t at = place_of(n, id);
-    *h = (struct held){.id = id, .state = state, .progress = -1, .exit = -1};
-    vec_push(&n->held, h);
-    memmove(&n->held.at[at + 1], &n->held.at[at], (n->held.len - 1 - at) * sizeof(struct held *));
-    n->held.at[at] = h;
+    struct node_instance *h = mem_zalloc(sizeof *h);
+    size_t at = index_of(n, id);
+    *h = (struct node_instance){.id = id, .state = state, .progress = -1, .exit = -1};
+    vec_push(&n->node_instance, h);
+    memmove(&n->node_instance.at[at + 1], &n->node_instance.at[at],
+            (n->node_instance.len - 1 - at) * sizeof(struct node_instance *));
+    n->node_instance.at[at] = h;
     return h;
 }
 
-static void held_free(struct held *h)
+static void node_instance_free(struct node_instance *h)
 {
     for (size_t i = 0; i < h->ports.len; i++)
         mem_free(h->ports.at[i].endpoint);
@@ -62,22 +63,23 @@ static void held_free(struct held *h)
     mem_free(h);
 }
 
-static void held_remove(struct node *n, struct held *h)
+static void node_instance_remove(struct node *n, struct node_instance *h)
 {
-    size_t at = place_of(n, h->id);
-    memmove(&n->held.at[at], &n->held.at[at + 1], (n->held.len - 1 - at) * sizeof(struct held *));
-    n->held.len--;
-    held_free(h);
+    size_t at = index_of(n, h->id);
+    memmove(&n->node_instance.at[at], &n->node_instance.at[at + 1],
+            (n->node_instance.len - 1 - at) * sizeof(struct node_instance *));
+    n->node_instance.len--;
+    node_instance_free(h);
 }
 
-void held_config(struct held *h, const json_t *config)
+void node_instance_set_config(struct node_instance *h, const json_t *config)
 {
     json_decref(h->config);
     h->config = json_deep_copy(config);
     h->fence_ns = json_integer_value(json_object_get(config, "fence_ns"));
 }
 
-void held_changed(struct node *n, struct held *h)
+void node_instance_changed(struct node *n, struct node_instance *h)
 {
     h->changed = ++n->changes;
     report_within(n, 0);
@@ -85,7 +87,7 @@ void held_changed(struct node *n, struct held *h)
 
 /* ---- stopping --------------------------------------------------------------------------------------------------- */
 
-static void held_stop(struct node *n, struct held *h, bool now)
+static void node_instance_stop(struct node *n, struct node_instance *h, bool now)
 {
     if (h->forced || (h->asked && !now))
         return;
@@ -94,7 +96,7 @@ static void held_stop(struct node *n, struct held *h, bool now)
     if (h->state != NODE_STOPPING) {
         h->state = NODE_STOPPING;
         h->ready = false;
-        held_changed(n, h);
+        node_instance_changed(n, h);
     }
     n->machine->stop(n->machine_ctx, h->id, now);
     if (PLANTED(NODE_STOPPED_AT_ONCE))
@@ -103,21 +105,21 @@ static void held_stop(struct node *n, struct held *h, bool now)
 
 /* Tells whether the daemon was silent for the instance's fence time, after which it may place a replacement
  * elsewhere. */
-static bool fence_due(const struct node *n, const struct held *h)
+static bool fence_due(const struct node *n, const struct node_instance *h)
 {
-    return h->fence_ns && held_lives(h) && n->env.steady_ns(n->env.ctx) - n->heard_ns >= h->fence_ns;
+    return h->fence_ns && node_instance_lives(h) && n->env.steady_ns(n->env.ctx) - n->heard_ns >= h->fence_ns;
 }
 
-bool held_settle(struct node *n, struct held *h)
+bool node_instance_settle(struct node *n, struct node_instance *h)
 {
     bool wanted = h->wanted || !n->configured || PLANTED(NODE_KEEPS_UNLISTED);
-    if (held_lives(h)) {
+    if (node_instance_lives(h)) {
         if (n->superseded || fence_due(n, h)) {
             if (!h->forced && !n->superseded)
                 text_set(&h->error, "fenced: no contact with the daemon for the allowed time");
-            held_stop(n, h, true);
+            node_instance_stop(n, h, true);
         } else if (!wanted || h->unknown || (PLANTED(NODE_STOPS_IN_SILENCE) && n->failures > 3))
-            held_stop(n, h, false);
+            node_instance_stop(n, h, false);
         return false;
     }
     /* A listed instance stays recorded, so that it cannot start twice; an instance that was removed from the list is
@@ -126,14 +128,14 @@ bool held_settle(struct node *n, struct held *h)
     if (!n->configured || listed || (h->changed > h->said && !h->unknown) || PLANTED(NODE_NEVER_FORGETS))
         return false;
     n->machine->forget(n->machine_ctx, h->id);
-    held_remove(n, h);
+    node_instance_remove(n, h);
     return true;
 }
 
 void node_settle(struct node *n)
 {
-    for (size_t i = 0; i < n->held.len;)
-        i += held_settle(n, n->held.at[i]) ? 0 : 1;
+    for (size_t i = 0; i < n->node_instance.len;)
+        i += node_instance_settle(n, n->node_instance.at[i]) ? 0 : 1;
 }
 
 /* ---- lifetime --------------------------------------------------------------------------------------------------- */
@@ -161,9 +163,9 @@ void node_free(struct node *n)
 {
     if (!n)
         return;
-    for (size_t i = 0; i < n->held.len; i++)
-        held_free(n->held.at[i]);
-    vec_done(&n->held);
+    for (size_t i = 0; i < n->node_instance.len; i++)
+        node_instance_free(n->node_instance.at[i]);
+    vec_done(&n->node_instance);
     json_decref(n->self);
     json_decref(n->self_sent);
     json_decref(n->pending);
@@ -172,10 +174,10 @@ void node_free(struct node *n)
     mem_free(n);
 }
 
-static void set_ports(struct held *h, const struct node_port *ports, size_t len)
+static void set_ports(struct node_instance *h, const struct node_port *ports, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
-        struct held_port port = {mem_strdup(ports[i].endpoint), ports[i].port};
+        struct node_instance_port port = {mem_strdup(ports[i].endpoint), ports[i].port};
         vec_push(&h->ports, port);
     }
 }
@@ -196,7 +198,7 @@ static bool ready_at_start(const json_t *config)
     return true;
 }
 
-static void set_start(struct held *h, const struct node_start *start)
+static void set_start(struct node_instance *h, const struct node_start *start)
 {
     set_ports(h, start->ports, start->ports_len);
     json_decref(h->exclusive);
@@ -209,8 +211,8 @@ void node_found(struct node *n, uint64_t id, const json_t *config, const struct 
     assert(!n->begun);
     if (PLANTED(NODE_ADOPTS_NOTHING))
         return;
-    struct held *h = held_add(n, id, NODE_RUNNING);
-    held_config(h, config);
+    struct node_instance *h = node_instance_add(n, id, NODE_RUNNING);
+    node_instance_set_config(h, config);
     h->ready = !json_object_get(config, "health"); /* an awaited port may have accepted connections long ago */
     set_start(h, start);
     h->changed = ++n->changes;
@@ -221,12 +223,12 @@ void node_found_starting(struct node *n, uint64_t id, const json_t *config)
     assert(!n->begun);
     if (PLANTED(NODE_ADOPTS_NOTHING))
         return;
-    struct held *h = held_add(n, id, NODE_STARTING);
-    held_config(h, config);
+    struct node_instance *h = node_instance_add(n, id, NODE_STARTING);
+    node_instance_set_config(h, config);
     h->changed = ++n->changes;
 }
 
-static void set_outcome(struct held *h, const struct node_outcome *outcome)
+static void set_outcome(struct node_instance *h, const struct node_outcome *outcome)
 {
     h->state = NODE_OVER;
     h->ready = false;
@@ -244,7 +246,7 @@ void node_found_over(struct node *n, uint64_t id, const struct node_outcome *out
     assert(!n->begun);
     if (PLANTED(NODE_FORGETS_ENDS))
         return;
-    struct held *h = held_add(n, id, NODE_OVER);
+    struct node_instance *h = node_instance_add(n, id, NODE_OVER);
     set_outcome(h, outcome);
     h->changed = ++n->changes;
 }
@@ -262,50 +264,50 @@ void node_begin(struct node *n)
 
 void node_started(struct node *n, uint64_t id, const struct node_start *start)
 {
-    struct held *h = held_find(n, id);
-    if (!h || !held_lives(h))
+    struct node_instance *h = node_instance_find(n, id);
+    if (!h || !node_instance_lives(h))
         return;
     set_start(h, start);
     if (h->state == NODE_STARTING) {
         h->state = NODE_RUNNING;
         h->ready = ready_at_start(h->config);
     }
-    held_changed(n, h);
+    node_instance_changed(n, h);
     report_tick(n);
 }
 
 void node_health(struct node *n, uint64_t id, bool ready, const char *text)
 {
-    struct held *h = held_find(n, id);
+    struct node_instance *h = node_instance_find(n, id);
     if (!h || h->state != NODE_RUNNING || (h->ready == ready && text_same(h->error, text)))
         return;
     h->ready = ready;
     text_set(&h->error, text);
-    held_changed(n, h);
+    node_instance_changed(n, h);
     report_tick(n);
 }
 
 void node_over(struct node *n, uint64_t id, const struct node_outcome *outcome)
 {
-    struct held *h = held_find(n, id);
-    if (!h || !held_lives(h))
+    struct node_instance *h = node_instance_find(n, id);
+    if (!h || !node_instance_lives(h))
         return;
     set_outcome(h, outcome);
     if (!PLANTED(NODE_KEEPS_END))
-        held_changed(n, h);
+        node_instance_changed(n, h);
     log_write(n->env.log, n->env.clock_ns(n->env.ctx), LEVEL_INFO, "instance.over", LOG_NUMBER("id", (int64_t)id),
               LOG_NUMBER("exit", h->exit), LOG_TEXT("text", h->error));
-    (void)held_settle(n, h);
+    (void)node_instance_settle(n, h);
     report_tick(n);
 }
 
-static struct held_use *use_put(struct held *h, const char *resource, int64_t amount)
+static struct node_instance_usage *use_put(struct node_instance *h, const char *resource, int64_t amount)
 {
     size_t at = 0;
     while (at < h->use.len && strcmp(h->use.at[at].resource, resource) != 0)
         at++;
     if (at == h->use.len) {
-        struct held_use use = {.resource = mem_strdup(resource), .sent = -1, .said = -1};
+        struct node_instance_usage use = {.resource = mem_strdup(resource), .sent = -1, .said = -1};
         vec_push(&h->use, use);
     }
     h->use.at[at].now = amount;
@@ -314,22 +316,22 @@ static struct held_use *use_put(struct held *h, const char *resource, int64_t am
 
 void node_usage(struct node *n, uint64_t id, const struct berth_amount *usage, size_t usage_len)
 {
-    struct held *h = held_find(n, id);
-    for (size_t i = 0; h && held_lives(h) && i < usage_len; i++)
+    struct node_instance *h = node_instance_find(n, id);
+    for (size_t i = 0; h && node_instance_lives(h) && i < usage_len; i++)
         (void)use_put(h, usage[i].resource, usage[i].amount);
 }
 
-void node_spent(struct node *n, uint64_t id, const char *resource, int64_t amount)
+void node_total_usage(struct node *n, uint64_t id, const char *resource, int64_t amount)
 {
-    struct held *h = held_find(n, id);
+    struct node_instance *h = node_instance_find(n, id);
     if (h)
         use_put(h, resource, amount)->spent = true;
 }
 
 void node_progress(struct node *n, uint64_t id, int done_milli, const char *text)
 {
-    struct held *h = held_find(n, id);
-    if (!h || !held_lives(h) || (h->progress == done_milli && text_same(h->note, text)))
+    struct node_instance *h = node_instance_find(n, id);
+    if (!h || !node_instance_lives(h) || (h->progress == done_milli && text_same(h->note, text)))
         return;
     h->progress = done_milli;
     text_set(&h->note, text);
@@ -338,30 +340,30 @@ void node_progress(struct node *n, uint64_t id, int done_milli, const char *text
     report_tick(n);
 }
 
-void node_trouble(struct node *n, uint64_t id, const char *unenforced, const char *over)
+void node_limit_state(struct node *n, uint64_t id, const char *unenforced, const char *over)
 {
-    struct held *h = held_find(n, id);
-    if (!h || !held_lives(h) || (text_same(h->unenforced, unenforced) && text_same(h->over, over)))
+    struct node_instance *h = node_instance_find(n, id);
+    if (!h || !node_instance_lives(h) || (text_same(h->unenforced, unenforced) && text_same(h->over, over)))
         return;
     text_set(&h->unenforced, unenforced);
     text_set(&h->over, over);
-    held_changed(n, h);
+    node_instance_changed(n, h);
     report_tick(n);
 }
 
 void node_foreign_port(struct node *n, uint64_t id, uint16_t port)
 {
-    struct held *h = held_find(n, id);
-    if (!h || !held_lives(h) || h->foreign_port == port)
+    struct node_instance *h = node_instance_find(n, id);
+    if (!h || !node_instance_lives(h) || h->foreign_port == port)
         return;
     h->foreign_port = port;
-    held_changed(n, h);
+    node_instance_changed(n, h);
     report_tick(n);
 }
 
 /* The inventory ("probed") is sent seldom, usage often: a newer object without inventory must not drop an unsent
  * one. */
-void self_keep(struct node *n, json_t *older)
+void machine_state_merge(struct node *n, json_t *older)
 {
     json_t *probed = json_object_get(older, "probed");
     if (!n->self)
@@ -371,20 +373,20 @@ void self_keep(struct node *n, json_t *older)
     json_decref(older);
 }
 
-void node_self(struct node *n, json_t *self)
+void node_machine_state(struct node *n, json_t *self)
 {
     json_t *older = n->self;
     n->self = self;
-    self_keep(n, older);
+    machine_state_merge(n, older);
 }
 
 /* Returns when the next fence time ends without further contact; INT64_MAX: never. */
 static int64_t next_fence_ns(const struct node *n)
 {
     int64_t next = INT64_MAX;
-    for (size_t i = 0; i < n->held.len; i++) {
-        const struct held *h = n->held.at[i];
-        if (h->fence_ns && held_lives(h) && !h->forced && n->heard_ns + h->fence_ns < next)
+    for (size_t i = 0; i < n->node_instance.len; i++) {
+        const struct node_instance *h = n->node_instance.at[i];
+        if (h->fence_ns && node_instance_lives(h) && !h->forced && n->heard_ns + h->fence_ns < next)
             next = n->heard_ns + h->fence_ns;
     }
     return next;
@@ -403,23 +405,23 @@ void node_tick(struct node *n)
 
 /* ---- queries ---------------------------------------------------------------------------------------------------- */
 
-static void see(const struct held *h, struct node_seen *ret)
+static void view_fill(const struct node_instance *h, struct node_instance_view *ret)
 {
-    *ret = (struct node_seen){.id = h->id, .state = h->state, .ready = h->ready, .config = h->config};
+    *ret = (struct node_instance_view){.id = h->id, .state = h->state, .ready = h->ready, .config = h->config};
 }
 
-bool node_at(const struct node *n, size_t i, struct node_seen *ret)
+bool node_at(const struct node *n, size_t i, struct node_instance_view *ret)
 {
-    if (i >= n->held.len)
+    if (i >= n->node_instance.len)
         return false;
-    see(n->held.at[i], ret);
+    view_fill(n->node_instance.at[i], ret);
     return true;
 }
 
-bool node_find(const struct node *n, uint64_t id, struct node_seen *ret)
+bool node_find(const struct node *n, uint64_t id, struct node_instance_view *ret)
 {
-    const struct held *h = held_find(n, id);
+    const struct node_instance *h = node_instance_find(n, id);
     if (h)
-        see(h, ret);
+        view_fill(h, ret);
     return h != NULL;
 }

@@ -78,7 +78,7 @@ struct node_start {
     const struct node_port *ports;
     size_t ports_len;
     const json_t *exclusive; /* claimed exclusive resources, {resource: name}; NULL: none */
-    const char *unenforced;  /* as in node_trouble */
+    const char *unenforced;  /* as in node_limit_state */
 };
 
 struct node_outcome {
@@ -112,17 +112,17 @@ void node_over(struct node *n, uint64_t id, const struct node_outcome *outcome);
 void node_usage(struct node *n, uint64_t id, const struct berth_amount *usage, size_t usage_len);
 /* Total consumption of a cumulative resource, such as traffic; also included in the final report if that is not sent
  * yet. */
-void node_spent(struct node *n, uint64_t id, const char *resource, int64_t amount);
+void node_total_usage(struct node *n, uint64_t id, const char *resource, int64_t amount);
 /* Progress as the instance reports it: thousandths (-1: none) and a text. */
 void node_progress(struct node *n, uint64_t id, int done_milli, const char *text);
 /* Resources whose limits the kernel does not enforce, and resources used above their limits. Comma-separated, sorted;
  * "" or NULL: none. */
-void node_trouble(struct node *n, uint64_t id, const char *unenforced, const char *over);
+void node_limit_state(struct node *n, uint64_t id, const char *unenforced, const char *over);
 /* The instance tried to bind this port of another app's block, or has bound it. */
 void node_foreign_port(struct node *n, uint64_t id, uint16_t port);
 /* State of the whole machine: an object for "node" of the next report. Replaces an object that was not sent yet; the
  * member `probed` of that one is kept if the new object has none. Takes the reference. */
-void node_self(struct node *n, json_t *self);
+void node_machine_state(struct node *n, json_t *self);
 
 /* Handles the answer to a report. `status` 0: no answer came. */
 void node_reported(struct node *n, uint64_t seq, int status, const json_t *answer);
@@ -132,12 +132,12 @@ void node_tick(struct node *n);
 /* ---- queries ---------------------------------------------------------------------------------------------------- */
 
 enum node_state { NODE_STARTING, NODE_RUNNING, NODE_STOPPING, NODE_OVER };
-struct node_seen {
+struct node_instance_view {
     uint64_t id;
     enum node_state state;
     bool ready;
     const json_t *config; /* NULL: unknown */
 };
 /* Returns the instance at index i; false past the end. */
-bool node_at(const struct node *n, size_t i, struct node_seen *ret);
-bool node_find(const struct node *n, uint64_t id, struct node_seen *ret);
+bool node_at(const struct node *n, size_t i, struct node_instance_view *ret);
+bool node_find(const struct node *n, uint64_t id, struct node_instance_view *ret);

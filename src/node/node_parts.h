@@ -8,19 +8,19 @@
 
 #define NODE_SECOND INT64_C(1000000000)
 
-struct held_port {
+struct node_instance_port {
     char *endpoint;
     uint16_t port;
 };
 
-struct held_use {
+struct node_instance_usage {
     char *resource;
     int64_t now, sent, said; /* measured; in the report in flight; acknowledged by the daemon. -1: none */
     bool spent;              /* cumulative: also reported after the end */
 };
 
 /* An instance on this node, or an ended one whose outcome the daemon has not acknowledged. */
-struct held {
+struct node_instance {
     uint64_t id;
     enum node_state state;
     bool ready;
@@ -31,8 +31,8 @@ struct held {
     bool forced;  /* with SIGKILL */
     json_t *config;
     int64_t fence_ns; /* 0: never fenced */
-    VEC(struct held_port) ports;
-    VEC(struct held_use) use;
+    VEC(struct node_instance_port) ports;
+    VEC(struct node_instance_usage) use;
     int progress;          /* thousandths; -1: not reported */
     uint16_t foreign_port; /* 0: none */
     char *note, *unenforced, *over, *error;
@@ -53,7 +53,7 @@ struct node {
     bool begun;    /* node_begin was called */
     bool accepted; /* the daemon has accepted a report of this epoch: configurations may be applied */
     bool superseded;
-    VEC(struct held *) held; /* sorted by id */
+    VEC(struct node_instance *) node_instance; /* sorted by id */
     uint64_t changes;
 
     /* Desired state. */
@@ -75,24 +75,24 @@ struct node {
 };
 
 /* node.c */
-struct held *held_find(const struct node *n, uint64_t id);
-struct held *held_add(struct node *n, uint64_t id, enum node_state state);
-void held_config(struct held *h, const json_t *config);
+struct node_instance *node_instance_find(const struct node *n, uint64_t id);
+struct node_instance *node_instance_add(struct node *n, uint64_t id, enum node_state state);
+void node_instance_set_config(struct node_instance *h, const json_t *config);
 /* Marks the instance as changed and schedules a report at once. */
-void held_changed(struct node *n, struct held *h);
+void node_instance_changed(struct node *n, struct node_instance *h);
 /* Stops the instance if it must not run; forgets it if it has ended and the daemon knows. True: it was removed from the
  * list. */
-bool held_settle(struct node *n, struct held *h);
+bool node_instance_settle(struct node *n, struct node_instance *h);
 void node_settle(struct node *n);
 /* Merges an older "node" object that the daemon has not received into the next report. Takes the reference. */
-void self_keep(struct node *n, json_t *older);
-static inline bool held_lives(const struct held *h)
+void machine_state_merge(struct node *n, json_t *older);
+static inline bool node_instance_lives(const struct node_instance *h)
 {
     return h->state != NODE_OVER;
 }
 
 /* wish.c */
-void wish_apply(struct node *n, const json_t *config);
+void desired_apply(struct node *n, const json_t *config);
 
 /* report.c */
 /* Sends a report if one is due; otherwise requests a wakeup. */

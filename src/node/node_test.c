@@ -190,7 +190,7 @@ static const struct node_outcome ended = {NODE_ENDED, 0, NULL}, failed = {NODE_F
 
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
 
-static void a_life(void **state)
+static void instance_starts_stops_and_is_forgotten(void **state)
 {
     struct kit k = {0};
     char buf[128];
@@ -219,7 +219,7 @@ static void a_life(void **state)
     kit_free(&k);
 }
 
-static void nothing_starts_before_the_daemon_has_heard(void **state)
+static void nothing_starts_before_first_accepted_report(void **state)
 {
     struct kit k = {0};
     (void)state;
@@ -235,7 +235,7 @@ static void nothing_starts_before_the_daemon_has_heard(void **state)
     kit_free(&k);
 }
 
-static void nothing_starts_twice(void **state)
+static void instance_never_starts_twice(void **state)
 {
     struct kit k = {0};
     char buf[128];
@@ -261,7 +261,7 @@ static void nothing_starts_twice(void **state)
     kit_free(&k);
 }
 
-static void what_is_not_listed_is_stopped(void **state)
+static void unlisted_instances_are_stopped(void **state)
 {
     struct kit k = {0};
     char buf[128];
@@ -309,7 +309,7 @@ static void unknown_instances_are_stopped(void **state)
 }
 
 /* An instance that an earlier agent was starting is not started again and is reported like any other. */
-static void finds_one_that_is_being_started(void **state)
+static void starting_instance_is_adopted(void **state)
 {
     struct kit k = {0};
     (void)state;
@@ -318,7 +318,7 @@ static void finds_one_that_is_being_started(void **state)
     node_found_starting(k.node, 5, config);
     json_decref(config);
     node_begin(k.node);
-    struct node_seen seen;
+    struct node_instance_view seen;
     assert_true(node_find(k.node, 5, &seen));
     assert_int_equal(seen.state, NODE_STARTING);
     answer_all(&k);
@@ -334,7 +334,7 @@ static void finds_one_that_is_being_started(void **state)
     kit_free(&k);
 }
 
-static void fences(void **state)
+static void silent_daemon_fences_instances(void **state)
 {
     struct kit k = {0};
     (void)state;
@@ -361,7 +361,7 @@ static void fences(void **state)
 }
 
 /* The heartbeat of 10 s would be too long for an instance with a fence time of 6 s. */
-static void a_short_fence_makes_the_heart_beat_faster(void **state)
+static void short_fence_shortens_heartbeat(void **state)
 {
     struct kit k = {0};
     (void)state;
@@ -379,7 +379,7 @@ static void a_short_fence_makes_the_heart_beat_faster(void **state)
     kit_free(&k);
 }
 
-static void a_restart_does_not_lengthen_a_fence(void **state)
+static void restart_keeps_fence_deadline(void **state)
 {
     struct kit k = {.now_ns = 1000 * SECOND};
     (void)state;
@@ -395,7 +395,7 @@ static void a_restart_does_not_lengthen_a_fence(void **state)
     kit_free(&k);
 }
 
-static void a_later_agent_wins(void **state)
+static void agent_with_later_epoch_supersedes(void **state)
 {
     struct kit k = {0};
     (void)state;
@@ -416,7 +416,7 @@ static void a_later_agent_wins(void **state)
     kit_free(&k);
 }
 
-static void reports_are_repeated_until_taken(void **state)
+static void reports_are_repeated_until_accepted(void **state)
 {
     struct kit k = {0};
     char buf[128];
@@ -486,7 +486,7 @@ static void awaited_ports_decide_readiness(void **state)
     kit_free(&k);
 }
 
-static void noise_is_not_reported(void **state)
+static void small_usage_changes_are_not_reported(void **state)
 {
     struct kit k = {0};
     char buf[128];
@@ -524,12 +524,12 @@ static void self_say(struct kit *k, int probed, int use)
     if (use)
         (void)json_object_set_new(self, "usage", json_integer(use));
     if (probed || use)
-        node_self(k->node, take_ptr(&self));
+        node_machine_state(k->node, take_ptr(&self));
     json_decref(self);
 }
 
 /* The inventory is probed seldom, usage often. */
-static void what_was_probed_is_said_until_it_is_taken(void **state)
+static void inventory_is_sent_until_accepted(void **state)
 {
     static const struct {
         const char *label;
@@ -571,7 +571,7 @@ static void what_was_probed_is_said_until_it_is_taken(void **state)
     }
 }
 
-static void what_was_used_up_is_told_at_the_end(void **state)
+static void total_traffic_is_in_final_report(void **state)
 {
     struct kit k = {0};
     struct berth_amount use = {.resource = "cpu", .amount = 1000};
@@ -584,9 +584,9 @@ static void what_was_used_up_is_told_at_the_end(void **state)
     node_started(k.node, 1, &(struct node_start){0});
     answer_all(&k);
     node_usage(k.node, 1, &use, 1);
-    node_spent(k.node, 1, "traffic", 5000000);
-    node_spent(k.node, 1, "traffic", 7000000);
-    node_spent(k.node, 2, "traffic", 7000000); /* unknown instance */
+    node_total_usage(k.node, 1, "traffic", 5000000);
+    node_total_usage(k.node, 1, "traffic", 7000000);
+    node_total_usage(k.node, 2, "traffic", 7000000); /* unknown instance */
     node_over(k.node, 1, &(struct node_outcome){NODE_ENDED, 0, NULL});
     const json_t *item = json_array_get(json_object_get(k.report, "instances"), 0),
                  *told = json_object_get(item, "usage");
@@ -596,13 +596,13 @@ static void what_was_used_up_is_told_at_the_end(void **state)
     kit_free(&k);
 }
 
-static void what_was_used_up_meanwhile_is_told(void **state)
+static void traffic_of_adopted_ended_instance_is_reported(void **state)
 {
     struct kit k = {0};
     (void)state;
     kit_new(&k, 0);
     node_found_over(k.node, 1, &(struct node_outcome){NODE_ENDED, 0, NULL});
-    node_spent(k.node, 1, "traffic", 7000000);
+    node_total_usage(k.node, 1, "traffic", 7000000);
     node_begin(k.node);
     const json_t *item = json_array_get(json_object_get(k.report, "instances"), 0);
     assert_string_equal(json_string_value(json_object_get(item, "state")), "ended");
@@ -610,7 +610,7 @@ static void what_was_used_up_meanwhile_is_told(void **state)
     kit_free(&k);
 }
 
-static void bad_configurations_change_nothing(void **state)
+static void invalid_configurations_change_nothing(void **state)
 {
     static const char *const rows[] = {
         "{}",
@@ -641,24 +641,24 @@ static void bad_configurations_change_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_life),
-        cmocka_unit_test(nothing_starts_before_the_daemon_has_heard),
-        cmocka_unit_test(nothing_starts_twice),
-        cmocka_unit_test(what_is_not_listed_is_stopped),
+        cmocka_unit_test(instance_starts_stops_and_is_forgotten),
+        cmocka_unit_test(nothing_starts_before_first_accepted_report),
+        cmocka_unit_test(instance_never_starts_twice),
+        cmocka_unit_test(unlisted_instances_are_stopped),
         cmocka_unit_test(unknown_instances_are_stopped),
-        cmocka_unit_test(finds_one_that_is_being_started),
-        cmocka_unit_test(fences),
-        cmocka_unit_test(a_restart_does_not_lengthen_a_fence),
-        cmocka_unit_test(a_short_fence_makes_the_heart_beat_faster),
-        cmocka_unit_test(a_later_agent_wins),
-        cmocka_unit_test(reports_are_repeated_until_taken),
+        cmocka_unit_test(starting_instance_is_adopted),
+        cmocka_unit_test(silent_daemon_fences_instances),
+        cmocka_unit_test(restart_keeps_fence_deadline),
+        cmocka_unit_test(short_fence_shortens_heartbeat),
+        cmocka_unit_test(agent_with_later_epoch_supersedes),
+        cmocka_unit_test(reports_are_repeated_until_accepted),
         cmocka_unit_test(health_decides_readiness),
         cmocka_unit_test(awaited_ports_decide_readiness),
-        cmocka_unit_test(noise_is_not_reported),
-        cmocka_unit_test(what_was_probed_is_said_until_it_is_taken),
-        cmocka_unit_test(what_was_used_up_is_told_at_the_end),
-        cmocka_unit_test(what_was_used_up_meanwhile_is_told),
-        cmocka_unit_test(bad_configurations_change_nothing),
+        cmocka_unit_test(small_usage_changes_are_not_reported),
+        cmocka_unit_test(inventory_is_sent_until_accepted),
+        cmocka_unit_test(total_traffic_is_in_final_report),
+        cmocka_unit_test(traffic_of_adopted_ended_instance_is_reported),
+        cmocka_unit_test(invalid_configurations_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 #define RETRY_NS_MAX (10 * NODE_SECOND)
 #define HEARTBEAT_NS_MIN (NODE_SECOND / 2)
 
-static const char *state_text(const struct held *h)
+static const char *state_text(const struct node_instance *h)
 {
     switch (h->state) {
     case NODE_STARTING: return "starting";
@@ -28,16 +28,16 @@ static const char *state_text(const struct held *h)
 /* ---- one instance ----------------------------------------------------------------------------------------------- */
 
 /* Tells whether usage changed by more than a tenth since the last acknowledged value. */
-static bool use_differs(const struct held_use *u)
+static bool use_differs(const struct node_instance_usage *u)
 {
     int64_t apart = u->now > u->said ? u->now - u->said : u->said - u->now;
     return u->said < 0 || apart > u->said / 10;
 }
 
-static bool held_differs(const struct held *h)
+static bool node_instance_differs(const struct node_instance *h)
 {
     bool differs = h->changed > h->said;
-    for (size_t i = 0; !differs && held_lives(h) && i < h->use.len; i++)
+    for (size_t i = 0; !differs && node_instance_lives(h) && i < h->use.len; i++)
         differs = use_differs(&h->use.at[i]);
     return differs;
 }
@@ -53,7 +53,7 @@ static void set_list(json_t *item, const char *key, const char *texts)
     (void)json_object_set_new(item, key, list);
 }
 
-static json_t *ports_make(const struct held *h)
+static json_t *ports_make(const struct node_instance *h)
 {
     json_t *ports = json_array();
     for (size_t i = 0; i < h->ports.len; i++)
@@ -62,13 +62,13 @@ static json_t *ports_make(const struct held *h)
     return ports;
 }
 
-static json_t *usage_make(struct held *h)
+static json_t *usage_make(struct node_instance *h)
 {
     char text[QUANTITY_TEXT_MAX];
     json_t *usage = json_object();
     for (size_t i = 0; i < h->use.len; i++) {
-        struct held_use *u = &h->use.at[i];
-        if (!u->spent && !held_lives(h))
+        struct node_instance_usage *u = &h->use.at[i];
+        if (!u->spent && !node_instance_lives(h))
             continue;
         u->sent = u->now;
         (void)json_object_set_new(usage, u->resource, json_string(quantity_print(u->resource, u->now, text)));
@@ -76,7 +76,7 @@ static json_t *usage_make(struct held *h)
     return usage;
 }
 
-static json_t *item_make(struct held *h)
+static json_t *item_make(struct node_instance *h)
 {
     json_t *item = json_pack("{s:I, s:s, s:b}", "id", (json_int_t)h->id, "state", state_text(h), "ready", h->ready);
     if (h->error)
@@ -85,9 +85,9 @@ static json_t *item_make(struct held *h)
         (void)json_object_set_new(item, "exit", json_integer(h->exit));
     if (h->state == NODE_OVER && h->oom_killed)
         (void)json_object_set_new(item, "oom_killed", json_true());
-    if (h->ports.len && held_lives(h))
+    if (h->ports.len && node_instance_lives(h))
         (void)json_object_set_new(item, "ports", ports_make(h));
-    if (h->exclusive && held_lives(h))
+    if (h->exclusive && node_instance_lives(h))
         (void)json_object_set(item, "exclusive", h->exclusive);
     CLEANUP(json) json_t *usage = usage_make(h);
     if (json_object_size(usage))
@@ -98,7 +98,7 @@ static json_t *item_make(struct held *h)
         (void)json_object_set_new(item, "note", json_string(h->note));
     set_list(item, "unenforced", h->unenforced ? h->unenforced : "");
     set_list(item, "over", h->over ? h->over : "");
-    if (h->foreign_port && held_lives(h))
+    if (h->foreign_port && node_instance_lives(h))
         (void)json_object_set_new(item, "foreign_port", json_integer(h->foreign_port));
     h->sent = h->changed;
     return item;
@@ -109,9 +109,9 @@ static json_t *item_make(struct held *h)
 static void send_report(struct node *n, int64_t now_ns)
 {
     json_t *items = json_array();
-    for (size_t i = 0; i < n->held.len; i++)
-        if (held_differs(n->held.at[i]))
-            (void)json_array_append_new(items, item_make(n->held.at[i]));
+    for (size_t i = 0; i < n->node_instance.len; i++)
+        if (node_instance_differs(n->node_instance.at[i]))
+            (void)json_array_append_new(items, item_make(n->node_instance.at[i]));
     n->seq++;
     json_t *report =
         json_pack("{s:I, s:I, s:o}", "epoch", (json_int_t)n->epoch, "seq", (json_int_t)n->seq, "instances", items);
@@ -151,8 +151,8 @@ void report_tick(struct node *n)
 /* Marks the content of the report as acknowledged. */
 static void mark_said(struct node *n)
 {
-    for (size_t i = 0; i < n->held.len; i++) {
-        struct held *h = n->held.at[i];
+    for (size_t i = 0; i < n->node_instance.len; i++) {
+        struct node_instance *h = n->node_instance.at[i];
         if (h->sent > h->said)
             h->said = h->sent;
         for (size_t k = 0; k < h->use.len; k++)
@@ -165,8 +165,8 @@ static void mark_said(struct node *n)
 
 static void forget_sent(struct node *n)
 {
-    for (size_t i = 0; i < n->held.len; i++) {
-        struct held *h = n->held.at[i];
+    for (size_t i = 0; i < n->node_instance.len; i++) {
+        struct node_instance *h = n->node_instance.at[i];
         h->sent = 0;
         for (size_t k = 0; k < h->use.len; k++)
             h->use.at[k].sent = -1;
@@ -176,7 +176,7 @@ static void forget_sent(struct node *n)
 static void mark_unknown(struct node *n, const json_t *unknown)
 {
     for (size_t i = 0; i < json_array_size(unknown); i++) {
-        struct held *h = held_find(n, (uint64_t)json_integer_value(json_array_get(unknown, i)));
+        struct node_instance *h = node_instance_find(n, (uint64_t)json_integer_value(json_array_get(unknown, i)));
         if (h)
             h->unknown = true;
     }
@@ -194,9 +194,9 @@ static void set_heartbeat(struct node *n, const json_t *answer)
 static int64_t beat_ns(const struct node *n)
 {
     int64_t beat = n->heartbeat_ns;
-    for (size_t i = 0; i < n->held.len; i++) {
-        const struct held *h = n->held.at[i];
-        if (h->fence_ns && held_lives(h) && h->fence_ns / 3 < beat)
+    for (size_t i = 0; i < n->node_instance.len; i++) {
+        const struct node_instance *h = n->node_instance.at[i];
+        if (h->fence_ns && node_instance_lives(h) && h->fence_ns / 3 < beat)
             beat = h->fence_ns / 3 > HEARTBEAT_NS_MIN ? h->fence_ns / 3 : HEARTBEAT_NS_MIN;
     }
     return beat;
@@ -204,8 +204,8 @@ static int64_t beat_ns(const struct node *n)
 
 static bool differs_urgently(const struct node *n)
 {
-    for (size_t i = 0; i < n->held.len; i++)
-        if (n->held.at[i]->changed > n->held.at[i]->said)
+    for (size_t i = 0; i < n->node_instance.len; i++)
+        if (n->node_instance.at[i]->changed > n->node_instance.at[i]->said)
             return true;
     return false;
 }
@@ -226,7 +226,7 @@ static void taken(struct node *n, const json_t *answer)
     n->accepted = true;
     if (n->pending) {
         json_t *config = take_ptr(&n->pending);
-        wish_apply(n, config);
+        desired_apply(n, config);
         json_decref(config);
     }
     if (hash && (!n->hash || strcmp(hash, n->hash) != 0))
@@ -240,7 +240,7 @@ static bool is_superseded(int status, const json_t *answer)
 }
 
 /* Stops everything: another agent has taken over this node. */
-static void give_way(struct node *n, const json_t *answer)
+static void stop_superseded(struct node *n, const json_t *answer)
 {
     const char *text = json_string_value(json_object_get(json_object_get(answer, "error"), "message"));
     n->superseded = true;
@@ -268,7 +268,7 @@ static void refused(struct node *n, int status)
     if (is_unreadable(status))
         json_decref(take_ptr(&n->self_sent));
     else
-        self_keep(n, take_ptr(&n->self_sent));
+        machine_state_merge(n, take_ptr(&n->self_sent));
     n->next_ns = n->env.steady_ns(n->env.ctx) + (wait_ns < n->heartbeat_ns ? wait_ns : n->heartbeat_ns);
 }
 
@@ -280,7 +280,7 @@ void node_reported(struct node *n, uint64_t seq, int status, const json_t *answe
     if (status == 200)
         taken(n, answer);
     else if (is_superseded(status, answer))
-        give_way(n, answer);
+        stop_superseded(n, answer);
     else
         refused(n, status);
     node_tick(n);

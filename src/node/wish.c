@@ -34,30 +34,30 @@ static int config_check(const struct node *n, const json_t *config, struct berth
 
 /* Reports an instance as stopped that the daemon wants stopped but that never started here, for example because a crash
  * intervened. */
-static void never_was(struct node *n, uint64_t id)
+static void report_never_started(struct node *n, uint64_t id)
 {
-    struct held *h = held_add(n, id, NODE_OVER);
+    struct node_instance *h = node_instance_add(n, id, NODE_OVER);
     h->end = NODE_STOPPED;
     h->listed = true;
-    held_changed(n, h);
+    node_instance_changed(n, h);
 }
 
 static void start(struct node *n, uint64_t id, const json_t *item)
 {
-    struct held *h = held_add(n, id, NODE_STARTING);
+    struct node_instance *h = node_instance_add(n, id, NODE_STARTING);
     h->listed = h->wanted = true;
-    held_config(h, item);
-    held_changed(n, h);
+    node_instance_set_config(h, item);
+    node_instance_changed(n, h);
     log_write(n->env.log, n->env.clock_ns(n->env.ctx), LEVEL_INFO, "instance.start", LOG_NUMBER("id", (int64_t)id),
               LOG_TEXT("workload", json_string_value(json_object_get(item, "workload"))));
     n->machine->start(n->machine_ctx, id, item);
 }
 
-static void change(struct node *n, struct held *h, const json_t *item)
+static void change(struct node *n, struct node_instance *h, const json_t *item)
 {
     if (h->config && json_equal(h->config, item))
         return;
-    held_config(h, item);
+    node_instance_set_config(h, item);
     n->machine->change(n->machine_ctx, h->id, item);
 }
 
@@ -65,37 +65,37 @@ static void item_apply(struct node *n, const json_t *item)
 {
     uint64_t id = (uint64_t)json_integer_value(json_object_get(item, "id"));
     bool run = strcmp(json_string_value(json_object_get(item, "state")), "run") == 0;
-    struct held *h = held_find(n, id);
+    struct node_instance *h = node_instance_find(n, id);
     if (!h) {
         if (run || PLANTED(NODE_STARTS_STOPPED))
             start(n, id, item);
         else
-            never_was(n, id);
+            report_never_started(n, id);
         return;
     }
     h->listed = true;
     h->wanted = run && !h->asked;
-    if (h->wanted && held_lives(h))
+    if (h->wanted && node_instance_lives(h))
         change(n, h, item);
 }
 
-void wish_apply(struct node *n, const json_t *config)
+void desired_apply(struct node *n, const json_t *config)
 {
     const json_t *items = json_object_get(config, "instances");
-    for (size_t i = 0; i < n->held.len; i++)
-        n->held.at[i]->listed = n->held.at[i]->wanted = false;
+    for (size_t i = 0; i < n->node_instance.len; i++)
+        n->node_instance.at[i]->listed = n->node_instance.at[i]->wanted = false;
     n->configured = true;
     /* Stops come first, because they free resources. */
     for (size_t i = 0; i < json_array_size(items); i++) {
         const json_t *item = json_array_get(items, i);
-        struct held *h = held_find(n, (uint64_t)json_integer_value(json_object_get(item, "id")));
+        struct node_instance *h = node_instance_find(n, (uint64_t)json_integer_value(json_object_get(item, "id")));
         if (h)
             item_apply(n, item);
     }
     node_settle(n);
     for (size_t i = 0; i < json_array_size(items); i++) {
         const json_t *item = json_array_get(items, i);
-        if (!held_find(n, (uint64_t)json_integer_value(json_object_get(item, "id"))))
+        if (!node_instance_find(n, (uint64_t)json_integer_value(json_object_get(item, "id"))))
             item_apply(n, item);
     }
 }
@@ -116,7 +116,7 @@ int node_configure(struct node *n, uint64_t revision, const char *hash, const js
         n->pending = json_deep_copy(config);
         return 0;
     }
-    wish_apply(n, config);
+    desired_apply(n, config);
     node_tick(n);
     return 0;
 }

@@ -24,10 +24,10 @@
 #include "base/mem.h"
 #include "base/vec.h"
 
-enum { WISH_FD = SHIM_SOCKETS_FD, PROCESS_FD };
+enum { PROGRAM_FD = SHIM_SOCKETS_FD, PROCESS_FD };
 
 /* Reads DIR/spec and the description of the program. */
-static int specs_read(int dir, struct spec *ret, struct spec *ret_wish, struct berth_err *err)
+static int specs_read(int dir, struct spec *ret, struct spec *ret_program_spec, struct berth_err *err)
 {
     char *text = NULL;
     size_t len = 0;
@@ -38,8 +38,9 @@ static int specs_read(int dir, struct spec *ret, struct spec *ret_wish, struct b
     rc = spec_read(text, len, ret, err);
     if (rc)
         return rc;
-    rc = fd_read(WISH_FD, &text, &len);
-    return rc ? err_set(err, -rc, "cannot read the command: %s", strerror(-rc)) : spec_read(text, len, ret_wish, err);
+    rc = fd_read(PROGRAM_FD, &text, &len);
+    return rc ? err_set(err, -rc, "cannot read the command: %s", strerror(-rc))
+              : spec_read(text, len, ret_program_spec, err);
 }
 
 /* Returns a pidfd of the instance's first process, verified by its start time. */
@@ -75,7 +76,7 @@ static const char **environment_merge(const char *const *base, const char *const
 }
 
 /* Exits with the same exit code, or by the same signal. */
-static _Noreturn void end_like(int status)
+static _Noreturn void exit_with_status(int status)
 {
     sigset_t all;
 
@@ -106,14 +107,14 @@ static int namespace_enter(int first, struct berth_err *err)
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             _exit(126);
-    end_like(status);
+    exit_with_status(status);
 }
 
-static int become(const char *path, struct berth_err *err)
+static int program_become(const char *path, struct berth_err *err)
 {
     CLEANUP(close_fd) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CLEANUP(close_fd) int first = -1;
-    struct spec spec = {0}, wish = {0};
+    struct spec spec = {0}, program_spec = {0};
     const struct launch *l = &spec.launch;
     struct pollfd ended = {.events = POLLIN};
     bool terminal = isatty(0);
@@ -121,13 +122,13 @@ static int become(const char *path, struct berth_err *err)
 
     if (dir < 0)
         return err_set(err, ESRCH, "unknown instance");
-    rc = specs_read(dir, &spec, &wish, err);
+    rc = specs_read(dir, &spec, &program_spec, err);
     if (rc)
         return rc;
     first = first_process(dir, err);
     if (first < 0)
         return first;
-    if (fcntl(SHIM_STATUS_FD, F_SETFD, FD_CLOEXEC) || close(WISH_FD))
+    if (fcntl(SHIM_STATUS_FD, F_SETFD, FD_CLOEXEC) || close(PROGRAM_FD))
         return err_set(err, errno, "the shim's descriptors are missing");
     rc = l->pid_namespace ? namespace_enter(first, err) : 0;
     if (rc)
@@ -151,15 +152,15 @@ static int become(const char *path, struct berth_err *err)
         rc = parent_bind(PARENT_OUTSIDE, err);
     if (rc == 0)
         rc = folder_enter(l, err);
-    return rc ? rc : program_exec(wish.launch.argv, environment_merge(l->env, wish.launch.env), err);
+    return rc ? rc : program_exec(program_spec.launch.argv, environment_merge(l->env, program_spec.launch.env), err);
 }
 
 int shim_exec(const char *dir)
 {
     struct berth_err err = {0};
-    struct shim_word word = {0};
+    struct shim_message word = {0};
 
-    (void)become(dir, &err);
+    (void)program_become(dir, &err);
     word.code = err.code ? err.code : EIO;
     (void)snprintf(word.text, sizeof word.text, "%.*s", (int)sizeof word.text - 1, err.text);
     (void)send(SHIM_STATUS_FD, &word, sizeof word, MSG_NOSIGNAL);

@@ -28,12 +28,12 @@
 
 static const char *const runtime_env[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL};
 
-struct words {
+struct arg_list {
     const char **at;
     size_t len, cap;
 };
 
-static void words_cleanup(struct words *w)
+static void arg_list_cleanup(struct arg_list *w)
 {
     vec_done(w);
 }
@@ -48,14 +48,14 @@ static bool is_crun(const struct launch *l)
 }
 
 /* Appends the runtime and its global options. */
-static void words_begin(struct words *w, const struct launch *l)
+static void arg_list_begin(struct arg_list *w, const struct launch *l)
 {
     vec_push(w, l->runtime);
     if (is_crun(l))
         vec_push(w, "--cgroup-manager=disabled");
 }
 
-static void words_add(struct words *w, const char *const *more)
+static void arg_list_add(struct arg_list *w, const char *const *more)
 {
     for (; *more; more++)
         vec_push(w, *more);
@@ -69,7 +69,7 @@ static const char *container_name(const struct launch *l, char ret[static NAME_M
 }
 
 /* Reads the last error message of the runtime's log; of a JSON line only its "msg". */
-static void complaint_read(const struct shim *s, const char *verb, struct berth_err *err)
+static void runtime_error_read(const struct shim *s, const char *verb, struct berth_err *err)
 {
     CLEANUP(mem) char *text = NULL;
     char *line, *message, *end;
@@ -147,16 +147,16 @@ static int runtime_run(const struct shim *s, const char *const *argv, bool with_
     return runtime_wait(pid, limit_ns);
 }
 
-static int runtime_verb(const struct shim *s, const char *const *words, bool with_pipes, struct berth_err *err)
+static int runtime_verb(const struct shim *s, const char *const *arg_list, bool with_pipes, struct berth_err *err)
 {
-    CLEANUP(words) struct words argv = {0};
+    CLEANUP(arg_list) struct arg_list argv = {0};
     int rc;
 
-    words_begin(&argv, &s->spec.launch);
-    words_add(&argv, words);
+    arg_list_begin(&argv, &s->spec.launch);
+    arg_list_add(&argv, arg_list);
     rc = runtime_run(s, argv.at, with_pipes, 0);
     if (rc)
-        complaint_read(s, words[4], err);
+        runtime_error_read(s, arg_list[4], err);
     return rc ? -EIO : 0;
 }
 
@@ -204,29 +204,29 @@ int container_start(struct shim *s, struct berth_err *err)
 
 void container_end(struct shim *s)
 {
-    CLEANUP(words) struct words argv = {0};
+    CLEANUP(arg_list) struct arg_list argv = {0};
     char name[NAME_MAX_LEN];
 
-    words_begin(&argv, &s->spec.launch);
-    words_add(&argv, (const char *const[]){"delete", "--force", container_name(&s->spec.launch, name), NULL});
+    arg_list_begin(&argv, &s->spec.launch);
+    arg_list_add(&argv, (const char *const[]){"delete", "--force", container_name(&s->spec.launch, name), NULL});
     (void)runtime_run(s, argv.at, false, INT64_C(20) * 1000000000); /* bundle_end of the agent tries again */
 }
 
 int container_exec(const struct launch *l, int process, bool terminal, struct berth_err *err)
 {
-    CLEANUP(words) struct words words = {0};
+    CLEANUP(arg_list) struct arg_list arg_list = {0};
     char name[NAME_MAX_LEN], path[32];
     int rc = is_crun(l) ? cgroups_enter(l, err) : 0;
 
     if (rc)
         return rc;
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", process);
-    words_begin(&words, l);
-    vec_push(&words, "exec");
-    vec_push(&words, "--process");
-    vec_push(&words, path);
+    arg_list_begin(&arg_list, l);
+    vec_push(&arg_list, "exec");
+    vec_push(&arg_list, "--process");
+    vec_push(&arg_list, path);
     if (terminal)
-        vec_push(&words, "--tty");
-    words_add(&words, (const char *const[]){container_name(l, name), NULL});
-    return program_exec(words.at, runtime_env, err);
+        vec_push(&arg_list, "--tty");
+    arg_list_add(&arg_list, (const char *const[]){container_name(l, name), NULL});
+    return program_exec(arg_list.at, runtime_env, err);
 }

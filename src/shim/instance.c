@@ -25,12 +25,12 @@
 
 int cgroups_enter(const struct launch *l, struct berth_err *err)
 {
-    for (size_t i = 0; i < l->entrances_len; i++) {
-        CLEANUP(close_fd) int fd = open(l->entrances[i], O_WRONLY | O_CLOEXEC);
+    for (size_t i = 0; i < l->procs_paths_len; i++) {
+        CLEANUP(close_fd) int fd = open(l->procs_paths[i], O_WRONLY | O_CLOEXEC);
         int rc = fd < 0 ? -errno : fd_write(fd, "0", 1); /* 0: the writing process */
 
         if (rc)
-            return err_set(err, -rc, "cannot enter the cgroup '%s': %s", l->entrances[i], strerror(-rc));
+            return err_set(err, -rc, "cannot enter the cgroup '%s': %s", l->procs_paths[i], strerror(-rc));
     }
     return 0;
 }

@@ -18,9 +18,9 @@
 #include "machine/launch/pid_namespace.h"
 
 /* Sends the result to launch_start, which may have exited. */
-static void word_send(int fd, const struct shim *s, const struct berth_err *failure, int pidfd)
+static void message_send(int fd, const struct shim *s, const struct berth_err *failure, int pidfd)
 {
-    struct shim_word word = {.shim = getpid(), .pid = s->pid, .pid_start = s->mark.pid_start};
+    struct shim_message word = {.shim = getpid(), .pid = s->pid, .pid_start = s->mark.pid_start};
     char control[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec iov = {.iov_base = &word, .iov_len = sizeof word};
     struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -116,7 +116,7 @@ static int spec_load(struct shim *s, const char *dir, struct berth_err *err)
 }
 
 /* Protects the shim from the OOM killer and from signals that are meant for the instance. */
-static void stay_alive(void)
+static void protect_from_oom_and_signals(void)
 {
     static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2};
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -139,7 +139,7 @@ static int prepare(struct shim *s, const char *dir, struct berth_err *err)
     if (rc)
         return rc;
     file_reserve(s->dir, "exit", EXIT_BYTES);
-    stay_alive();
+    protect_from_oom_and_signals();
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
@@ -204,7 +204,7 @@ int shim_run(const char *dir)
         return 71;
     pidfd = pidfd_open(getpid(), 0);
     rc = prepare(&s, dir, &err);
-    word_send(s.status, &s, rc ? &err : NULL, pidfd);
+    message_send(s.status, &s, rc ? &err : NULL, pidfd);
     close_fd_cleanup(&pidfd);
     if (rc)
         return 1; /* does not write DIR/exit, which may belong to another shim */
@@ -217,7 +217,7 @@ int shim_run(const char *dir)
         str_addf(&text, "error %s\n", err.text);
         (void)file_write(s.dir, "exit", text.at, text.len, true); /* launch_start receives it, too */
     }
-    word_send(s.status, &s, rc ? &err : NULL, -1);
+    message_send(s.status, &s, rc ? &err : NULL, -1);
     close(take_fd(&s.status));
     if (rc)
         return 1;

@@ -68,7 +68,7 @@ static size_t kill_listed(const char *path)
 }
 
 /* Writes to a file in the cgroup of an entrance; false: the file does not exist or rejects the text. */
-static bool beside_put(const char *entrance, const char *file, const char *text)
+static bool cgroup_file_write(const char *entrance, const char *file, const char *text)
 {
     const char *slash = strrchr(entrance, '/');
     char path[4096];
@@ -85,13 +85,13 @@ static bool beside_put(const char *entrance, const char *file, const char *text)
     return ok;
 }
 
-static void hold(const struct launch *l)
+static void forking_stop(const struct launch *l)
 {
-    for (size_t i = 0; i < l->entrances_len; i++) {
-        if (beside_put(l->entrances[i], "cgroup.kill", "1"))
+    for (size_t i = 0; i < l->procs_paths_len; i++) {
+        if (cgroup_file_write(l->procs_paths[i], "cgroup.kill", "1"))
             continue;
-        (void)beside_put(l->entrances[i], "pids.max", "0");
-        (void)beside_put(l->entrances[i], "freezer.state", "FROZEN");
+        (void)cgroup_file_write(l->procs_paths[i], "pids.max", "0");
+        (void)cgroup_file_write(l->procs_paths[i], "freezer.state", "FROZEN");
     }
 }
 
@@ -100,8 +100,8 @@ static size_t kill_round(const struct launch *l)
     char children[64];
     size_t killed = 0;
 
-    for (size_t i = 0; i < l->entrances_len; i++)
-        killed += kill_listed(l->entrances[i]);
+    for (size_t i = 0; i < l->procs_paths_len; i++)
+        killed += kill_listed(l->procs_paths[i]);
     (void)snprintf(children, sizeof children, "/proc/self/task/%d/children", (int)getpid());
     return killed + kill_listed(children);
 }
@@ -122,10 +122,10 @@ bool tree_kill(struct shim *s)
             return false;
         /* Processes that survive the first round fork, or do not die at once. */
         if (round >= 1) {
-            hold(l);
+            forking_stop(l);
             (void)kill_round(l);
-            for (size_t i = 0; i < l->entrances_len; i++)
-                (void)beside_put(l->entrances[i], "freezer.state", "THAWED"); /* frozen processes do not die */
+            for (size_t i = 0; i < l->procs_paths_len; i++)
+                (void)cgroup_file_write(l->procs_paths[i], "freezer.state", "THAWED"); /* frozen processes do not die */
         }
         nanosleep(&(struct timespec){.tv_nsec = wait_ns}, NULL);
         if (wait_ns < 100000000)

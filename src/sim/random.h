@@ -11,38 +11,38 @@
 
 #include "base/hash.h"
 
-struct chance {
+struct random_stream {
     uint64_t state;
 };
 
-static inline struct chance chance_of(uint64_t seed, uint64_t stream)
+static inline struct random_stream random_stream_new(uint64_t seed, uint64_t stream)
 {
-    return (struct chance){hash_pair(seed, stream)};
+    return (struct random_stream){hash_pair(seed, stream)};
 }
 
-static inline uint64_t chance_next(struct chance *c)
+static inline uint64_t random_next(struct random_stream *c)
 {
     return hash_u64(c->state += 0x9e3779b97f4a7c15u);
 }
 
 /* Returns 0 to n - 1; 0 if n is 0. */
-static inline size_t chance_below(struct chance *c, size_t n)
+static inline size_t random_below(struct random_stream *c, size_t n)
 {
-    return n ? (size_t)(chance_next(c) % n) : 0;
+    return n ? (size_t)(random_next(c) % n) : 0;
 }
 
 /* Returns low to high, both included. */
-static inline int64_t chance_range(struct chance *c, int64_t low, int64_t high)
+static inline int64_t random_range(struct random_stream *c, int64_t low, int64_t high)
 {
-    return low + (int64_t)(chance_next(c) % (uint64_t)(high - low + 1));
+    return low + (int64_t)(random_next(c) % (uint64_t)(high - low + 1));
 }
 
 /* Returns true with this probability, per mille. */
-static inline bool chance_in(struct chance *c, unsigned per_mille)
+static inline bool random_per_mille(struct random_stream *c, unsigned per_mille)
 {
-    return chance_next(c) % 1000 < per_mille;
+    return random_next(c) % 1000 < per_mille;
 }
 
 /* Returns one of the arguments, which have the same type. */
-#define CHANCE_PICK(c, type, ...)                                                                                      \
-    ((const type[]){__VA_ARGS__})[chance_below((c), sizeof((const type[]){__VA_ARGS__}) / sizeof(type))]
+#define RANDOM_PICK(c, type, ...)                                                                                      \
+    ((const type[]){__VA_ARGS__})[random_below((c), sizeof((const type[]){__VA_ARGS__}) / sizeof(type))]

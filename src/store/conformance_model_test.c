@@ -170,7 +170,7 @@ static void submit_random(struct world *w)
     submit(w->f->store, &txn, &flight->outcome);
 }
 
-static void land(struct world *w)
+static void deliver_all(struct world *w)
 {
     store_drain(w->f->store);
     for (size_t i = 0; i < w->flights_len; i++) {
@@ -225,7 +225,7 @@ static void read_random(struct world *w)
     uint64_t from = roll(w, m->revision + 1), to = from + roll(w, 8);
     struct str want = {0};
 
-    land(w);
+    deliver_all(w);
     if (from > 0 && from < m->compacted)
         str_addf(&want, "!%d", ESTALE);
     else
@@ -243,7 +243,7 @@ static void read_random(struct world *w)
 
 static void compact_random(struct world *w)
 {
-    land(w);
+    deliver_all(w);
     uint64_t to = w->model.compacted + roll(w, w->model.revision - w->model.compacted + 1);
     CHECK(w, store_compact(w->f->store, to, NULL) == 0, "compact");
     w->model.compacted = to;
@@ -251,7 +251,7 @@ static void compact_random(struct world *w)
 
 static void restart(struct world *w)
 {
-    land(w);
+    deliver_all(w);
     check_watches(w);
     for (size_t i = 0; i < WATCHES; i++)
         end_watch(&w->watches[i]);
@@ -265,7 +265,7 @@ static void step(struct world *w)
     if (what < 60 && w->flights_len < FLIGHT)
         submit_random(w);
     else if (what < 70)
-        land(w);
+        deliver_all(w);
     else if (what < 80)
         change_watch(w);
     else if (what < 94)
@@ -285,7 +285,7 @@ static void run(const struct kind *kind, uint64_t seed)
     struct world w = {.f = state, .seed = seed, .dice = seed};
     for (w.step = 0; w.step < STEPS; w.step++)
         step(&w);
-    land(&w);
+    deliver_all(&w);
     check_watches(&w);
     restart(&w);
     read_random(&w);

@@ -5,7 +5,7 @@
 
 /* ---- transactions ------------------------------------------------------------------------------------------------ */
 
-static void revisions_count_what_changes(void **state)
+static void revisions_count_effective_transactions(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
     assert_int_equal(store_revision(s), 0);
@@ -103,7 +103,7 @@ static void guards_hold_or_fail(void **state)
     }
 }
 
-static void guards_see_what_was_submitted_before(void **state)
+static void guards_see_earlier_submissions(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
     struct outcome o[4];
@@ -169,7 +169,7 @@ static void values_are_bytes(void **state)
 
 /* ---- limits ------------------------------------------------------------------------------------------------------ */
 
-static void refuse(struct store *s, const char *label, const struct store_txn *txn)
+static void expect_rejection(struct store *s, const char *label, const struct store_txn *txn)
 {
     struct berth_err err = {0};
     struct outcome o = {0};
@@ -180,7 +180,7 @@ static void refuse(struct store *s, const char *label, const struct store_txn *t
     assert_int_equal(o.calls, 0);
 }
 
-static void keys_have_a_grammar(void **state)
+static void invalid_keys_are_rejected(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
     char key[STORE_KEY_MAX + 2];
@@ -189,9 +189,9 @@ static void keys_have_a_grammar(void **state)
     static const char *const bad[] = {"", " ", "a b", "a\n", "\x7f", "caf\xc3\xa9", "tab\t"};
     for (size_t i = 0; i <= sizeof bad / sizeof *bad; i++) {
         const char *each = i < sizeof bad / sizeof *bad ? bad[i] : key;
-        refuse(s, each, &(struct store_txn){OPS(PUT(each, "v"))});
-        refuse(s, each, &(struct store_txn){OPS(PUT("a", "v"), DROP(each))});
-        refuse(s, each, &(struct store_txn){GUARDS({each, 0}), OPS(PUT("a", "v"))});
+        expect_rejection(s, each, &(struct store_txn){OPS(PUT(each, "v"))});
+        expect_rejection(s, each, &(struct store_txn){OPS(PUT("a", "v"), DROP(each))});
+        expect_rejection(s, each, &(struct store_txn){GUARDS({each, 0}), OPS(PUT("a", "v"))});
         if (*each) {
             struct store_watch *w = NULL;
             assert_code(store_range(s, each, 0, visit_entry, NULL, NULL), EINVAL);
@@ -224,23 +224,23 @@ static void counts_and_sizes_are_bounded(void **state)
         if (i <= STORE_OPS_MAX)
             ops[i] = PUT(guards[i].key, "v");
     }
-    refuse(s, "ops", &(struct store_txn){.ops = ops, .ops_len = STORE_OPS_MAX + 1});
-    refuse(s, "guards", &(struct store_txn){.guards = guards, .guards_len = STORE_GUARDS_MAX + 1});
-    refuse(s, "value",
-           &(struct store_txn){
-               OPS({"a", {large, STORE_VALUE_MAX + 1}, false}
-               )
+    expect_rejection(s, "ops", &(struct store_txn){.ops = ops, .ops_len = STORE_OPS_MAX + 1});
+    expect_rejection(s, "guards", &(struct store_txn){.guards = guards, .guards_len = STORE_GUARDS_MAX + 1});
+    expect_rejection(s, "value",
+                     &(struct store_txn){
+                         OPS({"a", {large, STORE_VALUE_MAX + 1}, false}
+                         )
     });
-    refuse(s, "record",
-           &(struct store_txn){
-               .record = {huge, STORE_RECORD_MAX + 1}
+    expect_rejection(s, "record",
+                     &(struct store_txn){
+                         .record = {huge, STORE_RECORD_MAX + 1}
     });
-    refuse(s, "twice", &(struct store_txn){OPS(PUT("a", "1"), PUT("b", "1"), PUT("a", "2"))});
-    refuse(s, "twice", &(struct store_txn){OPS(PUT("a", "1"), DROP("a"))});
+    expect_rejection(s, "twice", &(struct store_txn){OPS(PUT("a", "1"), PUT("b", "1"), PUT("a", "2"))});
+    expect_rejection(s, "twice", &(struct store_txn){OPS(PUT("a", "1"), DROP("a"))});
     enum { TOO_MUCH = STORE_TXN_BYTES_MAX / STORE_VALUE_MAX };
     for (size_t i = 0; i < TOO_MUCH; i++)
         ops[i].value = (struct bytes){large, STORE_VALUE_MAX};
-    refuse(s, "all together", &(struct store_txn){.ops = ops, .ops_len = TOO_MUCH});
+    expect_rejection(s, "all together", &(struct store_txn){.ops = ops, .ops_len = TOO_MUCH});
     for (size_t i = 0; i < TOO_MUCH; i++)
         ops[i].value = TEXT("v");
     assert_int_equal(store_revision(s), 0);
@@ -259,7 +259,7 @@ static void counts_and_sizes_are_bounded(void **state)
     assert_text(history_text(s, beyond, 0, 1), "");
 }
 
-static void a_full_queue_says_so(void **state)
+static void full_queue_is_reported(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
     CLEANUP(mem) struct outcome *o = mem_zarray(STORE_QUEUE_MAX, sizeof *o);
@@ -334,7 +334,7 @@ static char *replaced_text(struct store *s, const char *prefix, uint64_t from)
 }
 
 /* Also reports values that were written before the remaining history. */
-static void history_knows_what_was_before(void **state)
+static void history_reports_replaced_values(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
     (void)put(s, "a", "1");
@@ -365,7 +365,7 @@ static void history_has_bounds(void **state)
     assert_text(history_text(s, "", 3, 3), "");
 }
 
-static void compaction_forgets_the_past_only(void **state)
+static void compaction_deletes_history_only(void **state)
 {
     struct fixture *f = *state;
     write_past(f->store);
@@ -475,7 +475,7 @@ static void records_may_be_larger_than_values(void **state)
     }
 }
 
-static void trimmed_records_are_gone_and_the_chain_goes_on(void **state)
+static void trimming_keeps_the_chain(void **state)
 {
     struct fixture *f = *state;
     struct store *s = f->store, *twin = store_memory_new();
@@ -515,16 +515,16 @@ static void trimmed_records_are_gone_and_the_chain_goes_on(void **state)
     store_close(twin);
 }
 
-static void the_log_can_be_read_beside(void **state)
+static void log_can_be_read_concurrently(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
     for (int i = 0; i < 4; i++)
         (void)COMMIT(s, .record = TEXT("r"));
     struct str found = {0};
-    assert_text(walked(&found, store_log_beside(s, 2, 3, visit_record, &found, NULL)), "2:r/2 3:r/3");
-    assert_text(walked(&found, store_log_beside(s, 4, 99, visit_record, &found, NULL)), "4:r/4");
-    assert_text(walked(&found, store_log_beside(s, 0, 1, visit_record, &found, NULL)), "1:r/1");
-    assert_text(walked(&found, store_log_beside(s, 5, 9, visit_record, &found, NULL)), "");
+    assert_text(walked(&found, store_log_concurrent(s, 2, 3, visit_record, &found, NULL)), "2:r/2 3:r/3");
+    assert_text(walked(&found, store_log_concurrent(s, 4, 99, visit_record, &found, NULL)), "4:r/4");
+    assert_text(walked(&found, store_log_concurrent(s, 0, 1, visit_record, &found, NULL)), "1:r/1");
+    assert_text(walked(&found, store_log_concurrent(s, 5, 9, visit_record, &found, NULL)), "");
 }
 
 /* ---- visitors ---------------------------------------------------------------------------------------------------- */
@@ -623,25 +623,25 @@ static void sizes_grow_and_backups_need_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(revisions_count_what_changes),
+        cmocka_unit_test(revisions_count_effective_transactions),
         cmocka_unit_test(revision_is_of_what_was_pumped),
         cmocka_unit_test(keys_remember_their_creation),
         cmocka_unit_test(guards_hold_or_fail),
-        cmocka_unit_test(guards_see_what_was_submitted_before),
+        cmocka_unit_test(guards_see_earlier_submissions),
         cmocka_unit_test(a_transaction_is_a_copy),
         cmocka_unit_test(values_are_bytes),
-        cmocka_unit_test(keys_have_a_grammar),
+        cmocka_unit_test(invalid_keys_are_rejected),
         cmocka_unit_test(counts_and_sizes_are_bounded),
-        cmocka_unit_test(a_full_queue_says_so),
+        cmocka_unit_test(full_queue_is_reported),
         cmocka_unit_test(old_states_can_be_read),
         cmocka_unit_test(ranges_are_in_byte_order),
         cmocka_unit_test(history_has_bounds),
-        cmocka_unit_test(history_knows_what_was_before),
-        cmocka_unit_test(compaction_forgets_the_past_only),
+        cmocka_unit_test(history_reports_replaced_values),
+        cmocka_unit_test(compaction_deletes_history_only),
         cmocka_unit_test(records_are_numbered_and_chained),
         cmocka_unit_test(records_may_be_larger_than_values),
-        cmocka_unit_test(trimmed_records_are_gone_and_the_chain_goes_on),
-        cmocka_unit_test(the_log_can_be_read_beside),
+        cmocka_unit_test(trimming_keeps_the_chain),
+        cmocka_unit_test(log_can_be_read_concurrently),
         cmocka_unit_test(a_visitor_ends_its_walk),
         cmocka_unit_test(a_visitor_may_use_the_store),
         cmocka_unit_test(sizes_grow_and_backups_need_files),

@@ -45,39 +45,39 @@ static void events_come_before_done(void **state)
     str_done(&t.text);
 }
 
-static void again(void *ctx, const struct store_result *r)
+static void submit_again(void *ctx, const struct store_result *r)
 {
     struct trace *t = ctx;
     str_addf(&t->text, " %" PRIu64, r->revision);
     if (t->left--)
-        assert_int_equal(store_submit(t->store, &(struct store_txn){OPS(PUT("a", "v"))}, again, t, NULL), 0);
+        assert_int_equal(store_submit(t->store, &(struct store_txn){OPS(PUT("a", "v"))}, submit_again, t, NULL), 0);
 }
 
 static void done_may_submit_again(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
     struct trace t = {.store = s, .left = 3};
-    assert_int_equal(store_submit(s, &(struct store_txn){OPS(PUT("a", "v"))}, again, &t, NULL), 0);
+    assert_int_equal(store_submit(s, &(struct store_txn){OPS(PUT("a", "v"))}, submit_again, &t, NULL), 0);
     store_drain(s);
     assert_string_equal(t.text.at, " 1 2 3 4");
     str_done(&t.text);
 }
 
-static void for_ever(void *ctx, const struct store_result *r)
+static void submit_for_ever(void *ctx, const struct store_result *r)
 {
     struct trace *t = ctx;
     assert_int_equal(r->rc, 0);
     t->left++;
-    int rc = store_submit(t->store, &(struct store_txn){OPS(PUT("a", "v"))}, for_ever, t, NULL);
+    int rc = store_submit(t->store, &(struct store_txn){OPS(PUT("a", "v"))}, submit_for_ever, t, NULL);
     str_addf(&t->text, "%d", rc);
 }
 
-static void closing_waits_for_all_and_takes_no_more(void **state)
+static void close_waits_and_rejects_new_transactions(void **state)
 {
     struct fixture *f = *state;
     struct trace t = {.store = f->store};
     for (int i = 0; i < 3; i++)
-        assert_int_equal(store_submit(f->store, &(struct store_txn){OPS(PUT("a", "v"))}, for_ever, &t, NULL), 0);
+        assert_int_equal(store_submit(f->store, &(struct store_txn){OPS(PUT("a", "v"))}, submit_for_ever, &t, NULL), 0);
     store_close(f->store);
     assert_int_equal(t.left, 3); /* each was called, none could submit again */
     assert_string_equal(t.text.at, "-108-108-108");
@@ -104,7 +104,7 @@ static void the_descriptor_tells_when_to_pump(void **state)
 
 /* ---- watches ----------------------------------------------------------------------------------------------------- */
 
-static void watches_hear_their_prefix_from_where_they_start(void **state)
+static void watches_report_their_prefix_from_their_revision(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
     static const struct {
@@ -148,7 +148,7 @@ static void watches_hear_their_prefix_from_where_they_start(void **state)
 }
 
 /* A change that is durable but not pumped is reported once, by the pump. */
-static void a_watch_made_in_between_hears_each_change_once(void **state)
+static void new_watch_reports_each_change_once(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
     CLEANUP(str) struct str heard = {0};
@@ -253,10 +253,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_come_before_done),
         cmocka_unit_test(done_may_submit_again),
-        cmocka_unit_test(closing_waits_for_all_and_takes_no_more),
+        cmocka_unit_test(close_waits_and_rejects_new_transactions),
         cmocka_unit_test(the_descriptor_tells_when_to_pump),
-        cmocka_unit_test(watches_hear_their_prefix_from_where_they_start),
-        cmocka_unit_test(a_watch_made_in_between_hears_each_change_once),
+        cmocka_unit_test(watches_report_their_prefix_from_their_revision),
+        cmocka_unit_test(new_watch_reports_each_change_once),
         cmocka_unit_test(a_watch_may_end_itself),
         cmocka_unit_test(a_watch_may_end_another),
         cmocka_unit_test(a_watch_may_be_added_by_another),

@@ -99,7 +99,7 @@ void heads_undo(struct heads *h)
 }
 
 /* Returns the index of the first failed guard, or the number of guards. */
-static size_t guards_hold(const struct heads *h, const struct store_txn *txn)
+static size_t guards_first_failed(const struct heads *h, const struct store_txn *txn)
 {
     size_t i = 0;
     for (; i < txn->guards_len; i++) {
@@ -113,10 +113,10 @@ static size_t guards_hold(const struct heads *h, const struct store_txn *txn)
 bool heads_apply(struct heads *h, struct queued *q, uint64_t next)
 {
     const struct store_txn *txn = &q->txn;
-    size_t guard = guards_hold(h, txn), nth = 0;
+    size_t guard = guards_first_failed(h, txn), nth = 0;
 
     q->result = (struct store_result){.revision = next - 1};
-    q->happened = false; /* an earlier attempt of the batch may have failed */
+    q->took_effect = false; /* an earlier attempt of the batch may have failed */
     for (size_t i = 0; i < txn->ops_len; i++)
         q->effects[i] = (struct effect){0};
     if (guard < txn->guards_len && !PLANTED(STORE_GUARDS)) {
@@ -137,10 +137,10 @@ bool heads_apply(struct heads *h, struct queued *q, uint64_t next)
         };
         slot_set(h, slot, op->gone ? 0 : q->effects[i].place, q->effects[i].created);
     }
-    q->happened = nth > 0 || txn->record.len > 0;
-    if (q->happened)
+    q->took_effect = nth > 0 || txn->record.len > 0;
+    if (q->took_effect)
         q->result.revision = next;
-    return q->happened;
+    return q->took_effect;
 }
 
 const char *heads_load(struct heads *h, const struct change *change, uint64_t swept)

@@ -19,13 +19,13 @@ static char *heads_text(const struct heads *h)
 static bool apply(struct heads *h, uint64_t next, const struct store_txn *txn)
 {
     struct queued *q = queued_new(txn, NULL, NULL);
-    bool happened = heads_apply(h, q, next);
-    assert_int_equal(happened, q->happened);
+    bool took_effect = heads_apply(h, q, next);
+    assert_int_equal(took_effect, q->took_effect);
     queued_free(q);
-    return happened;
+    return took_effect;
 }
 
-static void a_batch_can_be_taken_back(void **state)
+static void batch_can_be_undone(void **state)
 {
     (void)state;
     struct heads h = {0};
@@ -49,7 +49,7 @@ static void a_batch_can_be_taken_back(void **state)
     heads_done(&h);
 }
 
-static void history_must_follow_itself(void **state)
+static void contradictory_history_is_rejected(void **state)
 {
     (void)state;
     /* Before each row: key a was created by revision 5 and written by 6; changes up to revision 4 are swept. */
@@ -96,8 +96,8 @@ static void history_must_follow_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_batch_can_be_taken_back),
-        cmocka_unit_test(history_must_follow_itself),
+        cmocka_unit_test(batch_can_be_undone),
+        cmocka_unit_test(contradictory_history_is_rejected),
     };
     return cmocka_run_group_tests_name("heads", tests, NULL, NULL);
 }

@@ -17,9 +17,9 @@ struct store {
     uint64_t revision, log_seq;        /* of delivered transactions */
     uint64_t log_trimmed;              /* records up to this one were trimmed */
     size_t waiting, waiting_bytes;     /* submitted and not yet delivered */
-    int trouble;                       /* errno of the last delivered transaction */
+    int last_errno;                    /* errno of the last delivered transaction */
     bool full;                         /* the disk is full: only transactions that delete are accepted */
-    unsigned calling;                  /* depth of running callbacks: store_pump does nothing meanwhile */
+    unsigned callback_depth;           /* depth of running callbacks: store_pump does nothing meanwhile */
     bool closing;                      /* new transactions are rejected */
     VEC(struct store_watch *) watches; /* in order of creation; ended watches stay while callbacks run */
 };
@@ -56,9 +56,9 @@ struct queued {
     store_done *done;
     void *ctx;
     struct store_result result;
-    char *text;    /* memory of result.text; owned */
-    bool happened; /* the transaction took effect: call the watches */
-    bool found;    /* no submitter: found on disk after its commit had seemed to fail */
+    char *text;       /* memory of result.text; owned */
+    bool took_effect; /* the transaction took effect: call the watches */
+    bool found;       /* no submitter: found on disk after its commit had seemed to fail */
 };
 
 /* A queue of transactions. */
@@ -90,6 +90,6 @@ bool store_key_valid(const char *key, size_t len);
 bool store_key_under(const char *key, const char *prefix);
 
 /* Set the same errors for every kind of store. */
-int store_refuse_compacted(uint64_t revision, uint64_t compacted, struct berth_err *err);
-int store_refuse_future(uint64_t revision, uint64_t present, struct berth_err *err);
-int store_refuse_trimmed(uint64_t seq, uint64_t trimmed, struct berth_err *err);
+int store_error_compacted(uint64_t revision, uint64_t compacted, struct berth_err *err);
+int store_error_future(uint64_t revision, uint64_t present, struct berth_err *err);
+int store_error_trimmed(uint64_t seq, uint64_t trimmed, struct berth_err *err);

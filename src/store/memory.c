@@ -126,7 +126,7 @@ static uint64_t record_add(struct memory *m, struct bytes record, uint64_t revis
     return seq;
 }
 
-static void happen(struct memory *m, struct queued *q)
+static void execute(struct memory *m, struct queued *q)
 {
     if (m->fail_next) {
         m->fail_next--;
@@ -158,7 +158,7 @@ static size_t memory_pump(struct store *s, bool wait)
     (void)wait;
     m->waiting = (struct queue){0};
     for (; (q = queued_pop(&now)); n++) {
-        happen(m, q);
+        execute(m, q);
         store_deliver(s, q);
     }
     return n;
@@ -205,9 +205,9 @@ static int memory_range(struct store *s, const char *prefix, uint64_t revision, 
     if (revision == 0)
         revision = m->revision;
     if (revision < m->compacted)
-        return store_refuse_compacted(revision, m->compacted, err);
+        return store_error_compacted(revision, m->compacted, err);
     if (revision > m->revision)
-        return store_refuse_future(revision, m->revision, err);
+        return store_error_future(revision, m->revision, err);
 
     CLEANUP(versions) struct versions found;
     versions_init(&found);
@@ -246,7 +246,7 @@ static int memory_history(struct store *s, const char *prefix, uint64_t from, ui
 {
     struct memory *m = memory_of(s);
     if (from < m->compacted)
-        return store_refuse_compacted(from, m->compacted, err);
+        return store_error_compacted(from, m->compacted, err);
     if (to == 0 || to > m->revision)
         to = m->revision;
 
@@ -282,12 +282,12 @@ static int memory_history(struct store *s, const char *prefix, uint64_t from, ui
     return rc;
 }
 
-static int memory_log_beside(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
-                             struct berth_err *err)
+static int memory_log_concurrent(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit,
+                                 void *ctx, struct berth_err *err)
 {
     const struct memory *m = memory_of(s);
     uint64_t seq = from_seq ? from_seq : s->log_trimmed + 1;
-    int rc = seq <= s->log_trimmed ? store_refuse_trimmed(seq, s->log_trimmed, err) : 0;
+    int rc = seq <= s->log_trimmed ? store_error_trimmed(seq, s->log_trimmed, err) : 0;
 
     /* Searched again at each step, because the visitor may trim. */
     for (; rc == 0 && seq <= to_seq && seq > s->log_trimmed && seq - s->log_trimmed <= m->log.len; seq++) {
@@ -301,7 +301,7 @@ static int memory_log_beside(struct store *s, uint64_t from_seq, uint64_t to_seq
 
 static int memory_log(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err)
 {
-    return memory_log_beside(s, from_seq, UINT64_MAX, visit, ctx, err);
+    return memory_log_concurrent(s, from_seq, UINT64_MAX, visit, ctx, err);
 }
 
 static int memory_log_trim(struct store *s, uint64_t seq, struct berth_err *err)
@@ -371,7 +371,7 @@ static const struct store_ops memory_ops = {
     .range = memory_range,
     .history = memory_history,
     .log = memory_log,
-    .log_beside = memory_log_beside,
+    .log_concurrent = memory_log_concurrent,
     .log_trim = memory_log_trim,
     .compact = memory_compact,
     .backup = memory_backup,

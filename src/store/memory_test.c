@@ -56,7 +56,7 @@ static void crash_now(void *ctx, const struct store_event *e)
         c->copy = store_memory_crash(c->store);
 }
 
-static void a_crash_within_a_callback_has_what_it_tells_of(void **state)
+static void crash_inside_callback_keeps_the_reported_change(void **state)
 {
     (void)state;
     struct crasher c = {.store = store_memory_new()};
@@ -73,7 +73,7 @@ static void a_crash_within_a_callback_has_what_it_tells_of(void **state)
     store_close(c.copy);
 }
 
-static void it_fails_on_demand(void **state)
+static void store_fails_on_demand(void **state)
 {
     (void)state;
     struct store *s = store_memory_new();
@@ -99,7 +99,7 @@ static void it_fails_on_demand(void **state)
 }
 
 /* Uses 256 MiB, so it runs in memory only. */
-static void a_queue_is_full_by_bytes_too(void **state)
+static void queue_is_bounded_by_bytes(void **state)
 {
     (void)state;
     struct store *s = store_memory_new();
@@ -128,9 +128,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_crash_loses_what_was_not_pumped),
         cmocka_unit_test(a_crash_keeps_compaction),
-        cmocka_unit_test(a_crash_within_a_callback_has_what_it_tells_of),
-        cmocka_unit_test(it_fails_on_demand),
-        cmocka_unit_test(a_queue_is_full_by_bytes_too),
+        cmocka_unit_test(crash_inside_callback_keeps_the_reported_change),
+        cmocka_unit_test(store_fails_on_demand),
+        cmocka_unit_test(queue_is_bounded_by_bytes),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

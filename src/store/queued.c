@@ -113,7 +113,7 @@ void queued_fail(struct queued *q, int code, const char *text)
     assert(code > 0);
     mem_free(q->text);
     q->text = mem_strdup(text);
-    q->happened = false;
+    q->took_effect = false;
     q->result = (struct store_result){.rc = -code, .text = q->text};
 }
 

@@ -48,14 +48,14 @@ static size_t sqlite_pump(struct store *base, bool wait)
         return 0;
     (void)pthread_mutex_lock(&s->lock);
     while (wait && !s->finished.first)
-        (void)pthread_cond_wait(&s->news, &s->lock);
+        (void)pthread_cond_wait(&s->work_done, &s->lock);
     now = s->finished;
     s->finished = (struct queue){0};
-    base->full = s->full_told;
-    if (s->told) {
+    base->full = s->full_shown;
+    if (s->event_fd_readable) {
         eventfd_t count;
         (void)eventfd_read(s->event_fd, &count);
-        s->told = false;
+        s->event_fd_readable = false;
     }
     (void)pthread_mutex_unlock(&s->lock);
     while ((q = queued_pop(&now))) {
@@ -80,7 +80,7 @@ int sqlite_call(struct sqlite_store *s, int (*run)(struct sqlite_store *s, void 
     s->job = &job;
     (void)pthread_cond_signal(&s->work);
     while (!job.done)
-        (void)pthread_cond_wait(&s->news, &s->lock);
+        (void)pthread_cond_wait(&s->work_done, &s->lock);
     (void)pthread_mutex_unlock(&s->lock);
     return job.rc;
 }
@@ -131,7 +131,7 @@ static void sqlite_close(struct store *base)
     if (s->event_fd >= 0)
         (void)close(s->event_fd);
     (void)pthread_cond_destroy(&s->work);
-    (void)pthread_cond_destroy(&s->news);
+    (void)pthread_cond_destroy(&s->work_done);
     (void)pthread_mutex_destroy(&s->lock);
     ledger_done(&s->ledger);
     folder_done(&s->folder);
@@ -149,7 +149,7 @@ static const struct store_ops sqlite_ops = {
     .range = sqlite_range,
     .history = sqlite_history,
     .log = sqlite_log,
-    .log_beside = sqlite_log_beside,
+    .log_concurrent = sqlite_log_concurrent,
     .log_trim = sqlite_log_trim,
     .compact = sqlite_compact,
     .backup = sqlite_backup,
@@ -186,7 +186,7 @@ static int use_wal(struct db *db, struct berth_err *err)
 
 /* Checkpoints and truncates the write-ahead log. This writes and syncs data again that a failing disk may have left
  * only in the page cache. A reading tool may block a part of it; the wait for tools is short. */
-static int write_back(struct db *db, struct berth_err *err)
+static int checkpoint_and_truncate(struct db *db, struct berth_err *err)
 {
     enum { PATIENCE_MS = 1000 };
     (void)sqlite3_busy_timeout(db->handle, PATIENCE_MS);
@@ -224,7 +224,7 @@ static int open_writable(struct sqlite_store *s, uint64_t acked, struct berth_er
     if (rc == 0)
         rc = use_wal(&s->writer, err);
     if (rc == 0)
-        rc = write_back(&s->writer, err);
+        rc = checkpoint_and_truncate(&s->writer, err);
     if (rc == 0)
         rc = db_prepare(&s->writer, err);
     if (rc == 0)
@@ -242,7 +242,7 @@ static int open_writable(struct sqlite_store *s, uint64_t acked, struct berth_er
 }
 
 /* Frees what a failed attempt to open has left. */
-static void reopen_prepare(struct sqlite_store *s)
+static void open_reset(struct sqlite_store *s)
 {
     db_close(&s->reader);
     db_close(&s->writer);
@@ -278,13 +278,13 @@ static int open_folder(struct sqlite_store *s, const char *dir, const struct sto
         return open_readonly(s, acked, err);
     rc = open_writable(s, acked, err);
     if (rc == -ENOSPC && folder_reserve_release(&s->folder)) {
-        reopen_prepare(s);
+        open_reset(s);
         s->full = true;
         rc = open_writable(s, acked, err);
     }
     if (rc == 0 && !s->full)
         s->full = folder_reserve(&s->folder) == -ENOSPC;
-    s->base.full = s->full_told = s->full;
+    s->base.full = s->full_shown = s->full;
     return rc == 0 ? sqlite_writer_start(s, err) : rc;
 }
 
@@ -296,7 +296,7 @@ int store_sqlite_open(const char *dir, const struct store_options *options, stru
     s->event_fd = -1;
     (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_cond_init(&s->work, NULL);
-    (void)pthread_cond_init(&s->news, NULL);
+    (void)pthread_cond_init(&s->work_done, NULL);
 
     int rc = open_folder(s, dir, options, err);
     if (rc < 0) {

@@ -62,16 +62,16 @@ int folder_acked(const struct folder *f, uint64_t *ret, struct berth_err *err);
 /* Writes the mark. The mark is only additional evidence, so a failed write is not an error. */
 void folder_set_acked(struct folder *f, uint64_t revision);
 /* Sets the mark for a store whose revision is lower on purpose. Durable on return. */
-int folder_restart_acked(struct folder *f, uint64_t revision, struct berth_err *err);
+int folder_reset_acked(struct folder *f, uint64_t revision, struct berth_err *err);
 /* Creates the file with reserved space, if it is missing. Returns -ENOSPC if there is no space for it. */
 int folder_reserve(const struct folder *f);
 /* Releases the reserved space. Returns false if there was none. */
 bool folder_reserve_release(const struct folder *f);
 /* Creates an empty file, readable only by its owner, for SQLite to fill. Replaces a leftover file. */
-int folder_file_make(const char *path, struct berth_err *err);
-/* folder_file_remove removes a database and SQLite's files beside it; folder_file_remove_beside only the latter. */
+int folder_file_create(const char *path, struct berth_err *err);
+/* folder_file_remove removes a database and SQLite's files beside it; folder_file_remove_side_files only the latter. */
 void folder_file_remove(const char *path);
-void folder_file_remove_beside(const char *path);
+void folder_file_remove_side_files(const char *path);
 
 /* ---- connection ------------------------------------------------------------------------------------------------- */
 
@@ -217,15 +217,15 @@ struct sqlite_store {
     bool running;
     int event_fd;
     pthread_mutex_t lock;
-    pthread_cond_t work, news;
+    pthread_cond_t work, work_done;
     /* Protected by the lock. */
     struct queue waiting, finished;
     size_t waiting_len;
     struct job *job;
     bool stop;
     uint64_t trim_goal;              /* records up to this one are to be trimmed */
-    bool full_told;                  /* copy of `full` for the caller's thread */
-    bool told;                       /* the event descriptor is readable */
+    bool full_shown;                 /* copy of `full` for the caller's thread */
+    bool event_fd_readable;          /* the event descriptor is readable */
     char broken[BERTH_ERR_TEXT_MAX]; /* why the store rejects everything; empty: the store works */
 
     /* Used only by the writer thread, once it runs. */
@@ -288,7 +288,7 @@ int sqlite_range(struct store *s, const char *prefix, uint64_t revision, store_v
 int sqlite_history(struct store *s, const char *prefix, uint64_t from, uint64_t to, store_visit_event *visit, void *ctx,
                    struct berth_err *err);
 int sqlite_log(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err);
-int sqlite_log_beside(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
-                      struct berth_err *err);
+int sqlite_log_concurrent(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
+                          struct berth_err *err);
 int sqlite_log_trim(struct store *s, uint64_t seq, struct berth_err *err);
 int sqlite_backup(struct store *s, const char *path, struct berth_err *err);

@@ -117,7 +117,7 @@ void folder_set_acked(struct folder *f, uint64_t revision)
     }
 }
 
-int folder_restart_acked(struct folder *f, uint64_t revision, struct berth_err *err)
+int folder_reset_acked(struct folder *f, uint64_t revision, struct berth_err *err)
 {
     uint64_t is = 0;
     int rc = 0;

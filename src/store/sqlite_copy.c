@@ -29,11 +29,11 @@ static int copy_pages(struct db *from, const char *path, struct berth_err *err)
 }
 
 /* Copies and verifies; *ret: the revision of the copy. */
-static int copy_whole(struct db *from, const char *path, uint64_t *ret, struct berth_err *err)
+static int copy_and_verify(struct db *from, const char *path, uint64_t *ret, struct berth_err *err)
 {
     CLEANUP(db) struct db copy = {0};
     CLEANUP(ledger) struct ledger ledger = {0};
-    int rc = folder_file_make(path, err);
+    int rc = folder_file_create(path, err);
     if (rc == 0)
         rc = copy_pages(from, path, err);
     if (rc == 0)
@@ -64,7 +64,7 @@ int sqlite_backup(struct store *base, const char *path, struct berth_err *err)
     if (rc < 0)
         return rc;
     str_addf(&partial, "%s.partial-%ld", path, (long)getpid());
-    rc = copy_whole(&from, partial.at, &revision, err);
+    rc = copy_and_verify(&from, partial.at, &revision, err);
     if (rc == 0)
         rc = folder_file_publish(partial.at, path, err);
     folder_file_remove(partial.at);
@@ -97,13 +97,13 @@ static int restore_into(struct folder *f, const char *backup, struct berth_err *
     if (rc < 0)
         return rc;
     uint64_t revision = 0;
-    rc = copy_whole(&from, made, &revision, err);
+    rc = copy_and_verify(&from, made, &revision, err);
     /* A restore accepts the loss of data after the backup, so the mark is reset. The mark is written first and stays: a
      * crash before the store has its name then leaves a directory without its store, not one that is taken for new. */
     if (rc == 0)
-        rc = folder_restart_acked(f, revision, err);
+        rc = folder_reset_acked(f, revision, err);
     if (rc == 0) {
-        folder_file_remove_beside(path);
+        folder_file_remove_side_files(path);
         rc = folder_file_publish(made, path, err);
     }
     folder_file_remove(made);

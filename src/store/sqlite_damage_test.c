@@ -45,13 +45,13 @@ static void file_write(const char *path, const struct blob *b)
 }
 
 /* A store to be damaged, with its undamaged contents. */
-struct patient {
+struct damaged_store {
     char dir[256], path[300], wal[320], acked[300], acked_copy[300];
     struct blob file, log, mark;
     char *all;
 };
 
-static void write_much(struct store *s)
+static void write_many(struct store *s)
 {
     char value[400];
     memset(value, 'v', sizeof value - 1);
@@ -68,7 +68,7 @@ static void write_much(struct store *s)
     (void)put(s, "last", "1");
 }
 
-static void patient_paths(struct patient *p)
+static void damaged_store_paths(struct damaged_store *p)
 {
     folder_make(p->dir);
     (void)snprintf(p->path, sizeof p->path, "%s/" STORE_FILE, p->dir);
@@ -77,7 +77,7 @@ static void patient_paths(struct patient *p)
     (void)snprintf(p->acked_copy, sizeof p->acked_copy, "%s/acked.2", p->dir);
 }
 
-static void patient_keep(struct patient *p)
+static void damaged_store_save(struct damaged_store *p)
 {
     p->file = file_read(p->path);
     p->log = file_read(p->wal);
@@ -86,13 +86,13 @@ static void patient_keep(struct patient *p)
 
 static int closed_setup(void **state)
 {
-    struct patient *p = mem_zalloc(sizeof *p);
-    patient_paths(p);
+    struct damaged_store *p = mem_zalloc(sizeof *p);
+    damaged_store_paths(p);
     struct store *s = sqlite_open_ok(p->dir);
-    write_much(s);
+    write_many(s);
     p->all = all_text(s);
     store_close(s);
-    patient_keep(p);
+    damaged_store_save(p);
     assert_null(p->log.at);
     *state = p;
     return 0;
@@ -101,18 +101,18 @@ static int closed_setup(void **state)
 /* Leaves the files of a killed process: most data is in the write-ahead log. */
 static int killed_setup(void **state)
 {
-    struct patient *p = mem_zalloc(sizeof *p);
-    patient_paths(p);
+    struct damaged_store *p = mem_zalloc(sizeof *p);
+    damaged_store_paths(p);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        write_much(sqlite_open_ok(p->dir));
+        write_many(sqlite_open_ok(p->dir));
         _exit(0);
     }
     int status = 1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    patient_keep(p);
+    damaged_store_save(p);
     assert_true(p->log.len > 100000);
     struct store *s = sqlite_open_ok(p->dir);
     p->all = all_text(s);
@@ -121,7 +121,7 @@ static int killed_setup(void **state)
     return 0;
 }
 
-static void patient_heal(const struct patient *p)
+static void damaged_store_restore(const struct damaged_store *p)
 {
     folder_file_remove(p->path);
     file_write(p->path, &p->file);
@@ -131,9 +131,9 @@ static void patient_heal(const struct patient *p)
     file_write(p->acked_copy, &p->mark);
 }
 
-static int patient_teardown(void **state)
+static int damaged_store_teardown(void **state)
 {
-    struct patient *p = *state;
+    struct damaged_store *p = *state;
     folder_remove(p->dir);
     mem_free(p->file.at);
     mem_free(p->log.at);
@@ -152,7 +152,8 @@ static void assert_unchanged(const char *path, const struct blob *before)
 }
 
 /* Opens the store. Returns true if it was rejected with a text and without changes; otherwise it must be complete. */
-static bool refused_or_whole(const struct patient *p, const struct store_options *options, struct berth_err *err)
+static bool rejected_or_complete(const struct damaged_store *p, const struct store_options *options,
+                                 struct berth_err *err)
 {
     struct store *s = NULL;
     struct blob before = file_read(p->path), log = file_read(p->wal);
@@ -176,9 +177,9 @@ static bool refused_or_whole(const struct patient *p, const struct store_options
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static void edited_rows_are_refused(void **state)
+static void edited_rows_are_rejected(void **state)
 {
-    struct patient *p = *state;
+    struct damaged_store *p = *state;
     static const struct {
         const char *sql, *word;
     } rows[] = {
@@ -228,7 +229,7 @@ static void edited_rows_are_refused(void **state)
         {"DROP TABLE meta",                                                                                     "meta"                             },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        patient_heal(p);
+        damaged_store_restore(p);
         sqlite3 *db = NULL;
         char *text = NULL;
         assert_int_equal(sqlite3_open(p->path, &db), SQLITE_OK);
@@ -239,23 +240,23 @@ static void edited_rows_are_refused(void **state)
         const struct store_options *const options[] = {&readonly, &existing};
         for (size_t o = 0; o < 2; o++) {
             struct berth_err err = {0};
-            if (!refused_or_whole(p, options[o], &err) || !strstr(err.text, rows[i].word))
+            if (!rejected_or_complete(p, options[o], &err) || !strstr(err.text, rows[i].word))
                 fail_msg("%s: \"%s\" has no \"%s\"", rows[i].sql, err.text, rows[i].word);
         }
     }
-    patient_heal(p);
+    damaged_store_restore(p);
     struct berth_err err = {0};
-    assert_false(refused_or_whole(p, &existing, &err));
+    assert_false(rejected_or_complete(p, &existing, &err));
 }
 
 /* Rows with valid checksums that contradict each other, as after a lost write. */
-static void rows_of_another_time_are_refused(void **state)
+static void inconsistent_rows_are_rejected(void **state)
 {
-    struct patient *p = *state;
+    struct damaged_store *p = *state;
     struct db db;
     struct ledger ledger = {0};
     struct berth_err err = {0};
-    patient_heal(p);
+    damaged_store_restore(p);
     assert_int_equal(db_open(&db, p->path, DB_WRITE, NULL), 0);
     assert_int_equal(db_prepare(&db, NULL), 0);
     assert_int_equal(ledger_verify(&db, &ledger, NULL), 0);
@@ -263,85 +264,85 @@ static void rows_of_another_time_are_refused(void **state)
     assert_int_equal(totals_write(&db, &ledger.now, NULL), 0);
     db_close(&db);
     ledger_done(&ledger);
-    assert_true(refused_or_whole(p, &existing, &err));
+    assert_true(rejected_or_complete(p, &existing, &err));
     assert_non_null(strstr(err.text, "out of order"));
 }
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
-static void flipped_bytes_are_refused_or_do_no_harm(void **state)
+static void flipped_bytes_are_rejected_or_harmless(void **state)
 {
-    struct patient *p = *state;
+    struct damaged_store *p = *state;
     enum { FLIPS = 400 };
     unsigned refused = 0;
     for (uint64_t i = 0; i < FLIPS; i++) {
         struct berth_err err = {0};
         uint64_t dice = hash_u64(i + 1);
         size_t at = i < 100 ? i : dice % p->file.len; /* every byte of the header, then random ones */
-        patient_heal(p);
+        damaged_store_restore(p);
         struct blob bad = blob_copy(&p->file);
         bad.at[at] = (char)(bad.at[at] ^ (1 << dice % 8));
         file_write(p->path, &bad);
         mem_free(bad.at);
-        refused += refused_or_whole(p, i % 2 ? &existing : &readonly, &err);
+        refused += rejected_or_complete(p, i % 2 ? &existing : &readonly, &err);
     }
     assert_true(refused > FLIPS / 4); /* other flips hit free space and counters */
 }
 
 /* No row is damaged: only SQLite's own check finds this. */
-static void a_wrong_list_of_free_pages_is_refused(void **state)
+static void wrong_free_page_list_is_rejected(void **state)
 {
-    struct patient *p = *state;
+    struct damaged_store *p = *state;
     struct berth_err err = {0};
     enum { AT_FREE_PAGES = 36 };
-    patient_heal(p);
+    damaged_store_restore(p);
     struct blob bad = blob_copy(&p->file);
     bad.at[AT_FREE_PAGES + 3]++;
     file_write(p->path, &bad);
     mem_free(bad.at);
-    assert_true(refused_or_whole(p, &existing, &err));
+    assert_true(rejected_or_complete(p, &existing, &err));
     assert_non_null(strstr(err.text, "reelist"));
 }
 
-static void a_short_file_is_refused(void **state)
+static void truncated_file_is_rejected(void **state)
 {
-    struct patient *p = *state;
+    struct damaged_store *p = *state;
     const size_t lengths[] = {
         0, 1, 15, 99, 100, 1000, 4095, 4096, 8192, p->file.len / 2, p->file.len - 4096, p->file.len - 1};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         struct berth_err err = {0};
-        patient_heal(p);
+        damaged_store_restore(p);
         assert_int_equal(truncate(p->path, (off_t)lengths[i]), 0);
-        if (!refused_or_whole(p, &existing, &err))
+        if (!rejected_or_complete(p, &existing, &err))
             fail_msg("%zu of %zu bytes were taken for whole", lengths[i], p->file.len);
     }
 }
 
 /* ---- the write-ahead log ----------------------------------------------------------------------------------------- */
 
-static void an_end_that_was_acknowledged_is_missed(void **state)
+static void missing_acknowledged_end_is_detected(void **state)
 {
-    struct patient *p = *state;
+    struct damaged_store *p = *state;
     struct berth_err err = {0};
-    patient_heal(p);
-    assert_false(refused_or_whole(p, &existing, &err));
+    damaged_store_restore(p);
+    assert_false(rejected_or_complete(p, &existing, &err));
     for (size_t len = 0; len < p->log.len; len += p->log.len / 13 + 1) {
-        patient_heal(p);
+        damaged_store_restore(p);
         assert_int_equal(truncate(p->wal, (off_t)len), 0);
-        assert_true(refused_or_whole(p, &existing, &err));
+        assert_true(rejected_or_complete(p, &existing, &err));
         assert_non_null(strstr(err.text, "was acknowledged"));
     }
-    patient_heal(p);
+    damaged_store_restore(p);
     assert_int_equal(unlink(p->wal), 0);
-    assert_true(refused_or_whole(p, &existing, &err));
+    assert_true(rejected_or_complete(p, &existing, &err));
     for (uint64_t i = 0; i < 100 && p->log.len; i++) {
         uint64_t dice = hash_u64(i);
-        patient_heal(p);
+        damaged_store_restore(p);
         struct blob bad = blob_copy(&p->log);
         bad.at[dice % bad.len] ^= 0x10;
         file_write(p->wal, &bad);
         mem_free(bad.at);
-        (void)refused_or_whole(p, i % 2 ? &existing : &readonly, &err);
+        (void)rejected_or_complete(p, i % 2 ? &existing : &readonly, &err);
     }
 }
 
@@ -360,28 +361,28 @@ static void mark_write(const char *path, const char *mark)
 }
 
 /* One valid copy of the mark is sufficient, and repairs the other one. */
-static void one_bad_mark_is_healed(void **state)
+static void one_damaged_mark_is_repaired(void **state)
 {
-    struct patient *p = *state;
+    struct damaged_store *p = *state;
     for (size_t i = 0; i < BAD_MARKS; i++)
         for (int second = 0; second < 2; second++) {
             struct berth_err err = {0};
-            patient_heal(p);
+            damaged_store_restore(p);
             mark_write(second ? p->acked_copy : p->acked, bad_marks[i]);
-            assert_false(refused_or_whole(p, &existing, &err));
+            assert_false(rejected_or_complete(p, &existing, &err));
             assert_unchanged(p->acked, &p->mark);
             assert_unchanged(p->acked_copy, &p->mark);
         }
 }
 
 /* An unreadable mark could have shown that data is missing. */
-static void bad_marks_are_refused(void **state)
+static void damaged_marks_are_rejected(void **state)
 {
-    struct patient *p = *state;
+    struct damaged_store *p = *state;
     for (size_t i = 0; i < BAD_MARKS; i++)
         for (int alone = 0; alone < 2; alone++) {
             struct berth_err err = {0};
-            patient_heal(p);
+            damaged_store_restore(p);
             mark_write(p->acked, bad_marks[i]);
             mark_write(p->acked_copy, bad_marks[i]);
             if (alone) /* as in stores of earlier versions */
@@ -394,35 +395,35 @@ static void bad_marks_are_refused(void **state)
     /* The remedy in the error text works. */
     struct berth_err err = {0};
     assert_int_equal(unlink(p->acked), 0);
-    assert_false(refused_or_whole(p, &existing, &err));
+    assert_false(rejected_or_complete(p, &existing, &err));
     assert_unchanged(p->acked, &p->mark);
     assert_unchanged(p->acked_copy, &p->mark);
 }
 
 /* The second copy alone proves that data at the end is missing. */
-static void the_second_mark_is_evidence(void **state)
+static void second_mark_proves_missing_data(void **state)
 {
-    struct patient *p = *state;
+    struct damaged_store *p = *state;
     struct berth_err err = {0};
-    patient_heal(p);
+    damaged_store_restore(p);
     assert_int_equal(truncate(p->wal, 0), 0);
     assert_int_equal(unlink(p->acked), 0);
-    assert_true(refused_or_whole(p, &existing, &err));
+    assert_true(rejected_or_complete(p, &existing, &err));
     assert_non_null(strstr(err.text, "was acknowledged"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(edited_rows_are_refused, closed_setup, patient_teardown),
-        cmocka_unit_test_setup_teardown(rows_of_another_time_are_refused, closed_setup, patient_teardown),
-        cmocka_unit_test_setup_teardown(flipped_bytes_are_refused_or_do_no_harm, closed_setup, patient_teardown),
-        cmocka_unit_test_setup_teardown(a_wrong_list_of_free_pages_is_refused, closed_setup, patient_teardown),
-        cmocka_unit_test_setup_teardown(a_short_file_is_refused, closed_setup, patient_teardown),
-        cmocka_unit_test_setup_teardown(an_end_that_was_acknowledged_is_missed, killed_setup, patient_teardown),
-        cmocka_unit_test_setup_teardown(one_bad_mark_is_healed, closed_setup, patient_teardown),
-        cmocka_unit_test_setup_teardown(bad_marks_are_refused, closed_setup, patient_teardown),
-        cmocka_unit_test_setup_teardown(the_second_mark_is_evidence, killed_setup, patient_teardown),
+        cmocka_unit_test_setup_teardown(edited_rows_are_rejected, closed_setup, damaged_store_teardown),
+        cmocka_unit_test_setup_teardown(inconsistent_rows_are_rejected, closed_setup, damaged_store_teardown),
+        cmocka_unit_test_setup_teardown(flipped_bytes_are_rejected_or_harmless, closed_setup, damaged_store_teardown),
+        cmocka_unit_test_setup_teardown(wrong_free_page_list_is_rejected, closed_setup, damaged_store_teardown),
+        cmocka_unit_test_setup_teardown(truncated_file_is_rejected, closed_setup, damaged_store_teardown),
+        cmocka_unit_test_setup_teardown(missing_acknowledged_end_is_detected, killed_setup, damaged_store_teardown),
+        cmocka_unit_test_setup_teardown(one_damaged_mark_is_repaired, closed_setup, damaged_store_teardown),
+        cmocka_unit_test_setup_teardown(damaged_marks_are_rejected, closed_setup, damaged_store_teardown),
+        cmocka_unit_test_setup_teardown(second_mark_proves_missing_data, killed_setup, damaged_store_teardown),
     };
     return cmocka_run_group_tests_name("damage", tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ struct run {
 };
 
 /* Runs a short sequence on a store: a few commits, one of them large, and a compaction. */
-static void live(const char *dir, struct run *run, const char *large)
+static void run_sequence(const char *dir, struct run *run, const char *large)
 {
     struct store *s = NULL;
     struct store_watch *w = NULL;
@@ -50,7 +50,7 @@ static void live(const char *dir, struct run *run, const char *large)
 }
 
 /* Returns the events after a revision; the caller frees them. */
-static char *heard_after(const char *heard, uint64_t revision)
+static char *events_after(const char *heard, uint64_t revision)
 {
     struct str after = {0};
     CLEANUP(mem) char *copy = mem_strdup(heard);
@@ -63,7 +63,7 @@ static char *heard_after(const char *heard, uint64_t revision)
 
 /* Checks that each acknowledged transaction is in the log at its place, and that the reported events match the
  * history. */
-static void judge(const char *dir, const struct run *run, const char *label, unsigned n)
+static void check_after_failure(const char *dir, const struct run *run, const char *label, unsigned n)
 {
     struct berth_err err = {0};
     struct store *s = NULL;
@@ -95,14 +95,14 @@ static void judge(const char *dir, const struct run *run, const char *label, uns
         fail_msg("%s %u: revision", label, n);
     /* A failed commit may be present after a restart without a report, but only as the last one. */
     CLEANUP(mem) char *past = history_text(s, "", store_compacted(s), 0);
-    CLEANUP(mem) char *heard = heard_after(str_text(&run->heard), store_compacted(s));
+    CLEANUP(mem) char *heard = events_after(str_text(&run->heard), store_compacted(s));
     if (strncmp(past, heard, strlen(heard)) != 0)
         fail_msg("%s %u: heard\n%s\nbut there is\n%s", label, n, heard, past);
     (void)put(s, "it-goes-on", "1");
     store_close(s);
 }
 
-static void any_operation_may_fail(void **state)
+static void store_survives_any_failing_operation(void **state)
 {
     (void)state;
     static const struct {
@@ -131,9 +131,9 @@ static void any_operation_may_fail(void **state)
             char dir[256];
             folder_make(dir);
             disk_fails(rows[r].what, rows[r].code, rows[r].error, NULL, n, rows[r].times);
-            live(dir, &run, large);
+            run_sequence(dir, &run, large);
             failed = disk_works();
-            judge(dir, &run, rows[r].label, n);
+            check_after_failure(dir, &run, rows[r].label, n);
             for (size_t i = 0; i < TXNS; i++)
                 refused += run.outcomes[i].result.rc != 0;
             str_done(&run.heard);
@@ -186,7 +186,7 @@ static struct outcome try_put(struct bed *b, const char *value)
     return o;
 }
 
-static void a_full_disk_stops_writing_only(void **state)
+static void full_disk_stops_writes_only(void **state)
 {
     struct bed *b = *state;
     disk_fails(FAULT_WRITE, SQLITE_FULL, ENOSPC, NULL, 0, UINT32_MAX);
@@ -210,7 +210,7 @@ static void a_full_disk_stops_writing_only(void **state)
     assert_text(range_text(b->store, "", 0), "a=3@1/2");
 }
 
-static void a_failed_sync_is_not_believed(void **state)
+static void failed_sync_is_rewritten(void **state)
 {
     struct bed *b = *state;
     disk_fails(FAULT_SYNC, SQLITE_IOERR_FSYNC, EIO, "-wal", 0, 1);
@@ -227,7 +227,7 @@ static void a_failed_sync_is_not_believed(void **state)
     assert_text(history_text(b->store, "", 0, 0), "a=1@1/1 a=3@1/2");
 }
 
-static void it_tries_again_until_the_disk_is_back(void **state)
+static void writer_reconnects_until_the_disk_works(void **state)
 {
     struct bed *b = *state;
     disk_fails(FAULT_WRITE, SQLITE_IOERR_WRITE, EIO, "-wal", 0, 1);
@@ -257,7 +257,7 @@ static void block_opening(void *ctx)
     disk_fails(FAULT_OPEN, SQLITE_CANTOPEN, EIO, STORE_FILE, 0, blocked->times);
 }
 
-static void a_connection_that_cannot_be_opened_is_tried_later(void **state)
+static void failed_reconnect_is_retried(void **state)
 {
     struct bed *b = *state;
     struct blocked blocked = {3};
@@ -273,7 +273,7 @@ static void a_connection_that_cannot_be_opened_is_tried_later(void **state)
 }
 
 /* Writes the data of the failed commit, as if the commit had reached the disk. */
-static void commit_beside(void *ctx)
+static void commit_separately(void *ctx)
 {
     const struct bed *b = ctx;
     struct db db;
@@ -298,11 +298,11 @@ static void commit_beside(void *ctx)
     db_close(&db);
 }
 
-static void what_turns_out_durable_is_told(void **state)
+static void durable_failed_commit_is_reported(void **state)
 {
     struct bed *b = *state;
     disk.opening_ctx = b;
-    disk.opening = commit_beside;
+    disk.opening = commit_separately;
     disk_fails(FAULT_SYNC, SQLITE_IOERR_FSYNC, EIO, "-wal", 0, 1);
     struct outcome o = try_put(b, "2");
     assert_code(o.result.rc, EIO);
@@ -317,16 +317,16 @@ static void what_turns_out_durable_is_told(void **state)
 }
 
 /* The same with so much data that little of it stays in the page cache; then reads fail for a while. */
-struct large_beside {
+struct separate_large_commit {
     const struct bed *bed;
     unsigned reads; /* number of reads that succeed */
 };
 
 enum { LARGE_TXNS = 3, LARGE_OPS = 90, LARGE_BYTES = 100000 };
 
-static void commit_large_beside(void *ctx)
+static void commit_large_separately(void *ctx)
 {
-    const struct large_beside *large = ctx;
+    const struct separate_large_commit *large = ctx;
     struct db db;
     struct ledger ledger = {0};
     CLEANUP(mem) char *value = mem_zalloc(LARGE_BYTES);
@@ -363,17 +363,17 @@ static void count_event(void *ctx, const struct store_event *event)
 }
 
 /* Wherever reading stops, transactions are reported completely, and finally all of them. */
-static void what_is_found_is_told_whole(void **state)
+static void found_transactions_are_reported_completely(void **state)
 {
     struct bed *b = *state;
     unsigned failed = 1;
     for (unsigned n = 0; failed; n += 1500) {
-        struct large_beside large = {b, n};
+        struct separate_large_commit large = {b, n};
         unsigned counts[LARGE_TXNS] = {0};
         struct store_watch *w = NULL;
         assert_int_equal(store_watch(b->store, "k", store_revision(b->store), count_event, counts, &w, NULL), 0);
         disk.opening_ctx = &large;
-        disk.opening = commit_large_beside;
+        disk.opening = commit_large_separately;
         disk_fails(FAULT_SYNC, SQLITE_IOERR_FSYNC, EIO, "-wal", 0, 1);
         assert_code(try_put(b, "2").result.rc, EIO);
         for (int i = 0; i < LARGE_TXNS; i++)
@@ -388,7 +388,7 @@ static void what_is_found_is_told_whole(void **state)
     }
 }
 
-static void lose_beside(void *ctx)
+static void delete_separately(void *ctx)
 {
     const struct bed *b = ctx;
     struct db db;
@@ -402,12 +402,12 @@ static void lose_beside(void *ctx)
     db_close(&db);
 }
 
-static void a_disk_that_forgot_is_given_up(void **state)
+static void lost_data_breaks_the_store(void **state)
 {
     struct bed *b = *state;
     struct berth_err err = {0};
     disk.opening_ctx = b;
-    disk.opening = lose_beside;
+    disk.opening = delete_separately;
     disk_fails(FAULT_SYNC, SQLITE_IOERR_FSYNC, EIO, "-wal", 0, 1);
     assert_code(try_put(b, "2").result.rc, EIO);
     for (int i = 0; i < 2; i++) {
@@ -459,7 +459,7 @@ static int write_against_limit(const char *dir)
     return 0;
 }
 
-static void a_file_that_may_not_grow_is_a_full_disk(void **state)
+static void file_size_limit_acts_like_a_full_disk(void **state)
 {
     (void)state;
     char dir[256];
@@ -485,15 +485,15 @@ int main(void)
         return 1;
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bed_setup, bed_teardown)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_operation_may_fail),
-        TEST(a_full_disk_stops_writing_only),
-        TEST(a_failed_sync_is_not_believed),
-        TEST(it_tries_again_until_the_disk_is_back),
-        TEST(a_connection_that_cannot_be_opened_is_tried_later),
-        TEST(what_turns_out_durable_is_told),
-        TEST(what_is_found_is_told_whole),
-        TEST(a_disk_that_forgot_is_given_up),
-        cmocka_unit_test(a_file_that_may_not_grow_is_a_full_disk),
+        cmocka_unit_test(store_survives_any_failing_operation),
+        TEST(full_disk_stops_writes_only),
+        TEST(failed_sync_is_rewritten),
+        TEST(writer_reconnects_until_the_disk_works),
+        TEST(failed_reconnect_is_retried),
+        TEST(durable_failed_commit_is_reported),
+        TEST(found_transactions_are_reported_completely),
+        TEST(lost_data_breaks_the_store),
+        cmocka_unit_test(file_size_limit_acts_like_a_full_disk),
     };
     return cmocka_run_group_tests_name("fault", tests, NULL, NULL);
 }

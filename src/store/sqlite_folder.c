@@ -33,7 +33,7 @@ static int sync_parent(const char *path)
     return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-static int make_folder(const char *dir, struct berth_err *err)
+static int directory_create(const char *dir, struct berth_err *err)
 {
     if (mkdir(dir, 0700) < 0) {
         if (errno == EEXIST)
@@ -46,7 +46,7 @@ static int make_folder(const char *dir, struct berth_err *err)
 
 int folder_open(const char *dir, bool create, struct folder *ret, struct berth_err *err)
 {
-    int rc = create ? make_folder(dir, err) : 0;
+    int rc = create ? directory_create(dir, err) : 0;
     if (rc < 0)
         return rc;
     /* Absolute, because the process may change its working directory before it reconnects. */
@@ -116,7 +116,7 @@ int folder_lock(struct folder *f, struct berth_err *err)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-void folder_file_remove_beside(const char *path)
+void folder_file_remove_side_files(const char *path)
 {
     static const char *const endings[] = {"-journal", "-wal", "-shm"};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
@@ -129,17 +129,17 @@ void folder_file_remove_beside(const char *path)
 void folder_file_remove(const char *path)
 {
     (void)unlink(path);
-    folder_file_remove_beside(path);
+    folder_file_remove_side_files(path);
 }
 
-int folder_file_make(const char *path, struct berth_err *err)
+int folder_file_create(const char *path, struct berth_err *err)
 {
     folder_file_remove(path);
     CLEANUP(close) int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     return fd < 0 ? err_set(err, errno, "cannot create %s: %s", path, strerror(errno)) : 0;
 }
 
-static int rename_to_free(const char *from, const char *to)
+static int rename_noreplace(const char *from, const char *to)
 {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
         return 0;
@@ -157,7 +157,7 @@ int folder_file_publish(const char *from, const char *to, struct berth_err *err)
     CLEANUP(close) int fd = open(from, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fsync(fd) < 0)
         return err_set(err, errno, "cannot sync %s: %s", from, strerror(errno));
-    int rc = rename_to_free(from, to);
+    int rc = rename_noreplace(from, to);
     if (rc == -EEXIST)
         return err_set(err, EEXIST, "%s already exists; choose another name or move it away", to);
     if (rc < 0)

@@ -172,11 +172,11 @@ int format_create(struct folder *f, struct berth_err *err)
                        f->path, acked);
 
     CLEANUP(mem) char *path = folder_path(f, STORE_FILE), *made = folder_path(f, STORE_FILE_NEW);
-    rc = folder_file_make(made, err);
+    rc = folder_file_create(made, err);
     if (rc == 0)
         rc = fill(made, err);
     if (rc == 0) {
-        folder_file_remove_beside(path); /* a leftover write-ahead log must not be applied to the new store */
+        folder_file_remove_side_files(path); /* a leftover write-ahead log must not be applied to the new store */
         rc = folder_file_publish(made, path, err);
     }
     if (rc < 0)

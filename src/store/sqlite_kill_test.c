@@ -9,7 +9,7 @@
 enum { ROUNDS = 20, FLIGHT = 24 };
 
 /* Message of the child for each transaction that was acknowledged. */
-struct word {
+struct ack_message {
     uint64_t number, revision, seq;
 };
 
@@ -23,7 +23,7 @@ struct child {
     } flying[FLIGHT];
 };
 
-static void say(void *ctx, const struct store_result *result);
+static void send_ack(void *ctx, const struct store_result *result);
 
 static void write_next(struct child *c, struct flying *f)
 {
@@ -36,15 +36,16 @@ static void write_next(struct child *c, struct flying *f)
         {key, TEXT(value), f->number % 9 == 0},
         PUT("last", value)
     };
-    if (store_submit(c->store, &(struct store_txn){.ops = ops, .ops_len = 2, .record = TEXT(value)}, say, f, NULL) < 0)
+    if (store_submit(c->store, &(struct store_txn){.ops = ops, .ops_len = 2, .record = TEXT(value)}, send_ack, f,
+                     NULL) < 0)
         _exit(3);
 }
 
-static void say(void *ctx, const struct store_result *result)
+static void send_ack(void *ctx, const struct store_result *result)
 {
     struct flying *f = ctx;
-    struct word word = {f->number, result->revision, result->log_seq};
-    if (result->rc != 0 || write(f->child->pipe, &word, sizeof word) != sizeof word)
+    struct ack_message ack_message = {f->number, result->revision, result->log_seq};
+    if (result->rc != 0 || write(f->child->pipe, &ack_message, sizeof ack_message) != sizeof ack_message)
         _exit(4);
     write_next(f->child, f);
 }
@@ -66,7 +67,7 @@ static void child_main(const char *dir, int pipe, uint64_t first)
 
 struct seen {
     uint64_t words_len, first_seq, found, next;
-    struct word *words;
+    struct ack_message *words;
     struct store *store;
 };
 
@@ -87,11 +88,11 @@ static int check_record(void *ctx, const struct store_record *r)
     return 0;
 }
 
-static void kill_nine_loses_nothing(void **state)
+static void sigkill_loses_no_acknowledged_data(void **state)
 {
     (void)state;
     char dir[256];
-    struct seen seen = {.words = mem_array(1 << 20, sizeof(struct word))};
+    struct seen seen = {.words = mem_array(1 << 20, sizeof(struct ack_message))};
     uint64_t revision = 0;
     folder_make(dir);
     for (uint64_t round = 0; round < ROUNDS; round++) {
@@ -106,9 +107,9 @@ static void kill_nine_loses_nothing(void **state)
         (void)close(fds[1]);
         /* Killed after some number of messages, in any state; the rest of the pipe counts, too. */
         uint64_t enough = 1 + hash_u64(round) % 400, words = 0;
-        for (struct word word; read(fds[0], &word, sizeof word) == sizeof word;) {
+        for (struct ack_message ack_message; read(fds[0], &ack_message, sizeof ack_message) == sizeof ack_message;) {
             assert_true(words < 1 << 20);
-            seen.words[words++] = word;
+            seen.words[words++] = ack_message;
             if (words == enough)
                 assert_int_equal(kill(child, SIGKILL), 0);
         }
@@ -133,6 +134,6 @@ static void kill_nine_loses_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(kill_nine_loses_nothing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sigkill_loses_no_acknowledged_data)};
     return cmocka_run_group_tests_name("kill", tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static int visit_rows(struct db *db, uint64_t from_seq, uint64_t to_seq, uint64_
     bool any = from_seq == 0;
     from_seq = any ? trimmed + 1 : from_seq;
     if (from_seq <= trimmed)
-        return store_refuse_trimmed(from_seq, trimmed, err);
+        return store_error_trimmed(from_seq, trimmed, err);
     (void)sqlite3_bind_int64(row, 1, (int64_t)(from_seq - 1));
     (void)sqlite3_bind_int64(row, 2, to_seq > INT64_MAX ? INT64_MAX : (int64_t)to_seq);
 
@@ -95,7 +95,7 @@ static int visit_rows(struct db *db, uint64_t from_seq, uint64_t to_seq, uint64_
         uint64_t seq = (uint64_t)sqlite3_column_int64(row, 0);
         if (seq >= from_seq && row_is_stub(row)) {
             if (!any)
-                return store_refuse_trimmed(from_seq, seq, err);
+                return store_error_trimmed(from_seq, seq, err);
             from_seq = seq + 1;
         }
         if (seq < from_seq) {
@@ -123,8 +123,8 @@ int sqlite_log(struct store *base, uint64_t from_seq, store_visit_record *visit,
     return visit_rows(r.db, from_seq, totals.log_seq, base->log_trimmed, visit, ctx, err);
 }
 
-int sqlite_log_beside(struct store *base, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
-                      struct berth_err *err)
+int sqlite_log_concurrent(struct store *base, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
+                          struct berth_err *err)
 {
     CLEANUP(db) struct db own = {0};
     int rc = db_open(&own, sqlite_of(base)->path, DB_READ, err);

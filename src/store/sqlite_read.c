@@ -43,7 +43,7 @@ static void bind_prefix(sqlite3_stmt *row, int nth, const char *prefix)
 
 /* ---- range ------------------------------------------------------------------------------------------------------- */
 
-struct gathering {
+struct key_collection {
     const char *prefix;
     uint64_t revision; /* filled in if it was 0 */
     uint64_t present;
@@ -51,24 +51,24 @@ struct gathering {
 };
 
 /* Collects the present keys, where the ledger may be read. */
-static int gather(struct sqlite_store *s, void *ctx, struct berth_err *err)
+static int keys_collect(struct sqlite_store *s, void *ctx, struct berth_err *err)
 {
-    struct gathering *g = ctx;
+    struct key_collection *g = ctx;
     const struct totals *now = &s->ledger.now;
 
     g->present = now->revision;
     if (g->revision == 0)
         g->revision = now->revision;
     if (g->revision < now->compacted)
-        return store_refuse_compacted(g->revision, now->compacted, err);
+        return store_error_compacted(g->revision, now->compacted, err);
     if (g->revision > now->revision)
-        return store_refuse_future(g->revision, now->revision, err);
+        return store_error_future(g->revision, now->revision, err);
     heads_collect(&s->ledger.heads, g->prefix, place_of(g->revision + 1, 0) - 1, g->to);
     return 0;
 }
 
 /* Adds the values that were replaced after the revision. */
-static int gather_replaced(struct db *db, const struct gathering *g, struct berth_err *err)
+static int keys_collect_replaced(struct db *db, const struct key_collection *g, struct berth_err *err)
 {
     CLEANUP(stmt) sqlite3_stmt *row = NULL;
     uint64_t end = place_of(g->revision + 1, 0) - 1;
@@ -129,7 +129,7 @@ int sqlite_range(struct store *base, const char *prefix, uint64_t revision, stor
     struct sqlite_store *s = sqlite_of(base);
     CLEANUP(reading) struct reading r = {0};
     CLEANUP(versions) struct versions found;
-    struct gathering g = {.prefix = prefix, .revision = revision, .to = &found};
+    struct key_collection g = {.prefix = prefix, .revision = revision, .to = &found};
     struct totals totals = {0};
     int rc;
 
@@ -140,17 +140,17 @@ int sqlite_range(struct store *base, const char *prefix, uint64_t revision, stor
         if (rc == 0)
             rc = ledger_follow(r.db, &s->ledger, err);
         if (rc == 0)
-            rc = gather(s, &g, err);
+            rc = keys_collect(s, &g, err);
         s->compacted = s->ledger.now.compacted;
     } else {
         /* The keys are collected before the state is opened. The state then has every value of these keys, because
          * compaction does not go beyond the pumped revision. */
-        rc = sqlite_call(s, gather, &g, err);
+        rc = sqlite_call(s, keys_collect, &g, err);
         if (rc == 0)
             rc = reading_begin(&r, s, &totals, err);
     }
     if (rc == 0)
-        rc = gather_replaced(r.db, &g, err);
+        rc = keys_collect_replaced(r.db, &g, err);
     if (rc)
         return rc;
     versions_sort(&found);
@@ -204,7 +204,7 @@ int sqlite_history(struct store *base, const char *prefix, uint64_t from, uint64
     if (rc < 0)
         return rc;
     if (from < totals.compacted)
-        return store_refuse_compacted(from, totals.compacted, err);
+        return store_error_compacted(from, totals.compacted, err);
     if (to == 0 || to > totals.revision)
         to = totals.revision;
     if (from >= to)

@@ -4,14 +4,14 @@
 
 #include "store/sqlite.h"
 
-struct finding {
+struct found_changes {
     struct queue *to;
     VEC(struct store_op) ops;
     VEC(struct effect) effects;
     uint64_t revision;
 };
 
-static void finding_clear(struct finding *f)
+static void found_changes_clear(struct found_changes *f)
 {
     for (size_t i = 0; i < f->ops.len; i++) {
         mem_free((void *)f->ops.at[i].key);
@@ -21,15 +21,15 @@ static void finding_clear(struct finding *f)
 }
 
 /* Creates a found transaction from the changes gathered so far. */
-static void finding_end(struct finding *f)
+static void found_changes_end(struct found_changes *f)
 {
     struct store_txn txn = {.ops = f->ops.at, .ops_len = f->ops.len};
     struct queued *q = queued_new(&txn, NULL, NULL);
     memcpy(q->effects, f->effects.at, f->effects.len * sizeof *q->effects);
-    q->found = q->happened = true;
+    q->found = q->took_effect = true;
     q->result.revision = f->revision;
     queued_push(f->to, q);
-    finding_clear(f);
+    found_changes_clear(f);
 }
 
 static void *copy_of(const void *p, size_t len)
@@ -50,7 +50,7 @@ static int find_changes(struct db *db, uint64_t after, struct queue *to, struct 
         return db_failed(db, err);
     (void)sqlite3_bind_int64(row, 1, (int64_t)(place_of(after + 1, 0) - 1));
 
-    struct finding f = {.to = to};
+    struct found_changes f = {.to = to};
     int rc = 0, code;
     while (rc == 0 && (code = sqlite3_step(row)) == SQLITE_ROW) {
         struct change change = {0};
@@ -59,7 +59,7 @@ static int find_changes(struct db *db, uint64_t after, struct queue *to, struct 
         if (rc < 0)
             break;
         if (f.ops.len && f.revision != place_revision(change.place))
-            finding_end(&f);
+            found_changes_end(&f);
         f.revision = place_revision(change.place);
         vec_push(&f.ops, ((struct store_op){
                              mem_strdup(change.key), {copy_of(value.at, value.len), value.len},
@@ -70,8 +70,8 @@ static int find_changes(struct db *db, uint64_t after, struct queue *to, struct 
     if (rc == 0 && code != SQLITE_DONE)
         rc = db_failed(db, err);
     if (rc == 0 && f.ops.len)
-        finding_end(&f);
-    finding_clear(&f);
+        found_changes_end(&f);
+    found_changes_clear(&f);
     vec_done(&f.ops);
     vec_done(&f.effects);
     return rc;

@@ -31,7 +31,7 @@ bool folder_reserve_release(const struct folder *f)
 }
 
 /* Returns whether the transaction deletes something. Such a transaction may also append a record. */
-static bool frees(const struct queued *q)
+static bool deletes_something(const struct queued *q)
 {
     for (size_t i = 0; i < q->txn.ops_len; i++)
         if (q->txn.ops[i].gone)
@@ -43,7 +43,7 @@ void reserve_batch_cut(struct queue *batch, struct queue *out)
 {
     struct queue kept = {0};
     for (struct queued *q; (q = queued_pop(batch));) {
-        if (frees(q)) {
+        if (deletes_something(q)) {
             queued_push(&kept, q);
             continue;
         }

@@ -88,7 +88,7 @@ static void write_some(struct store *s)
 
 /* ---- opening ---------------------------------------------------------------------------------------------------- */
 
-static void it_is_there_after_reopening(void **state)
+static void data_survives_reopening(void **state)
 {
     struct room *r = *state;
     struct store *s = open_as(r->dir, &create);
@@ -106,7 +106,7 @@ static void it_is_there_after_reopening(void **state)
     assert_int_equal(access(wal.at, F_OK), -1); /* a closed store is one file */
 }
 
-static void only_its_owner_reads_it(void **state)
+static void files_are_readable_by_owner_only(void **state)
 {
     struct room *r = *state;
     static const char *const names[] = {STORE_FILE, STORE_FILE "-wal", STORE_FILE "-shm", "lock", "acked", "acked.2"};
@@ -129,7 +129,7 @@ static void only_its_owner_reads_it(void **state)
     (void)umask(before);
 }
 
-static void one_process_has_it(void **state)
+static void only_one_process_may_open(void **state)
 {
     struct room *r = *state;
     struct store *s = open_as(r->dir, &create);
@@ -150,7 +150,7 @@ static void one_process_has_it(void **state)
     store_close(open_as(r->dir, &existing));
 }
 
-static void what_is_not_there_is_not_made_unasked(void **state)
+static void missing_store_is_created_only_on_request(void **state)
 {
     struct room *r = *state;
     refused(r->dir, &existing, ENOENT, r->dir);
@@ -165,7 +165,7 @@ static void what_is_not_there_is_not_made_unasked(void **state)
     refused(deep.at, &create, ENOENT, "cannot create");
 }
 
-static void any_path_will_do(void **state)
+static void special_characters_in_paths_work(void **state)
 {
     struct room *r = *state;
     static const char *const names[] = {"a b", "q?x=1", "h#1", "p%41", "file:x", "caf\xc3\xa9"};
@@ -198,7 +198,7 @@ static char *folder_text(const char *dir)
     return str_take(&text);
 }
 
-static void foreign_files_are_refused_and_left_alone(void **state)
+static void foreign_files_are_rejected_unchanged(void **state)
 {
     struct room *r = *state;
     static const struct {
@@ -236,7 +236,7 @@ static void foreign_files_are_refused_and_left_alone(void **state)
     }
 }
 
-static void a_newer_format_is_refused(void **state)
+static void newer_format_is_rejected(void **state)
 {
     struct room *r = *state;
     store_close(open_as(r->dir, &create));
@@ -299,7 +299,7 @@ static void an_older_format_is_migrated(void **state)
     store_close(s);
 }
 
-static void a_migration_happens_wholly_or_not_at_all(void **state)
+static void migration_is_atomic(void **state)
 {
     struct room *r = *state;
     assert_int_equal(mkdir(r->dir, 0700), 0);
@@ -326,7 +326,7 @@ static unsigned commits_in_log(const char *store_path)
     return commits;
 }
 
-static void what_gathers_is_committed_together(void **state)
+static void waiting_transactions_are_committed_together(void **state)
 {
     struct room *r = *state;
     struct store *s = open_as(r->dir, &create);
@@ -353,7 +353,7 @@ static void what_gathers_is_committed_together(void **state)
     store_close(s);
 }
 
-static void compaction_frees_the_disk_bit_by_bit(void **state)
+static void compaction_frees_disk_space_in_steps(void **state)
 {
     struct room *r = *state;
     struct store *s = open_as(r->dir, &create);
@@ -429,7 +429,7 @@ static void a_backup_restores(void **state)
     assert_null(strstr(names, "partial"));
 }
 
-static void a_backup_of_a_store_that_is_written_is_one_state(void **state)
+static void backup_during_writes_is_consistent(void **state)
 {
     struct room *r = *state;
     struct store *s = open_as(r->dir, &create);
@@ -456,19 +456,19 @@ static void a_backup_of_a_store_that_is_written_is_one_state(void **state)
     store_close(s);
 }
 
-static bool nameless; /* renaming fails */
+static bool renames_fail; /* renaming fails */
 
 /* Replaces the function of the C library. */
 int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
-    if (!nameless)
+    if (!renames_fail)
         return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
     errno = EIO;
     return -1;
 }
 
 /* Leaves the state of a crash before the store has its name. */
-static void half_a_restore_is_no_new_store(void **state)
+static void interrupted_restore_is_not_a_new_store(void **state)
 {
     struct room *r = *state;
     struct store *s = open_as(r->dir, &create);
@@ -477,9 +477,9 @@ static void half_a_restore_is_no_new_store(void **state)
     (void)put(s, "later", "1");
     store_close(s);
     assert_int_equal(unlink(r->path), 0);
-    nameless = true;
+    renames_fail = true;
     int rc = store_sqlite_restore(r->backup, r->dir, NULL);
-    nameless = false;
+    renames_fail = false;
     assert_code(rc, EIO);
     refused(r->dir, &create, EBADMSG, "restore a backup");
     assert_int_equal(store_sqlite_restore(r->backup, r->dir, NULL), 0);
@@ -488,7 +488,7 @@ static void half_a_restore_is_no_new_store(void **state)
     store_close(s);
 }
 
-static void a_bad_backup_is_not_restored(void **state)
+static void invalid_backup_is_not_restored(void **state)
 {
     struct room *r = *state;
     CLEANUP(str) struct str second = {0}, made = {0};
@@ -509,7 +509,7 @@ static void a_bad_backup_is_not_restored(void **state)
     refused(second.at, &existing, ENOENT, "no store");
 }
 
-static void a_lost_store_is_not_begun_anew_unasked(void **state)
+static void lost_store_is_not_recreated(void **state)
 {
     struct room *r = *state;
     struct store *s = open_as(r->dir, &create);
@@ -527,7 +527,7 @@ static void a_lost_store_is_not_begun_anew_unasked(void **state)
 }
 
 /* A write-ahead log without its store is ignored. */
-static void a_log_without_its_store_is_not_taken_up(void **state)
+static void wal_without_its_store_is_ignored(void **state)
 {
     struct room *r = *state;
     CLEANUP(str) struct str wal = {0}, acked = {0}, copy = {0};
@@ -566,7 +566,7 @@ static void a_log_without_its_store_is_not_taken_up(void **state)
 
 /* ---- concurrent readers ----------------------------------------------------------------------------------------- */
 
-static void a_tool_reads_beside_the_daemon(void **state)
+static void reader_works_beside_the_writer(void **state)
 {
     struct room *r = *state;
     struct store *s = open_as(r->dir, &create);
@@ -611,25 +611,25 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, room_setup, room_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(it_is_there_after_reopening),
-        TEST(only_its_owner_reads_it),
-        TEST(one_process_has_it),
-        TEST(what_is_not_there_is_not_made_unasked),
-        TEST(any_path_will_do),
-        TEST(foreign_files_are_refused_and_left_alone),
-        TEST(a_newer_format_is_refused),
+        TEST(data_survives_reopening),
+        TEST(files_are_readable_by_owner_only),
+        TEST(only_one_process_may_open),
+        TEST(missing_store_is_created_only_on_request),
+        TEST(special_characters_in_paths_work),
+        TEST(foreign_files_are_rejected_unchanged),
+        TEST(newer_format_is_rejected),
         TEST(trimming_reaches_the_disk),
         TEST(an_older_format_is_migrated),
-        TEST(a_migration_happens_wholly_or_not_at_all),
-        TEST(what_gathers_is_committed_together),
-        TEST(compaction_frees_the_disk_bit_by_bit),
+        TEST(migration_is_atomic),
+        TEST(waiting_transactions_are_committed_together),
+        TEST(compaction_frees_disk_space_in_steps),
         TEST(a_backup_restores),
-        TEST(a_backup_of_a_store_that_is_written_is_one_state),
-        TEST(half_a_restore_is_no_new_store),
-        TEST(a_bad_backup_is_not_restored),
-        TEST(a_lost_store_is_not_begun_anew_unasked),
-        TEST(a_log_without_its_store_is_not_taken_up),
-        TEST(a_tool_reads_beside_the_daemon),
+        TEST(backup_during_writes_is_consistent),
+        TEST(interrupted_restore_is_not_a_new_store),
+        TEST(invalid_backup_is_not_restored),
+        TEST(lost_store_is_not_recreated),
+        TEST(wal_without_its_store_is_ignored),
+        TEST(reader_works_beside_the_writer),
     };
     return cmocka_run_group_tests_name("sqlite", tests, NULL, NULL);
 }

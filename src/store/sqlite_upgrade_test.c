@@ -76,7 +76,7 @@ static void file_write(const char *dir, const char *name, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-static void earlier_make(const char *dir, size_t row)
+static void old_store_create(const char *dir, size_t row)
 {
     CLEANUP(str) struct str path = {0};
     sqlite3 *db = NULL;
@@ -99,7 +99,7 @@ static bool is_there(const char *dir, const char *name)
     return lstat(path.at, &st) == 0;
 }
 
-static void each_earlier_format_is_taken_up(void **state)
+static void each_earlier_format_is_migrated(void **state)
 {
     (void)state;
     static const struct store_options readonly = {.readonly = true};
@@ -110,7 +110,7 @@ static void each_earlier_format_is_taken_up(void **state)
         struct berth_err err = {0};
         struct store *s = NULL;
         folder_make(dir);
-        earlier_make(dir, i);
+        old_store_create(dir, i);
         if (store_sqlite_open(dir, &readonly, &s, &err) < 0)
             fail_msg("format %d: %s", rows[i].format, err.text);
         assert_text(range_text(s, "", 0), rows[i].range);
@@ -121,7 +121,7 @@ static void each_earlier_format_is_taken_up(void **state)
         assert_true(is_there(dir, "acked.2") && is_there(dir, "reserve"));
         assert_true(put(s, "new", "1") > 0);
         s = sqlite_restart(s, dir);
-        assert_int_equal(store_trouble(s), 0);
+        assert_int_equal(store_last_errno(s), 0);
         store_close(s);
         folder_remove(dir);
     }
@@ -129,6 +129,6 @@ static void each_earlier_format_is_taken_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_earlier_format_is_taken_up)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_earlier_format_is_migrated)};
     return cmocka_run_group_tests_name("upgrade", tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static void disconnect(struct sqlite_store *s)
 }
 
 /* Marks the store as broken: transactions in progress cannot be trusted any more, and new ones are rejected. */
-static void break_for_good(struct sqlite_store *s, const struct berth_err *why)
+static void mark_broken(struct sqlite_store *s, const struct berth_err *why)
 {
     disconnect(s);
     (void)pthread_mutex_lock(&s->lock);
@@ -56,7 +56,7 @@ static int connect(struct sqlite_store *s, struct queue *out, struct berth_err *
         return -EIO;
     int rc = sqlite_writer_connect(s, out, err);
     if (rc == -EBADMSG) {
-        break_for_good(s, err);
+        mark_broken(s, err);
         rc = -EIO;
     }
     return rc;
@@ -70,7 +70,7 @@ static int recover(struct sqlite_store *s, int rc, struct queue *out, const stru
     case -ENOSPC:
     case -EBUSY:
     case -ENOMEM: return rc; /* SQLite has rolled back; the connection is still usable */
-    case -EBADMSG: break_for_good(s, err); return -EIO;
+    case -EBADMSG: mark_broken(s, err); return -EIO;
     default: break;
     }
     disconnect(s);
@@ -254,11 +254,11 @@ static void finish(struct sqlite_store *s, struct queue *out)
 {
     if (!out->first)
         return;
-    s->full_told = s->full;
+    s->full_shown = s->full;
     queued_append(&s->finished, out);
-    if (!s->told)
-        s->told = eventfd_write(s->event_fd, 1) == 0;
-    (void)pthread_cond_broadcast(&s->news);
+    if (!s->event_fd_readable)
+        s->event_fd_readable = eventfd_write(s->event_fd, 1) == 0;
+    (void)pthread_cond_broadcast(&s->work_done);
 }
 
 static void *writer_main(void *arg)
@@ -274,7 +274,7 @@ static void *writer_main(void *arg)
             (void)pthread_mutex_lock(&s->lock);
             job->rc = rc;
             job->done = true;
-            (void)pthread_cond_broadcast(&s->news);
+            (void)pthread_cond_broadcast(&s->work_done);
         } else if (s->waiting.first) {
             batch_gather(s);
             struct queue batch = batch_take(s);

@@ -21,7 +21,7 @@ struct store_watch {
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
-static bool key_char(char c)
+static bool is_key_char(char c)
 {
     return c > ' ' && c <= '~';
 }
@@ -31,7 +31,7 @@ bool store_key_valid(const char *key, size_t len)
     if (len == 0 || len > STORE_KEY_MAX)
         return false;
     for (size_t i = 0; i < len; i++)
-        if (!key_char(key[i]))
+        if (!is_key_char(key[i]))
             return false;
     return true;
 }
@@ -71,7 +71,7 @@ static bool same_key(const void *ctx, uint32_t value, const void *key)
     return strcmp(keys->ops[value].key, key) == 0;
 }
 
-static int twice_check(const struct store_txn *txn, struct berth_err *err)
+static int duplicates_check(const struct store_txn *txn, struct berth_err *err)
 {
     struct keys keys = {txn->ops};
     struct map seen = {0};
@@ -114,7 +114,7 @@ static int txn_check(const struct store_txn *txn, size_t *ret_bytes, struct bert
             rc = length_check(txn->ops[i].key, &txn->ops[i].value, STORE_VALUE_MAX, err);
     }
     if (rc == 0)
-        rc = twice_check(txn, err);
+        rc = duplicates_check(txn, err);
     if (rc < 0)
         return rc;
     size_t bytes = store_txn_bytes(txn);
@@ -124,7 +124,7 @@ static int txn_check(const struct store_txn *txn, size_t *ret_bytes, struct bert
     return 0;
 }
 
-int store_refuse_compacted(uint64_t revision, uint64_t compacted, struct berth_err *err)
+int store_error_compacted(uint64_t revision, uint64_t compacted, struct berth_err *err)
 {
     return err_set(err, ESTALE,
                    "revision %" PRIu64 " is not available: history up to %" PRIu64
@@ -132,13 +132,13 @@ int store_refuse_compacted(uint64_t revision, uint64_t compacted, struct berth_e
                    revision, compacted);
 }
 
-int store_refuse_future(uint64_t revision, uint64_t present, struct berth_err *err)
+int store_error_future(uint64_t revision, uint64_t present, struct berth_err *err)
 {
     return err_set(err, EINVAL, "revision %" PRIu64 " is in the future: the current revision is %" PRIu64, revision,
                    present);
 }
 
-int store_refuse_trimmed(uint64_t seq, uint64_t trimmed, struct berth_err *err)
+int store_error_trimmed(uint64_t seq, uint64_t trimmed, struct berth_err *err)
 {
     return err_set(err, ESTALE,
                    "record %" PRIu64 " is no longer in the log: the records up to %" PRIu64
@@ -170,7 +170,7 @@ void store_close(struct store *s)
 {
     if (!s)
         return;
-    assert(s->calling == 0);
+    assert(s->callback_depth == 0);
     s->closing = true; /* prevents callbacks from submitting again for ever */
     store_drain(s);
     (void)store_pump(s);
@@ -179,14 +179,14 @@ void store_close(struct store *s)
 
 /* ---- callbacks -------------------------------------------------------------------------------------------------- */
 
-static void calling_begin(struct store *s)
+static void callbacks_begin(struct store *s)
 {
-    s->calling++;
+    s->callback_depth++;
 }
 
-static void calling_end(struct store *s)
+static void callbacks_end(struct store *s)
 {
-    if (--s->calling)
+    if (--s->callback_depth)
         return;
     size_t kept = 0;
     for (size_t i = 0; i < s->watches.len; i++) {
@@ -199,7 +199,7 @@ static void calling_end(struct store *s)
     s->watches.len = kept;
 }
 
-static void event_tell(struct store *s, const struct store_event *event)
+static void event_report(struct store *s, const struct store_event *event)
 {
     /* Uses index and length in each iteration, because a callback may add and end watches. */
     for (size_t i = 0; i < s->watches.len; i++) {
@@ -211,8 +211,8 @@ static void event_tell(struct store *s, const struct store_event *event)
 
 void store_deliver(struct store *s, struct queued *q)
 {
-    calling_begin(s);
-    if (q->happened) {
+    callbacks_begin(s);
+    if (q->took_effect) {
         assert(q->result.rc == 0 && q->result.revision > s->revision);
         s->revision = q->result.revision; /* first: a watch created by a callback gets this transaction from history */
         if (q->result.log_seq)
@@ -229,13 +229,13 @@ void store_deliver(struct store *s, struct queued *q)
                 .created = effect->created,
                 .revision = q->result.revision,
             };
-            event_tell(s, &event);
+            event_report(s, &event);
         }
     }
     if (!q->found && q->result.rc == 0)
-        s->trouble = 0;
+        s->last_errno = 0;
     else if (!q->found && q->result.rc != -EAGAIN)
-        s->trouble = -q->result.rc;
+        s->last_errno = -q->result.rc;
     if (!q->found) {
         s->waiting--;
         s->waiting_bytes -= q->bytes;
@@ -243,7 +243,7 @@ void store_deliver(struct store *s, struct queued *q)
     if (q->done)
         q->done(q->ctx, &q->result);
     queued_free(q);
-    calling_end(s);
+    callbacks_end(s);
 }
 
 /* ---- transactions ------------------------------------------------------------------------------------------------ */
@@ -273,21 +273,21 @@ int store_fd(const struct store *s)
 
 static size_t pump(struct store *s, bool wait)
 {
-    calling_begin(s);
+    callbacks_begin(s);
     size_t n = s->ops->pump(s, wait);
-    calling_end(s);
+    callbacks_end(s);
     return n;
 }
 
 size_t store_pump(struct store *s)
 {
     /* Inside a callback, the current transaction is not finished, and later ones must wait for it. */
-    return s->calling ? 0 : pump(s, false);
+    return s->callback_depth ? 0 : pump(s, false);
 }
 
 void store_drain(struct store *s)
 {
-    assert(s->calling == 0);
+    assert(s->callback_depth == 0);
     while (s->waiting)
         (void)pump(s, true);
 }
@@ -333,10 +333,10 @@ int store_log(struct store *s, uint64_t from_seq, store_visit_record *visit, voi
     return s->ops->log(s, from_seq, visit, ctx, err);
 }
 
-int store_log_beside(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
-                     struct berth_err *err)
+int store_log_concurrent(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
+                         struct berth_err *err)
 {
-    return s->ops->log_beside(s, from_seq, to_seq, visit, ctx, err);
+    return s->ops->log_concurrent(s, from_seq, to_seq, visit, ctx, err);
 }
 
 int store_log_trim(struct store *s, uint64_t seq, struct berth_err *err)
@@ -355,7 +355,7 @@ int store_log_trim(struct store *s, uint64_t seq, struct berth_err *err)
 int store_compact(struct store *s, uint64_t revision, struct berth_err *err)
 {
     if (revision > s->revision)
-        return store_refuse_future(revision, s->revision, err);
+        return store_error_future(revision, s->revision, err);
     return revision <= store_compacted(s) ? 0 : s->ops->compact(s, revision, err);
 }
 
@@ -374,7 +374,7 @@ uint64_t store_size(const struct store *s)
 /* Ends the visit of past events after the watch was ended by its callback. */
 enum { WATCH_ENDED = 1 };
 
-static int tell_past(void *ctx, const struct store_event *event)
+static int report_past_event(void *ctx, const struct store_event *event)
 {
     struct store_watch *w = ctx;
     w->watched(w->ctx, event);
@@ -391,11 +391,11 @@ int store_watch(struct store *s, const char *prefix, uint64_t from, store_watche
     struct store_watch *w = mem_zalloc(sizeof *w), *before = *ret;
     *w = (struct store_watch){s, mem_strdup(prefix), from, watched, ctx, false};
     *ret = w; /* set now, because the callback may end the watch during past events */
-    calling_begin(s);
+    callbacks_begin(s);
     vec_push(&s->watches, w);
     if (from < s->revision) {
         w->after = s->revision; /* store_pump reports later revisions; earlier ones are past events */
-        rc = s->ops->history(s, prefix, from, s->revision, tell_past, w, err);
+        rc = s->ops->history(s, prefix, from, s->revision, report_past_event, w, err);
     }
     if (rc < 0) {
         *ret = before;
@@ -403,7 +403,7 @@ int store_watch(struct store *s, const char *prefix, uint64_t from, store_watche
     } else if (w->ended) {
         *ret = NULL;
     }
-    calling_end(s);
+    callbacks_end(s);
     return rc < 0 ? rc : 0;
 }
 
@@ -412,12 +412,12 @@ void store_unwatch(struct store_watch *w)
     if (!w)
         return;
     struct store *s = w->store;
-    calling_begin(s);
+    callbacks_begin(s);
     w->ended = true;
-    calling_end(s);
+    callbacks_end(s);
 }
 
-int store_trouble(const struct store *s)
+int store_last_errno(const struct store *s)
 {
-    return s->full ? ENOSPC : s->trouble;
+    return s->full ? ENOSPC : s->last_errno;
 }

@@ -112,7 +112,7 @@ size_t store_pump(struct store *s);
 void store_drain(struct store *s);
 
 /* Returns why the last transaction was not written: ENOSPC, EIO, ...; 0: it was written, or a guard failed. */
-int store_trouble(const struct store *s);
+int store_last_errno(const struct store *s);
 
 /* Returns the revision of the last delivered transaction. Revisions count from 1; 0: an empty store. */
 uint64_t store_revision(const struct store *s);
@@ -143,8 +143,8 @@ uint64_t store_log_trimmed(const struct store *s);
 int store_log(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err);
 /* Like store_log, up to and including `to_seq`. May be called on any thread while the store is open and in use; for a
  * store in memory only on its own thread. */
-int store_log_beside(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
-                     struct berth_err *err);
+int store_log_concurrent(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
+                         struct berth_err *err);
 /* Trims records up to and including this one, which the caller has stored elsewhere. Trimmed records are not visible
  * any more and leave the disk gradually; after a crash some may be visible again. The chain continues. */
 int store_log_trim(struct store *s, uint64_t seq, struct berth_err *err);
@@ -196,8 +196,8 @@ struct store_ops {
     int (*history)(struct store *s, const char *prefix, uint64_t from, uint64_t to, store_visit_event *visit, void *ctx,
                    struct berth_err *err);
     int (*log)(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err);
-    int (*log_beside)(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
-                      struct berth_err *err);
+    int (*log_concurrent)(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
+                          struct berth_err *err);
     int (*log_trim)(struct store *s, uint64_t seq, struct berth_err *err);
     int (*compact)(struct store *s, uint64_t revision, struct berth_err *err);
     int (*backup)(struct store *s, const char *path, struct berth_err *err);

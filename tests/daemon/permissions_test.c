@@ -19,7 +19,7 @@
 enum relation { OWN, GROUP, OTHER, RELATIONS };
 static const char *const relation_names[] = {"own", "group", "other"};
 
-static const char *reach(const struct may *m, const char *permission)
+static const char *permission_reach(const struct role_rights *m, const char *permission)
 {
     static const char *const names[] = {"read",  "cluster", "submit", "manage", "nodes",
                                         "users", "system",  "audit",  "report"};
@@ -30,12 +30,12 @@ static const char *reach(const struct may *m, const char *permission)
     return "ogx";
 }
 
-static bool may(const struct may *m, const char *permission, enum relation r)
+static bool role_rights(const struct role_rights *m, const char *permission, enum relation r)
 {
-    return reach(m, permission)[r] != '-';
+    return permission_reach(m, permission)[r] != '-';
 }
 
-static bool is_agent(const struct may *m)
+static bool is_agent(const struct role_rights *m)
 {
     return strcmp(m->role, "agent") == 0;
 }
@@ -47,49 +47,49 @@ static bool has_rule(const struct row *row, const char *rule)
 
 static bool is_unowned(enum about about)
 {
-    return about == NODE || about == PLAIN || about == SYSTEM_SERVICE;
+    return about == NODE || about == SHARED_OBJECT || about == SYSTEM_SERVICE;
 }
 
 /* Returns true if the role may know of the object. Every role may read groups and roles; for other PLAIN objects the
  * route's own permission decides. */
-static bool sees(const struct may *m, enum about about, enum relation r)
+static bool may_see(const struct role_rights *m, enum about about, enum relation r)
 {
     switch (about) {
-    case USER: return (r == OWN && !is_agent(m)) || may(m, "read", r);
-    case TOKEN: return (r == OWN && !is_agent(m)) || may(m, "users", r);
-    case NODE: return may(m, "cluster", OTHER);
-    case DEVICE: return may(m, "report", r);
-    case SYSTEM_SERVICE: return may(m, "system", OTHER);
-    case ERRAND: return false; /* this cluster has no open session: session_test.c and secret_test.c test those */
+    case USER: return (r == OWN && !is_agent(m)) || role_rights(m, "read", r);
+    case TOKEN: return (r == OWN && !is_agent(m)) || role_rights(m, "users", r);
+    case NODE: return role_rights(m, "cluster", OTHER);
+    case OWN_NODE: return role_rights(m, "report", r);
+    case SYSTEM_SERVICE: return role_rights(m, "system", OTHER);
+    case SESSION: return false; /* this cluster has no open session: session_test.c and secret_test.c test those */
     case NOTHING:
-    case PLAIN: return true;
-    default: return may(m, "read", r);
+    case SHARED_OBJECT: return true;
+    default: return role_rights(m, "read", r);
     }
 }
 
 enum verdict { ALLOWED, FORBIDDEN, HIDDEN };
 
-static enum verdict expected_of(const struct row *row, const struct may *m, enum relation r)
+static enum verdict expected_of(const struct row *row, const struct role_rights *m, enum relation r)
 {
     enum relation of = is_unowned(row->about) ? OTHER : r;
-    if (strcmp(reach(m, row->gate), "---") == 0)
+    if (strcmp(permission_reach(m, row->gate), "---") == 0)
         return FORBIDDEN;
     if (has_rule(row, "table"))
-        return is_agent(m) || may(m, "users", OTHER) ? ALLOWED : FORBIDDEN;
-    if (has_rule(row, "for-nodes") && (may(m, "nodes", OTHER) || may(m, "report", r)))
+        return is_agent(m) || role_rights(m, "users", OTHER) ? ALLOWED : FORBIDDEN;
+    if (has_rule(row, "for-nodes") && (role_rights(m, "nodes", OTHER) || role_rights(m, "report", r)))
         return ALLOWED;
     if (has_rule(row, "makes"))
-        return may(m, row->then, of) ? ALLOWED : FORBIDDEN;
-    if (!sees(m, row->about, of))
+        return role_rights(m, row->then, of) ? ALLOWED : FORBIDDEN;
+    if (!may_see(m, row->about, of))
         return HIDDEN;
     if (has_rule(row, "for-nodes") || (has_rule(row, "own-agent") && !is_agent(m)))
         return FORBIDDEN;
     if (has_rule(row, "exports"))
-        return may(m, "manage", r) && (r == OWN || may(m, "users", r)) ? ALLOWED : FORBIDDEN;
+        return role_rights(m, "manage", r) && (r == OWN || role_rights(m, "users", r)) ? ALLOWED : FORBIDDEN;
     if (has_rule(row, "not-self") && r == OWN)
         return FORBIDDEN;
     bool own_token = strcmp(row->path, "/v1/tokens") == 0 && r == OWN;
-    if (row->then[0] && !own_token && !may(m, row->then, of))
+    if (row->then[0] && !own_token && !role_rights(m, row->then, of))
         return FORBIDDEN;
     return ALLOWED;
 }
@@ -158,7 +158,7 @@ static void make_service(struct cluster *c)
     control_pump(c->kit.control);
 }
 
-static void instances_come(struct cluster *c)
+static void place_instances(struct cluster *c)
 {
     struct kit *k = &c->kit;
     for (int i = 0; i < 20; i++) {
@@ -210,7 +210,7 @@ static void cluster_make(struct cluster *c)
     make_owner(c, &c->owners[OWNERS - 1], "stranger", "user", "blue");
     kit_token(k, ":n1", c->agent);
     make_service(c);
-    instances_come(c);
+    place_instances(c);
 }
 
 /* Makes a copy of the cluster, in the state in which a restart would find it. */
@@ -235,8 +235,8 @@ static void cluster_copy(const struct cluster *from, struct cluster *to)
 }
 
 /* Lets agents join, but refuses to sign every certificate request. */
-static int sign_nothing(void *ctx, const struct agent_grant *grant, const char *request, char **ret,
-                        struct berth_err *err)
+static int refuse_to_sign(void *ctx, const struct agent_grant *grant, const char *request, char **ret,
+                          struct berth_err *err)
 {
     (void)ctx;
     (void)request;
@@ -244,10 +244,10 @@ static int sign_nothing(void *ctx, const struct agent_grant *grant, const char *
     return err_set(err, EINVAL, "not for %s", grant->name);
 }
 
-static void agents_come(struct cluster *c)
+static void enable_agents(struct cluster *c)
 {
     static const struct control_agents agents = {
-        .sign = sign_nothing, .ca_pem = "", .pin = "sha256//", .addresses = "https://a:1"};
+        .sign = refuse_to_sign, .ca_pem = "", .pin = "sha256//", .addresses = "https://a:1"};
     control_set_agents(c->kit.control, &agents);
 }
 
@@ -271,7 +271,7 @@ static const char *id_for(const struct row *row, const struct owner *o, enum rel
     case USER: return o->id;
     case TOKEN: return o->spare;
     case NODE:
-    case DEVICE: return r == OWN ? "n1" : "n2";
+    case OWN_NODE: return r == OWN ? "n1" : "n2";
     case SYSTEM_SERVICE: return "gw";
     default: return "spare";
     }
@@ -352,22 +352,22 @@ static char *renamed(const char *text, const char *from, const char *to)
 
 /* ---- one case --------------------------------------------------------------------------------------------------- */
 
-struct question {
+struct permission_case {
     const struct row *row;
-    const struct may *role;
+    const struct role_rights *role;
     enum relation relation;
     const char *token;
     const struct owner *owner;
 };
 
-static void complain(const struct question *q, const struct kit *k, const char *what)
+static void fail_case(const struct permission_case *q, const struct kit *k, const char *what)
 {
     fail_msg("%s %s as %s about %s: %s: %d %s", q->row->method, q->row->path, q->role->role,
              relation_names[q->relation], what, k->status, k->text);
 }
 
 /* Checks that the answer is the same as for an object that does not exist, so that it reveals nothing. */
-static void hidden_well(const struct question *q, struct kit *k, const char *id, const char *body)
+static void expect_same_as_missing(const struct permission_case *q, struct kit *k, const char *id, const char *body)
 {
     char path[256];
     const char *missing = missing_for(q->row);
@@ -386,7 +386,7 @@ static void hidden_well(const struct question *q, struct kit *k, const char *id,
 }
 
 /* Checks that a list has exactly the objects that the role may see. */
-static void lists_well(const struct question *q, const struct cluster *c)
+static void expect_full_list(const struct permission_case *q, const struct cluster *c)
 {
     static const struct {
         const char *path, *key; /* key: the field with the owner */
@@ -413,18 +413,18 @@ static void lists_well(const struct question *q, const struct cluster *c)
             bool there = false;
             for (size_t i = 0; i < json_array_size(items) && !there; i++)
                 there = strcmp(kit_text(json_array_get(items, i), lists[l].key), owner->id) == 0;
-            if (there != sees(q->role, lists[l].about, r))
+            if (there != may_see(q->role, lists[l].about, r))
                 fail_msg("%s as %s: %s is %s", q->row->path, q->role->role, owner->id, there ? "listed" : "not listed");
         }
     }
 }
 
-static void run_case(const struct cluster *base, const struct question *q)
+static void run_case(const struct cluster *base, const struct permission_case *q)
 {
     struct cluster c;
     char path[256], id_buf[96];
     cluster_copy(base, &c);
-    agents_come(&c);
+    enable_agents(&c);
     const char *id = id_for(q->row, q->owner, q->relation, id_buf);
     CLEANUP(mem) char *body = body_for(q->row, q->owner);
     path_for(q->row, id, path);
@@ -433,17 +433,17 @@ static void run_case(const struct cluster *base, const struct question *q)
     (void)ask(&c.kit, q->token, q->row->method, path, body);
     bool refused = c.kit.status == 401 || c.kit.status == 403 || c.kit.status == 404;
     if (want == ALLOWED && (refused || c.kit.status >= 500))
-        complain(q, &c.kit, "expected to be allowed");
+        fail_case(q, &c.kit, "expected to be allowed");
     if (want == FORBIDDEN && c.kit.status != 403)
-        complain(q, &c.kit, "expected 403");
+        fail_case(q, &c.kit, "expected 403");
     if (want == HIDDEN && c.kit.status != 404)
-        complain(q, &c.kit, "expected 404");
+        fail_case(q, &c.kit, "expected 404");
     if (refused && store_revision(c.kit.store) != before)
-        complain(q, &c.kit, "refused, but something was written");
+        fail_case(q, &c.kit, "refused, but something was written");
     if (want == HIDDEN)
-        hidden_well(q, &c.kit, id, body);
+        expect_same_as_missing(q, &c.kit, id, body);
     if (want == ALLOWED)
-        lists_well(q, &c);
+        expect_full_list(q, &c);
     kit_close(&c.kit);
 }
 
@@ -485,30 +485,30 @@ static void every_route_has_a_row(void **state)
     assert_int_equal(routes, ROWS); /* no row without a route, and no row twice */
 }
 
-static void every_route_and_role(void **state)
+static void every_route_answers_every_role_as_expected(void **state)
 {
     const struct cluster *base = *state;
     for (size_t i = 0; i < ROWS; i++)
         for (size_t m = 0; m < ROLES; m++)
             for (int r = OWN; r < RELATIONS; r++) {
-                bool agent = is_agent(&roles[m]), of_node = rows[i].about == NODE || rows[i].about == DEVICE;
+                bool agent = is_agent(&roles[m]), of_node = rows[i].about == NODE || rows[i].about == OWN_NODE;
                 if (agent && r == OWN && !of_node)
                     continue; /* an agent owns nothing */
                 if (r == OWN && rows[i].about == USER && has_rule(&rows[i], "makes"))
                     continue; /* the user exists already */
-                struct question q = {.row = &rows[i], .role = &roles[m], .relation = (enum relation)r};
+                struct permission_case q = {.row = &rows[i], .role = &roles[m], .relation = (enum relation)r};
                 q.token = agent ? base->agent : base->owners[m].token;
                 q.owner = owner_for(base, agent ? 0 : m, (enum relation)r);
                 run_case(base, &q);
             }
 }
 
-static void no_token_no_answer(void **state)
+static void invalid_tokens_get_401_on_every_route(void **state)
 {
     const struct cluster *base = *state;
     struct cluster c;
     cluster_copy(base, &c);
-    agents_come(&c);
+    enable_agents(&c);
     char forged[TOKEN_TEXT_MAX], disabled[TOKEN_TEXT_MAX];
     (void)snprintf(forged, sizeof forged, "%s", base->owners[0].token);
     forged[strlen(forged) - 2] ^= 1;
@@ -545,8 +545,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_route_has_a_row),
-        cmocka_unit_test(every_route_and_role),
-        cmocka_unit_test(no_token_no_answer),
+        cmocka_unit_test(every_route_answers_every_role_as_expected),
+        cmocka_unit_test(invalid_tokens_get_401_on_every_route),
     };
     return cmocka_run_group_tests(tests, open_cluster, close_cluster);
 }

@@ -10,9 +10,9 @@ import guest
 # Programs, and the cases that they must not skip there: this kernel has all controllers.
 PROGRAMS = {
     "machine-cgroup-cgroup_test": [
-        "limits_are_the_kernels_and_change", "a_quota_bounds_cpu_time", "a_hog_is_killed_within_its_group",
-        "a_fork_bomb_stops_at_its_bound", "runaways_are_caught", "all_at_once", "a_disk_is_read_no_faster",
-        "memory_goes_up_and_down", "v2_alone_counts_and_kills", "v2_agent_moves_out_of_the_way"],
+        "limits_are_written_and_changed", "cpu_quota_is_enforced", "memory_limit_kills_only_in_its_cgroup",
+        "pids_limit_stops_fork_bomb", "fast_forking_processes_are_killed", "all_limits_in_one_cgroup", "io_limit_throttles_reads",
+        "memory_limit_is_raised_and_lowered", "v2_alone_counts_and_kills", "v2_agent_moves_to_leaf"],
     "machine-cgroup-limit_watch_test": [],
 }
 SCRIPT = """

@@ -22,7 +22,7 @@ enum { PENDINGS_MAX = 1000, TRIES = 8, ADVICE_MAX = 3, FAILURES_MAX = 5 };
 static struct {
     size_t pendings, advised, advice, wrong;
     size_t by_change[BERTH_CHANGE_PER_NODE + 1];
-} seen;
+} totals;
 
 /* ---- making the change ------------------------------------------------------------------------------------------ */
 
@@ -32,7 +32,7 @@ struct changed {
     struct berth_amount requests[BERTH_RESOURCES_MAX];
     struct berth_toleration tolerations[64];
     struct berth_spread spread[64];
-    struct berth_near near[64];
+    struct berth_affinity near[64];
 };
 
 static void request_change(struct changed *c, const struct berth_advice *a)
@@ -186,12 +186,12 @@ static void seed_check(uint64_t seed)
         size_t workload = world_find_workload(&w, id);
         uint32_t after, before = placed(plan, id, &after, &node);
         size_t n = workload == NONE ? 0 : berth_plan_advise(plan, &policy, i, TRIES, advice, ADVICE_MAX);
-        seen.pendings++;
-        seen.advised += n > 0;
+        totals.pendings++;
+        totals.advised += n > 0;
         for (size_t k = 0; k < n; k++) {
-            seen.advice++;
-            seen.by_change[advice[k].change]++;
-            seen.wrong += !advice_holds(&w, cluster, &advice[k], workload, before);
+            totals.advice++;
+            totals.by_change[advice[k].change]++;
+            totals.wrong += !advice_holds(&w, cluster, &advice[k], workload, before);
         }
     }
     berth_plan_free(plan);
@@ -208,27 +208,27 @@ static void seeds_check(uint64_t first, struct bound bound)
     bound_begin(&bound);
     if (one)
         seed_check(strtoull(one, NULL, 10));
-    for (; !one && bound_goes_on(&bound, done) && seen.wrong < FAILURES_MAX; done++)
+    for (; !one && bound_goes_on(&bound, done) && totals.wrong < FAILURES_MAX; done++)
         seed_check(first + done);
     printf("# %zu of %zu clusters from %" PRIu64
            ": %zu workloads waited, %zu of them got advice, %zu in all, %zu did not hold\n",
-           done, bound.most, first, seen.pendings, seen.advised, seen.advice, seen.wrong);
+           done, bound.most, first, totals.pendings, totals.advised, totals.advice, totals.wrong);
 }
 
-static void every_advice_holds(void **state)
+static void every_advice_helps_as_told(void **state)
 {
     (void)state;
     seeds_check(3000000, (struct bound){.least = 300, .most = 5000, .seconds = 14});
-    seeds_check(CLAIMS_FROM + 3000000, (struct bound){.least = 300, .most = 5000, .seconds = 14});
+    seeds_check(PREEMPTION_SEEDS_FROM + 3000000, (struct bound){.least = 300, .most = 5000, .seconds = 14});
     for (size_t i = 0; i <= BERTH_CHANGE_PER_NODE; i++)
-        printf("# change %zu: %zu times\n", i, seen.by_change[i]);
-    assert_int_equal(seen.wrong, 0);
+        printf("# change %zu: %zu times\n", i, totals.by_change[i]);
+    assert_int_equal(totals.wrong, 0);
     if (!getenv("BERTH_SEED"))
-        assert_true(seen.advice > seen.pendings / 10);
+        assert_true(totals.advice > totals.pendings / 10);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_advice_holds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_advice_helps_as_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static size_t run(struct bound bound)
     return done;
 }
 
-static void minimum_then_time_then_all(void **state)
+static void bound_runs_minimum_then_until_time_then_all(void **state)
 {
     static const struct {
         const char *label, *bed;
@@ -43,7 +43,7 @@ static void minimum_then_time_then_all(void **state)
 }
 
 /* The loop would not end if the bound ignored CPU time. */
-static void time_ends_it(void **state)
+static void cpu_time_ends_the_loop(void **state)
 {
     (void)state;
     assert_int_equal(unsetenv("BERTH_BED"), 0);
@@ -53,8 +53,8 @@ static void time_ends_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(minimum_then_time_then_all),
-        cmocka_unit_test(time_ends_it),
+        cmocka_unit_test(bound_runs_minimum_then_until_time_then_all),
+        cmocka_unit_test(cpu_time_ends_the_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* claims_random.c - random worlds with preemption: priorities, policies and budgets; also ports at addresses, and
  * spreads over many domains.
  *
- * Uses its own random generator and applies to seeds from CLAIMS_FROM on, so that the worlds of lower seeds stay
+ * Uses its own random generator and applies to seeds from PREEMPTION_SEEDS_FROM on, so that the worlds of lower seeds stay
  * unchanged.
  */
 #include "rules.h"
@@ -9,9 +9,9 @@
 
 enum { CROWD_NODES = 12 };
 
-bool world_claims(const struct world *world)
+bool world_has_preemption(const struct world *world)
 {
-    return world->seed >= CLAIMS_FROM;
+    return world->seed >= PREEMPTION_SEEDS_FROM;
 }
 
 /* ---- one workload ----------------------------------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ static void spread_wide(struct world *world, struct rng *r, struct berth_workloa
 
 static void keep_apart(struct world *world, struct rng *r, struct berth_workload *w)
 {
-    struct berth_near *n = ARENA_ARRAY(&world->arena, struct berth_near, 1);
+    struct berth_affinity *n = ARENA_ARRAY(&world->arena, struct berth_affinity, 1);
     n->topology = RNG_PICK(r, char *, "node", "node", "zone");
     n->select = term_of(world, app_random(r), BERTH_IN);
     n->apart = true;
@@ -63,7 +63,7 @@ static void keep_apart(struct world *world, struct rng *r, struct berth_workload
     w->shape.near_len = 1;
 }
 
-void claim_random(struct world *world, struct rng *r, struct berth_workload *w)
+void preemption_claims_random(struct world *world, struct rng *r, struct berth_workload *w)
 {
     w->priority = RNG_PICK(r, int32_t, 0, 0, 1, 2, 5, 50);
     if (rng_chance(r, 40))
@@ -83,12 +83,12 @@ void claim_random(struct world *world, struct rng *r, struct berth_workload *w)
 
 /* ---- the world -------------------------------------------------------------------------------------------------- */
 
-void claims_before(struct world *world)
+void preemption_before_instances(struct world *world)
 {
     struct rng r = {world->seed * 0xd1342543de82ef95u + 5};
 
     for (size_t i = 0; i < world->workloads_len; i++)
-        claim_random(world, &r, &world->workloads[i]);
+        preemption_claims_random(world, &r, &world->workloads[i]);
     for (size_t i = 0; i < world->nodes_len; i++)
         if (rng_chance(&r, 20)) {
             world->nodes[i].ports = port_random(world, &r);
@@ -130,10 +130,10 @@ static void filler_random(struct world *world, struct rng *r, size_t node, size_
 {
     static const size_t numbers = 600;
     struct berth_workload w = workload_random(world, r, numbers + number);
-    struct ask free = {.world = world};
-    int64_t left = rule_capacity(world, node, "cpu") - rule_promised(&free, node, "cpu");
+    struct placement_query free = {.world = world};
+    int64_t left = rule_capacity(world, node, "cpu") - rule_reserved(&free, node, "cpu");
 
-    claim_random(world, r, &w);
+    preemption_claims_random(world, r, &w);
     w.replicas = 1;
     w.suspended = false;
     w.priority = RNG_PICK(r, int32_t, -10, -10, 0, 1);
@@ -145,8 +145,8 @@ static void filler_random(struct world *world, struct rng *r, size_t node, size_
     w.shape = plain;
     bool ready = rng_chance(r, 80);
     world_add_workload(world, w);
-    struct ask ask = {.world = world, .workload = world->workloads_len - 1};
-    if (left <= 0 || rules_first(&ask, node) != RULES_LEN)
+    struct placement_query placement_query = {.world = world, .workload = world->workloads_len - 1};
+    if (left <= 0 || rules_first(&placement_query, node) != RULES_LEN)
         return;
     world_add_instance(world, (struct berth_instance){.id = world->next_id,
                                                       .workload = w.id,
@@ -167,7 +167,7 @@ static void urgent_random(struct world *world, struct rng *r, size_t number)
         w.shape = world->workloads[rng_below(r, world->workloads_len)].shape;
     else if (rng_chance(r, 70))
         w.shape = plain_shape(world, rng_range(r, 2, 30) * 100);
-    claim_random(world, r, &w);
+    preemption_claims_random(world, r, &w);
     w.replicas = (uint32_t)rng_range(r, 1, 4);
     w.priority = RNG_PICK(r, int32_t, 2, 10, 1000);
     if (rng_chance(r, 20)) {
@@ -178,7 +178,7 @@ static void urgent_random(struct world *world, struct rng *r, size_t number)
     world_add_workload(world, w);
 }
 
-void claims_after(struct world *world)
+void preemption_after_instances(struct world *world)
 {
     struct rng r = {world->seed * 0xd1342543de82ef95u + 6};
     size_t urgent = (size_t)rng_range(&r, 1, 4), fillers = 0;

@@ -13,7 +13,7 @@
 enum { PLANS_MAX = 20000, FAILURES_MAX = 5, FIXPOINT_EVERY = 7, AUDIT_EVERY = 101 };
 
 /* Least time between plans that only a recheck asks for: rank keys that change with age ask for one every 10 s. */
-#define PATIENCE_NS (120 * DAY_SECOND_NS)
+#define RECHECK_LEAST_NS (120 * DAY_SECOND_NS)
 
 bool day_fail(struct day *d, const char *fmt, ...)
 {
@@ -26,7 +26,7 @@ bool day_fail(struct day *d, const char *fmt, ...)
 
 /* ---- events of the day ------------------------------------------------------------------------------------------ */
 
-static void job_settle(struct day *d, struct day_job *j)
+static void job_end_if_done(struct day *d, struct day_job *j)
 {
     uint32_t ended = 0;
     bool expired = false;
@@ -40,13 +40,13 @@ static void job_settle(struct day *d, struct day_job *j)
     day_submit(d, j);
 }
 
-static void task_due(struct day *d, struct day_job *j, uint32_t t)
+static void task_finish(struct day *d, struct day_job *j, uint32_t t)
 {
     struct day_task *task = &j->task[t];
     struct berth_err err;
     if (task->state == DAY_RUNNING) {
         task->state = DAY_ENDED;
-        day_tell(d, j, t);
+        day_put_task(d, j, t);
     } else {
         (void)berth_instance_remove(d->cluster, task->id, &err);
         task->state = DAY_NONE;
@@ -73,7 +73,7 @@ static int64_t next_event(const struct day *d)
     return first;
 }
 
-static void happen(struct day *d)
+static void run_events(struct day *d)
 {
     for (uint32_t i = 0; i < d->jobs_len; i++) {
         struct day_job *j = &d->jobs[i];
@@ -83,11 +83,11 @@ static void happen(struct day *d)
         for (uint32_t t = 0; j->there && t < j->tasks; t++)
             if ((j->task[t].state == DAY_RUNNING || j->task[t].state == DAY_STOPPING) &&
                 j->task[t].ends_ns <= d->now_ns) {
-                task_due(d, j, t);
+                task_finish(d, j, t);
                 any = true;
             }
         if (any)
-            job_settle(d, j);
+            job_end_if_done(d, j);
     }
 }
 
@@ -102,7 +102,7 @@ static void task_run(struct day *d, struct day_job *j, uint32_t t)
     j->started_ns = j->started_ns ? j->started_ns : d->now_ns;
 }
 
-static void act(struct day *d, const struct berth_action *a)
+static void apply_action(struct day *d, const struct berth_action *a)
 {
     struct day_job *j = day_job_find(d, a->workload);
     struct day_task *task = &j->task[a->ordinal];
@@ -133,7 +133,7 @@ static void act(struct day *d, const struct berth_action *a)
     case BERTH_LOSE:
     case BERTH_ADJUST: break;
     }
-    if (d->tells)
+    if (d->is_verbose)
         (void)printf("%9.0f  %s %s/%u %s %s\n", (double)d->now_ns / 1e9, berth_op_name(a->op), a->workload, a->ordinal,
                      a->node, berth_cause_name(a->cause));
 }
@@ -146,12 +146,12 @@ static bool plan_apply(struct day *d, const struct berth_plan *plan)
         return day_fail(d, "a plan could not be applied: %s", err.text);
     for (size_t i = 0; i < berth_plan_actions(plan); i++) {
         struct berth_action a = berth_plan_action(plan, i);
-        act(d, &a);
+        apply_action(d, &a);
     }
     return true;
 }
 
-static bool is_done_at_once(struct day *d)
+static bool is_fixpoint(struct day *d)
 {
     struct berth_err err;
     struct berth_snapshot *s = berth_freeze(d->cluster, d->now_ns, 0);
@@ -173,20 +173,20 @@ static bool is_done_at_once(struct day *d)
 }
 
 /* Tells the cluster that the tasks placed by the last plan are running. */
-static void tell_running(struct day *d)
+static void put_running(struct day *d)
 {
     for (uint32_t i = 0; i < d->jobs_len; i++)
         for (uint32_t t = 0; d->jobs[i].there && t < d->jobs[i].tasks; t++)
             if (d->jobs[i].task[t].state == DAY_RUNNING && d->jobs[i].task[t].since_ns == d->now_ns)
-                day_tell(d, &d->jobs[i], t);
+                day_put_task(d, &d->jobs[i], t);
 }
 
-static bool judge_step(struct day *d)
+static bool check_step(struct day *d)
 {
     struct berth_err err;
-    bool ok = day_judge_state(d);
+    bool ok = day_check_state(d);
     if (ok && d->plans % FIXPOINT_EVERY == 0)
-        ok = is_done_at_once(d);
+        ok = is_fixpoint(d);
     if (ok && d->plans % AUDIT_EVERY == 0 && berth_audit(d->cluster, &err) < 0)
         ok = day_fail(d, "%s", err.text);
     return ok;
@@ -201,15 +201,15 @@ static bool step(struct day *d)
     bool ok = true;
     if (berth_plan_make(s, &d->policy, &plan, &err) < 0)
         ok = day_fail(d, "no plan: %s", err.text);
-    ok = ok && (d->unjudged || day_judge_plan(d, plan)) && plan_apply(d, plan);
+    ok = ok && (d->unchecked || day_check_plan(d, plan)) && plan_apply(d, plan);
     if (ok)
         d->recheck_ns = berth_plan_recheck_ns(plan);
     berth_plan_free(plan);
     berth_snapshot_free(s);
     d->plans++;
-    ok = ok && (d->unjudged || judge_step(d));
+    ok = ok && (d->unchecked || check_step(d));
     if (ok)
-        tell_running(d);
+        put_running(d);
     return ok;
 }
 
@@ -217,15 +217,15 @@ bool day_run_until(struct day *d, int64_t until_ns)
 {
     while (d->plans < PLANS_MAX) {
         int64_t next = next_event(d), recheck = d->recheck_ns;
-        recheck = recheck < d->now_ns + PATIENCE_NS ? d->now_ns + PATIENCE_NS : recheck;
+        recheck = recheck < d->now_ns + RECHECK_LEAST_NS ? d->now_ns + RECHECK_LEAST_NS : recheck;
         next = recheck < next ? recheck : next;
         if (next == BERTH_NEVER_NS)
-            return d->unjudged || day_judge_end(d);
+            return d->unchecked || day_check_end(d);
         next = next > d->now_ns + d->pause_ns ? next : d->now_ns + d->pause_ns;
         if (next > until_ns)
             return true;
         d->now_ns = next > d->now_ns ? next : d->now_ns;
-        happen(d);
+        run_events(d);
         if (!step(d))
             return false;
         if (d->recheck_ns <= d->now_ns)
@@ -236,11 +236,11 @@ bool day_run_until(struct day *d, int64_t until_ns)
 
 /* ---- many days -------------------------------------------------------------------------------------------------- */
 
-static bool seed_run(uint64_t seed, bool tells, struct days_sum *sum)
+static bool seed_run(uint64_t seed, bool is_verbose, struct days_sum *sum)
 {
     struct day d;
     day_make(&d, seed);
-    d.tells = tells;
+    d.is_verbose = is_verbose;
     bool ok = day_run_until(&d, BERTH_NEVER_NS);
     if (!ok)
         (void)printf("# BERTH_SEED=%" PRIu64 " at %.0f s: %s\n", seed, (double)d.now_ns / 1e9, d.failure);

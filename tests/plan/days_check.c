@@ -11,7 +11,7 @@
 
 #include "days.h"
 
-static void nothing_starves_and_nothing_loops(void **state)
+static void random_days_keep_quotas_and_end(void **state)
 {
     struct days_sum sum;
     (void)state;
@@ -27,7 +27,7 @@ static void nothing_starves_and_nothing_loops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_starves_and_nothing_loops),
+        cmocka_unit_test(random_days_keep_quotas_and_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,8 @@ static bool is_stopped_for_another(const struct berth_action *a, const struct da
 
 /* Returns true if `a` stops a pod of the same victim group as `first`: of a gang, every preempted pod (an elastic gang
  * gives up its last ranks first, down to the pod in the way); else the same pod. */
-static bool is_of_unit(const struct day_job *victim, const struct berth_action *first, const struct berth_action *a)
+static bool is_of_victim_group(const struct day_job *victim, const struct berth_action *first,
+                               const struct berth_action *a)
 {
     return is_stopped_for_another(a, victim) && (victim->gang || a->ordinal == first->ordinal);
 }
@@ -68,17 +69,17 @@ static int64_t pod_needs(const struct day_job *j, enum day_resource r)
     return r == DAY_CPU ? j->cpu : r == DAY_GPU ? (int64_t)j->gpus * 1000 : 0;
 }
 
-struct in_quota {
+struct quota_use {
     int64_t later; /* after all stops are done and all placements run */
     int64_t most;  /* with everything that is still stopping */
     int64_t kept;  /* for pending jobs that have a reservation */
 };
 
 /* Returns the usage of the quota after the first `len` actions. */
-static struct in_quota quota_after(const struct day *d, const struct berth_plan *plan, size_t len, int quota,
-                                   enum day_resource r)
+static struct quota_use quota_after(const struct day *d, const struct berth_plan *plan, size_t len, int quota,
+                                    enum day_resource r)
 {
-    struct in_quota sum = {0};
+    struct quota_use sum = {0};
     for (uint32_t i = 0; i < d->jobs_len; i++) {
         const struct day_job *j = &d->jobs[i];
         for (uint32_t t = 0; j->there && !j->over && t < j->tasks && counts_in(d, j, quota); t++) {
@@ -97,7 +98,7 @@ static struct in_quota quota_after(const struct day *d, const struct berth_plan 
     }
     for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
         const struct day_job *j = day_job_find((struct day *)d, berth_plan_pending_name(plan, i));
-        bool kept = counts_in(d, j, quota) && berth_plan_standing((struct berth_plan *)plan, i).start_ns;
+        bool kept = counts_in(d, j, quota) && berth_plan_queue_position((struct berth_plan *)plan, i).start_ns;
         sum.kept += kept ? (j->gang ? j->min : 1) * pod_needs(j, r) : 0;
     }
     return sum;
@@ -105,8 +106,8 @@ static struct in_quota quota_after(const struct day *d, const struct berth_plan 
 
 /* Returns true if keeping `pods` pods of the victim would exceed one of its quotas. Where a part of the quota is kept
  * for reservations, a placement that needs that part starts only after all stops are done. */
-static bool quotas_break(const struct day *d, const struct berth_plan *plan, size_t len, const struct day_job *victim,
-                         uint32_t pods)
+static bool quotas_exceeded(const struct day *d, const struct berth_plan *plan, size_t len,
+                            const struct day_job *victim, uint32_t pods)
 {
     const int of[] = {victim->user, victim->queue};
     for (size_t n = 0; n < 2; n++)
@@ -115,7 +116,7 @@ static bool quotas_break(const struct day *d, const struct berth_plan *plan, siz
                 int64_t limit = d->quotas[q].limit[r];
                 if (limit < 0)
                     continue;
-                struct in_quota sum = quota_after(d, plan, len, q, r);
+                struct quota_use sum = quota_after(d, plan, len, q, r);
                 if (sum.later + sum.kept + pods * pod_needs(victim, r) > limit)
                     return true;
                 if (sum.kept && sum.most + sum.kept > limit)
@@ -125,7 +126,7 @@ static bool quotas_break(const struct day *d, const struct berth_plan *plan, siz
 }
 
 /* Returns true if one of the first `len` actions reserves a place on the node. */
-static bool promises(const struct day *d, const struct berth_plan *plan, size_t len, uint32_t node)
+static bool has_reserved_place(const struct day *d, const struct berth_plan *plan, size_t len, uint32_t node)
 {
     for (size_t i = 0; i < len; i++) {
         struct berth_action a = berth_plan_action(plan, i);
@@ -137,10 +138,10 @@ static bool promises(const struct day *d, const struct berth_plan *plan, size_t 
 
 /* Returns true if a reservation of a pending job may be on the node. A reservation on several nodes names only the
  * first. */
-static bool is_kept(const struct day *d, const struct berth_plan *plan, uint32_t node)
+static bool may_have_reservation(const struct day *d, const struct berth_plan *plan, uint32_t node)
 {
     for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
-        struct berth_standing s = berth_plan_standing((struct berth_plan *)plan, i);
+        struct berth_queue_position s = berth_plan_queue_position((struct berth_plan *)plan, i);
         if (s.start_ns && (s.nodes > 1 || strcmp(s.node, d->nodes[node].id) == 0))
             return true;
     }
@@ -158,7 +159,7 @@ static bool could_stay(struct day *d, const struct berth_plan *plan, size_t stop
     uint64_t gpus[DAY_NODES_MAX] = {0};
     for (size_t i = 0; i < len; i++) {
         struct berth_action a = berth_plan_action(plan, i);
-        if (!is_of_unit(victim, &first, &a))
+        if (!is_of_victim_group(victim, &first, &a))
             continue;
         uint32_t n = day_node_find(d, a.node);
         pods[n]++;
@@ -172,10 +173,10 @@ static bool could_stay(struct day *d, const struct berth_plan *plan, size_t stop
         if (left.cpu < pods[n] * victim->cpu || left.taken & gpus[n])
             return false;
     }
-    if (quotas_break(d, plan, len, victim, all))
+    if (quotas_exceeded(d, plan, len, victim, all))
         return false;
     for (uint32_t n = 0; n < d->nodes_len; n++)
-        if (pods[n] && promises(d, plan, len, n) && is_kept(d, plan, n))
+        if (pods[n] && has_reserved_place(d, plan, len, n) && may_have_reservation(d, plan, n))
             return false;
     return true;
 }
@@ -183,7 +184,7 @@ static bool could_stay(struct day *d, const struct berth_plan *plan, size_t stop
 /* Checks that a stop was needed. The decision that includes the stop ends with the places of the first job that gets
  * any after it; the plan does not tell with which of them. So the stop was needed if the victim could not have stayed
  * after one of these placements. Stops of later decisions in the plan are ignored. */
-static bool judge_need(struct day *d, const struct berth_plan *plan, size_t stop)
+static bool check_need(struct day *d, const struct berth_plan *plan, size_t stop)
 {
     const char *by = NULL;
     for (size_t i = stop + 1; i < berth_plan_actions(plan); i++) {
@@ -226,7 +227,7 @@ static bool is_lower(const struct day *d, const struct day_job *victim, const st
            (victim->gang && victim->min < victim->tasks && placed > victim->min);
 }
 
-static bool judge_victim(struct day *d, const struct berth_plan *plan, size_t at)
+static bool check_victim(struct day *d, const struct berth_plan *plan, size_t at)
 {
     struct berth_action stop = berth_plan_action(plan, at);
     const struct day_job *victim = day_job_find(d, stop.workload);
@@ -249,10 +250,10 @@ static bool judge_victim(struct day *d, const struct berth_plan *plan, size_t at
         return day_fail(d, "job %s is stopped and may not be", victim->id);
     if (task->state == DAY_RUNNING && d->now_ns - task->since_ns < min_run)
         return day_fail(d, "job %s is stopped before it has run for its minimum", victim->id);
-    return judge_need(d, plan, at);
+    return check_need(d, plan, at);
 }
 
-bool day_judge_plan(struct day *d, const struct berth_plan *plan)
+bool day_check_plan(struct day *d, const struct berth_plan *plan)
 {
     for (size_t i = 0; i < berth_plan_actions(plan); i++) {
         struct berth_action a = berth_plan_action(plan, i);
@@ -260,7 +261,7 @@ bool day_judge_plan(struct day *d, const struct berth_plan *plan)
         if (a.op == BERTH_STOP && a.cause == BERTH_CAUSE_INFEASIBLE)
             return day_fail(d, "the place that was made for job %s is given up", a.workload);
         if (a.op == BERTH_STOP && a.cause == BERTH_CAUSE_PREEMPTED && j->task[a.ordinal].state == DAY_RUNNING &&
-            !judge_victim(d, plan, i))
+            !check_victim(d, plan, i))
             return false;
         if (a.op == BERTH_STOP && a.cause == BERTH_CAUSE_EXPIRED &&
             d->now_ns - j->task[a.ordinal].since_ns < j->limit_ns)
@@ -274,14 +275,14 @@ bool day_judge_plan(struct day *d, const struct berth_plan *plan)
 /* ---- quotas and gangs ------------------------------------------------------------------------------------------- */
 
 /* Usage of one quota, now and after all stops are done. */
-struct sums {
+struct quota_sums {
     int64_t now[DAY_RESOURCES], later[DAY_RESOURCES];
 };
 
-static void sums_add(const struct day *d, const struct day_job *j, struct sums *all)
+static void sums_add(const struct day *d, const struct day_job *j, struct quota_sums *all)
 {
     const int of[] = {j->user, j->queue};
-    struct sums own = {0};
+    struct quota_sums own = {0};
     for (uint32_t t = 0; t < j->tasks; t++) {
         enum day_state s = j->task[t].state;
         own.now[DAY_JOBS] |= is_held(s) || s == DAY_RESERVED;
@@ -298,9 +299,9 @@ static void sums_add(const struct day *d, const struct day_job *j, struct sums *
             }
 }
 
-static bool judge_quotas(struct day *d)
+static bool check_quotas(struct day *d)
 {
-    struct sums all[DAY_QUOTAS_MAX] = {0};
+    struct quota_sums all[DAY_QUOTAS_MAX] = {0};
     for (uint32_t i = 0; i < d->jobs_len; i++)
         if (d->jobs[i].there && !d->jobs[i].over) /* a job that is over no longer counts, even while it stops */
             sums_add(d, &d->jobs[i], all);
@@ -314,7 +315,7 @@ static bool judge_quotas(struct day *d)
     return true;
 }
 
-static bool judge_gang(struct day *d, const struct day_job *j)
+static bool check_gang(struct day *d, const struct day_job *j)
 {
     uint32_t placed = 0, ended = 0, stopping = 0;
     for (uint32_t t = 0; t < j->tasks; t++) {
@@ -327,14 +328,14 @@ static bool judge_gang(struct day *d, const struct day_job *j)
     return day_fail(d, "gang %s has %u of %u pods (%u stopping)", j->id, placed, j->min, stopping);
 }
 
-bool day_judge_state(struct day *d)
+bool day_check_state(struct day *d)
 {
-    if (!judge_quotas(d))
+    if (!check_quotas(d))
         return false;
     for (uint32_t i = 0; i < d->jobs_len; i++)
-        if (d->jobs[i].there && d->jobs[i].gang && !judge_gang(d, &d->jobs[i]))
+        if (d->jobs[i].there && d->jobs[i].gang && !check_gang(d, &d->jobs[i]))
             return false;
-    return berth_over(d->cluster) == 0 || day_fail(d, "a node holds more than it has");
+    return berth_nodes_over_capacity(d->cluster) == 0 || day_fail(d, "a node holds more than it has");
 }
 
 /* ---- end of the day --------------------------------------------------------------------------------------------- */
@@ -354,7 +355,7 @@ static int64_t stated_bound(const struct day *d, const struct day_job *j)
     return bound + 2 * longest + 3600 * DAY_SECOND_NS;
 }
 
-bool day_judge_end(struct day *d)
+bool day_check_end(struct day *d)
 {
     for (uint32_t i = 0; i < d->jobs_len; i++) {
         const struct day_job *j = &d->jobs[i];

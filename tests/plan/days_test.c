@@ -7,7 +7,7 @@
 
 #include "days.h"
 
-static void nothing_starves_and_nothing_loops(void **state)
+static void random_days_keep_quotas_and_end(void **state)
 {
     struct days_sum sum;
     (void)state;
@@ -17,7 +17,7 @@ static void nothing_starves_and_nothing_loops(void **state)
 }
 
 /* Days on which a plan once stopped a job without need (decision 19). */
-static void nobody_is_stopped_needlessly(void **state)
+static void no_job_is_preempted_without_need(void **state)
 {
     static const uint64_t seeds[] = {187, 1259, 3572, 3652, 5085, 6056, 8090, 9432};
     struct days_sum sum;
@@ -29,8 +29,8 @@ static void nobody_is_stopped_needlessly(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_starves_and_nothing_loops),
-        cmocka_unit_test(nobody_is_stopped_needlessly),
+        cmocka_unit_test(random_days_keep_quotas_and_end),
+        cmocka_unit_test(no_job_is_preempted_without_need),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -275,7 +275,7 @@ void day_submit(struct day *d, struct day_job *j)
         .min_run_ns = j->min_run_ns,
         .unpreemptible = j->unpreemptible,
     };
-    if (!j->there && !berth_judge(d->cluster, &w, d->now_ns).ok) {
+    if (!j->there && !berth_admission_check(d->cluster, &w, d->now_ns).ok) {
         j->refused = j->over = true;
         return;
     }
@@ -283,7 +283,7 @@ void day_submit(struct day *d, struct day_job *j)
     must(berth_workload_put(d->cluster, &w, &err), &err);
 }
 
-void day_tell(struct day *d, const struct day_job *j, uint32_t task)
+void day_put_task(struct day *d, const struct day_job *j, uint32_t task)
 {
     static const enum berth_state states[] = {[DAY_RESERVED] = BERTH_RESERVED,
                                               [DAY_RUNNING] = BERTH_RUNNING,

@@ -68,9 +68,9 @@ struct day {
     int64_t now_ns;
     int64_t pause_ns;   /* least time between two plans */
     int64_t recheck_ns; /* when the last plan asked to be made again */
-    bool unjudged;      /* plans are applied without being checked (forecast_check.c) */
+    bool unchecked;     /* plans are applied without being checked (forecast_check.c) */
     uint64_t next_id;
-    bool tells;
+    bool is_verbose;
     char failure[512];
     uint64_t plans, placed, preempted, expired, reserved;
 };
@@ -78,17 +78,17 @@ struct day {
 /* Makes the whole day from the seed and puts its nodes and quotas into the cluster. */
 void day_make(struct day *d, uint64_t seed);
 void day_submit(struct day *d, struct day_job *j);
-/* Runs the day until there is no further event up to `until_ns`; BERTH_NEVER_NS runs it to its end. Returns false after
+/* Runs the day until there is no further event up to `timeout_at_ns`; BERTH_NEVER_NS runs it to its end. Returns false after
  * a failure, with the text in d->failure. */
 bool day_run_until(struct day *d, int64_t until_ns);
 /* Puts the task into the cluster as an instance. */
-void day_tell(struct day *d, const struct day_job *j, uint32_t task);
+void day_put_task(struct day *d, const struct day_job *j, uint32_t task);
 
 /* days_judge.c: check a plan before it is applied, the state after each plan, and the day after its end. Return false
  * after a failure, with the text in d->failure. */
-bool day_judge_plan(struct day *d, const struct berth_plan *plan);
-bool day_judge_state(struct day *d);
-bool day_judge_end(struct day *d);
+bool day_check_plan(struct day *d, const struct berth_plan *plan);
+bool day_check_state(struct day *d);
+bool day_check_end(struct day *d);
 
 /* Sets d->failure; returns false. */
 bool day_fail(struct day *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

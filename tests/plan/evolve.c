@@ -12,22 +12,22 @@ struct event {
     struct berth_err err;
 };
 
-static int seat_tell(struct event *e, const struct seat *seat)
+static int inst_put(struct event *e, const struct inst *inst)
 {
-    return berth_instance_put(e->cluster, &seat->is, &e->err);
+    return berth_instance_put(e->cluster, &inst->is, &e->err);
 }
 
-static int seat_drop(struct event *e, size_t i)
+static int inst_drop(struct event *e, size_t i)
 {
-    uint64_t id = e->world->seats[i].is.id;
-    world_remove_seat(e->world, i);
+    uint64_t id = e->world->instances[i].is.id;
+    world_remove_instance(e->world, i);
     return berth_instance_remove(e->cluster, id, &e->err);
 }
 
 /* Moves an instance one step on in its usual life cycle. */
-static int seat_advance(struct event *e, size_t i)
+static int inst_advance(struct event *e, size_t i)
 {
-    struct seat *s = &e->world->seats[i];
+    struct inst *s = &e->world->instances[i];
     bool job = s->workload != NONE && e->world->workloads[s->workload].kind == BERTH_JOB;
 
     switch (s->is.state) {
@@ -41,46 +41,46 @@ static int seat_advance(struct event *e, size_t i)
             s->is.state = BERTH_ENDED;
         s->is.ready = s->is.state == BERTH_RUNNING && rng_chance(e->r, 90);
         break;
-    case BERTH_STOPPING: return seat_drop(e, i);
+    case BERTH_STOPPING: return inst_drop(e, i);
     case BERTH_RESERVED:
     case BERTH_ENDED: return 0;
     }
     s->is.since_ns = e->world->now_ns;
-    return seat_tell(e, s);
+    return inst_put(e, s);
 }
 
 static int reports_arrive(struct event *e)
 {
     int rc = 0;
-    for (size_t i = e->world->seats_len; i-- > 0 && !rc;)
-        if (e->world->nodes[e->world->seats[i].node].state != BERTH_NODE_LOST && rng_chance(e->r, 50))
-            rc = seat_advance(e, i);
+    for (size_t i = e->world->instances_len; i-- > 0 && !rc;)
+        if (e->world->nodes[e->world->instances[i].node].state != BERTH_NODE_LOST && rng_chance(e->r, 50))
+            rc = inst_advance(e, i);
     return rc;
 }
 
 static int instance_fails(struct event *e)
 {
-    if (!e->world->seats_len)
+    if (!e->world->instances_len)
         return 0;
-    size_t i = rng_below(e->r, e->world->seats_len);
-    const struct seat *s = &e->world->seats[i];
+    size_t i = rng_below(e->r, e->world->instances_len);
+    const struct inst *s = &e->world->instances[i];
     if (s->workload != NONE && e->world->workloads[s->workload].gang)
         e->world->broken = true;
-    return seat_drop(e, i);
+    return inst_drop(e, i);
 }
 
 static int usage_changes(struct event *e)
 {
-    if (!e->world->seats_len)
+    if (!e->world->instances_len)
         return 0;
-    struct seat *s = &e->world->seats[rng_below(e->r, e->world->seats_len)];
+    struct inst *s = &e->world->instances[rng_below(e->r, e->world->instances_len)];
     if (!s->is.usage_len)
         return 0;
     struct berth_usage *u = arena_dup(&e->world->arena, s->is.usage, s->is.usage_len * sizeof *u);
     u[0].used = rng_range(e->r, 0, 2 * u[0].used + 10);
     u[0].used_since_ns = e->world->now_ns;
     s->is.usage = u;
-    return seat_tell(e, s);
+    return inst_put(e, s);
 }
 
 static int node_changes_state(struct event *e)
@@ -109,7 +109,7 @@ static int node_changes(struct event *e)
 }
 
 /* Changes the health of a device. An instance that holds an unhealthy device keeps it. */
-static int gpu_ails(struct event *e)
+static int gpu_health_changes(struct event *e)
 {
     struct berth_node *n = &e->world->nodes[rng_below(e->r, e->world->nodes_len)];
     if (!n->gpus_len)
@@ -139,10 +139,10 @@ static int node_leaves(struct event *e)
     /* an ended instance does not keep its node, but in this world every instance has a node */
     bool held = false, ended = false;
 
-    for (size_t i = 0; i < e->world->seats_len; i++) {
-        bool here = e->world->seats[i].node == n;
-        ended |= here && e->world->seats[i].is.state == BERTH_ENDED;
-        held |= here && e->world->seats[i].is.state != BERTH_ENDED;
+    for (size_t i = 0; i < e->world->instances_len; i++) {
+        bool here = e->world->instances[i].node == n;
+        ended |= here && e->world->instances[i].is.state == BERTH_ENDED;
+        held |= here && e->world->instances[i].is.state != BERTH_ENDED;
     }
     if (ended && !held)
         return 0;
@@ -180,41 +180,41 @@ static int workload_changes_shape(struct event *e)
     struct berth_workload *w = &e->world->workloads[i];
     int rc = 0;
 
-    for (size_t k = 0; k < e->world->seats_len && !rc; k++) {
-        struct seat *s = &e->world->seats[k];
+    for (size_t k = 0; k < e->world->instances_len && !rc; k++) {
+        struct inst *s = &e->world->instances[k];
         if (s->workload != i || s->is.shape)
             continue;
         s->is.shape = arena_dup(&e->world->arena, &w->shape, sizeof w->shape);
-        rc = seat_tell(e, s);
+        rc = inst_put(e, s);
     }
     w->shape = shape_random(e->world, e->r);
     world_link(e->world);
     return rc ? rc : berth_workload_put(e->cluster, w, &e->err);
 }
 
-static int workload_comes(struct event *e)
+static int workload_is_added(struct event *e)
 {
     struct berth_workload w = workload_random(e->world, e->r, 1000 + rng_below(e->r, 1000));
     if (world_find_workload(e->world, w.id) != NONE)
         return 0;
-    if (world_claims(e->world))
-        claim_random(e->world, e->r, &w);
+    if (world_has_preemption(e->world))
+        preemption_claims_random(e->world, e->r, &w);
     return berth_workload_put(e->cluster, world_add_workload(e->world, w), &e->err);
 }
 
-static int workload_goes(struct event *e)
+static int workload_is_removed(struct event *e)
 {
     if (!e->world->workloads_len)
         return 0;
     size_t w = rng_below(e->r, e->world->workloads_len);
     int rc = 0;
 
-    for (size_t i = 0; i < e->world->seats_len && !rc; i++) {
-        struct seat *s = &e->world->seats[i];
+    for (size_t i = 0; i < e->world->instances_len && !rc; i++) {
+        struct inst *s = &e->world->instances[i];
         if (s->workload != w || s->is.shape)
             continue;
         s->is.shape = arena_dup(&e->world->arena, s->shape, sizeof *s->shape);
-        rc = seat_tell(e, s);
+        rc = inst_put(e, s);
     }
     e->world->broken |= e->world->workloads[w].gang != NULL;
     if (!rc)
@@ -225,11 +225,11 @@ static int workload_goes(struct event *e)
 
 static int instance_reports_use(struct event *e)
 {
-    if (!e->world->seats_len)
+    if (!e->world->instances_len)
         return 0;
-    struct seat *s = &e->world->seats[rng_below(e->r, e->world->seats_len)];
+    struct inst *s = &e->world->instances[rng_below(e->r, e->world->instances_len)];
     use_random(e->world, e->r, s);
-    return seat_tell(e, s);
+    return inst_put(e, s);
 }
 
 static int node_reports_use(struct event *e)
@@ -239,10 +239,10 @@ static int node_reports_use(struct event *e)
     return berth_node_put(e->cluster, n, &e->err);
 }
 
-static int somebody_wishes(struct event *e)
+static int migration_is_requested(struct event *e)
 {
     struct berth_fact wish;
-    if (!wish_random(e->world, e->r, &wish))
+    if (!migration_request_random(e->world, e->r, &wish))
         return 0;
     world_add_fact(e->world, wish);
     return berth_fact_put(e->cluster, &wish, &e->err);
@@ -274,16 +274,16 @@ bool world_evolve(struct world *world, struct berth_cluster *cluster, struct rng
         {"usage changes",            30, usage_changes         },
         {"a node changes state",     30, node_changes_state    },
         {"a node changes",           8,  node_changes          },
-        {"a GPU ails or is well",    12, gpu_ails              },
+        {"a GPU ails or is well",    12, gpu_health_changes    },
         {"a node joins",             8,  node_joins            },
         {"a node leaves",            8,  node_leaves           },
         {"a workload scales",        30, workload_scales       },
         {"a workload changes shape", 8,  workload_changes_shape},
-        {"a workload comes",         15, workload_comes        },
-        {"a workload goes",          8,  workload_goes         },
+        {"a workload comes",         15, workload_is_added     },
+        {"a workload goes",          8,  workload_is_removed   },
         {"an instance reports use",  50, instance_reports_use  },
         {"a node reports use",       20, node_reports_use      },
-        {"somebody wishes",          20, somebody_wishes       },
+        {"somebody wishes",          20, migration_is_requested},
     };
     struct event e = {.world = world, .cluster = cluster, .r = r};
 

@@ -40,18 +40,18 @@ struct errors {
     size_t unknown_1h; /* of these, the ones that started within an hour */
 };
 
-enum world { KNOWN_ALONE, KNOWN_OPEN, STATED_ALONE, STATED_OPEN, WORLDS };
+enum world { KNOWN_CLOSED, KNOWN_OPEN, STATED_CLOSED, STATED_OPEN, WORLDS };
 
-struct tally {
+struct estimate_counts {
     struct errors forecast, reserved;
     /* Jobs that started; estimates that are not guesses; of these, the ones with an error of at most 10 %. */
     size_t jobs, sure, sure_close;
 };
 
 static const char *const world_names[WORLDS] = {
-    [KNOWN_ALONE] = "run times known, nothing submitted later",
+    [KNOWN_CLOSED] = "run times known, nothing submitted later",
     [KNOWN_OPEN] = "run times known, jobs submitted later",
-    [STATED_ALONE] = "run times as stated, nothing submitted later",
+    [STATED_CLOSED] = "run times as stated, nothing submitted later",
     [STATED_OPEN] = "run times as stated, jobs submitted later",
 };
 
@@ -95,7 +95,7 @@ static size_t forecast(struct day *d, int64_t at_ns, struct expected *ret)
     forecast_policy(&policy);
     forecast_plan_make(&p, &policy);
     assert_int_equal(p.rc, 0);
-    forecast_plan_look(&p, copy, &d->policy, &(struct lookahead_bounds){.stop_ns = STOP_NS});
+    forecast_plan_lookahead(&p, copy, &d->policy, &(struct lookahead_bounds){.stop_ns = STOP_NS});
     assert_true(p.ahead.complete);
     if (berth_audit(copy, &err) < 0)
         fail_msg("the copy: %s", err.text);
@@ -108,7 +108,7 @@ static size_t forecast(struct day *d, int64_t at_ns, struct expected *ret)
         *e = (struct expected){.job = j};
         e->start_ns = forecast_start_ns(&p, j->id, at_ns, &e->guess);
         if (forecast_find(&p, j->id, &row))
-            e->reserved_ns = berth_plan_standing(p.plan, row).start_ns;
+            e->reserved_ns = berth_plan_queue_position(p.plan, row).start_ns;
         else
             e->reserved_ns = forecast_starts(&p, j->id) ? at_ns : 0;
     }
@@ -133,7 +133,8 @@ static void count(struct errors *e, int64_t start_ns, int64_t real_ns, int64_t a
     e->unknown_1h += real_ns - at_ns <= HOUR_NS;
 }
 
-static void compare(const struct day *d, const struct expected *all, size_t len, int64_t at_ns, struct tally *to)
+static void compare(const struct day *d, const struct expected *all, size_t len, int64_t at_ns,
+                    struct estimate_counts *to)
 {
     for (size_t i = 0; i < len; i++) {
         int64_t real = all[i].job->started_ns;
@@ -145,7 +146,7 @@ static void compare(const struct day *d, const struct expected *all, size_t len,
         bool sure = all[i].start_ns && !all[i].guess;
         to->sure += sure;
         to->sure_close += sure && error_of(all[i].start_ns, real, at_ns) * 100 <= CLOSE_PERCENT;
-        if (d->tells || (!all[i].start_ns && real - at_ns <= HOUR_NS))
+        if (d->is_verbose || (!all[i].start_ns && real - at_ns <= HOUR_NS))
             print_message(
                 "seed %" PRIu64 " at %.0f s: job %s expected in %.0f s%s, reserved in %.0f s, started in %.0f s\n",
                 d->seed, (double)at_ns / 1e9, all[i].job->id,
@@ -154,24 +155,24 @@ static void compare(const struct day *d, const struct expected *all, size_t len,
     }
 }
 
-static void day_go(uint64_t seed, enum world world, bool tells, struct tally *to)
+static void day_run(uint64_t seed, enum world world, bool is_verbose, struct estimate_counts *to)
 {
     struct day d;
     struct expected all[DAY_JOBS_MAX];
     day_make(&d, seed);
-    d.unjudged = true;
+    d.unchecked = true;
     d.pause_ns = 0; /* the daemon plans after each event without a pause */
     int64_t at_ns = DAY_SECOND_NS * rng_range(&d.rng, 2 * 3600, 22 * 3600);
-    if (world == KNOWN_ALONE || world == KNOWN_OPEN)
+    if (world == KNOWN_CLOSED || world == KNOWN_OPEN)
         state_run_times(&d);
     bool ok = day_run_until(&d, at_ns);
     size_t len = ok ? forecast(&d, at_ns, all) : 0;
-    if (world == KNOWN_ALONE || world == STATED_ALONE)
+    if (world == KNOWN_CLOSED || world == STATED_CLOSED)
         submit_no_more(&d);
     ok = ok && day_run_until(&d, BERTH_NEVER_NS);
     if (!ok)
         fail_msg("seed %" PRIu64 ": %s", seed, d.failure);
-    d.tells = tells;
+    d.is_verbose = is_verbose;
     compare(&d, all, len, at_ns, to);
     berth_cluster_free(d.cluster);
     mem_free(d.jobs);
@@ -209,17 +210,17 @@ static void print_row(const char *name, struct errors *e)
         name, quantile(e, 50), quantile(e, 90), share_close(e), e->unknown, e->unknown_1h);
 }
 
-static void starts_come_as_expected(void **state)
+static void start_estimates_are_close(void **state)
 {
     struct bound bound = {.least = LEAST, .most = MOST, .seconds = SECONDS};
-    struct tally all[WORLDS] = {0};
+    struct estimate_counts all[WORLDS] = {0};
     const char *one = getenv("BERTH_SEED");
     size_t days = 0;
     (void)state;
     bound_begin(&bound);
     for (; one ? days < 1 : bound_goes_on(&bound, days); days++)
         for (unsigned w = 0; w < WORLDS; w++)
-            day_go(one ? strtoull(one, NULL, 10) : FIRST_SEED + days, (enum world)w, one, &all[w]);
+            day_run(one ? strtoull(one, NULL, 10) : FIRST_SEED + days, (enum world)w, one, &all[w]);
     print_message("%zu days\n", days);
     for (unsigned w = 0; w < WORLDS; w++) {
         print_message(
@@ -229,7 +230,7 @@ static void starts_come_as_expected(void **state)
         print_row("forecast", &all[w].forecast);
         print_row("reservations alone", &all[w].reserved);
     }
-    double p90 = quantile(&all[KNOWN_ALONE].forecast, 90);
+    double p90 = quantile(&all[KNOWN_CLOSED].forecast, 90);
     size_t unknown = 0;
     for (unsigned w = 0; w < WORLDS; w++) {
         unknown += all[w].forecast.unknown_1h;
@@ -243,7 +244,7 @@ static void starts_come_as_expected(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(starts_come_as_expected),
+        cmocka_unit_test(start_estimates_are_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

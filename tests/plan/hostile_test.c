@@ -76,20 +76,20 @@ static uint64_t cluster_hash(struct berth_cluster *c)
 }
 
 /* Counts the rows that were not refused as expected, so that one run reports all of them. */
-struct tally {
+struct refusal_count {
     struct berth_cluster *cluster;
     uint64_t hash;
     size_t wrong;
 };
 
-static struct tally tally_start(void)
+static struct refusal_count refusal_count_start(void)
 {
-    struct tally t = {.cluster = cluster_good()};
+    struct refusal_count t = {.cluster = cluster_good()};
     t.hash = cluster_hash(t.cluster);
     return t;
 }
 
-static void tally_end(struct tally *t)
+static void refusal_count_end(struct refusal_count *t)
 {
     berth_cluster_free(t->cluster);
     assert_int_equal(t->wrong, 0);
@@ -104,7 +104,8 @@ static bool printable(const char *text)
 }
 
 /* `name`: the name of the invalid object; "" if it has no printable name. */
-static void refused(struct tally *t, const char *label, const char *name, int rc, const struct berth_err *err)
+static void expect_refusal(struct refusal_count *t, const char *label, const char *name, int rc,
+                           const struct berth_err *err)
 {
     const char *wrong = NULL;
 
@@ -140,25 +141,28 @@ static const char *const names_bad[] = {
 static void bad_names_are_refused(void **state)
 {
     (void)state;
-    struct tally t = tally_start();
+    struct refusal_count t = refusal_count_start();
 
     for (size_t i = 0; i < LEN(names_bad); i++) {
         struct berth_err err = {0};
         const char *name = names_bad[i];
         char label[40];
         (void)snprintf(label, sizeof label, "name %zu of a", i);
-        refused(&t, label, "", berth_node_put(t.cluster, &(struct berth_node){.id = name}, &err), &err);
-        refused(&t, label, "", berth_workload_put(t.cluster, &(struct berth_workload){.id = name}, &err), &err);
-        refused(&t, label, "", berth_volume_put(t.cluster, &(struct berth_volume){.id = name}, &err), &err);
-        refused(&t, label, "", berth_resource_put(t.cluster, &(struct berth_resource){.name = name}, &err), &err);
-        refused(&t, label, "",
-                berth_instance_put(t.cluster, &(struct berth_instance){.id = 9, .workload = name, .node = "n1"}, &err),
-                &err);
-        refused(&t, label, "",
-                berth_instance_put(t.cluster, &(struct berth_instance){.id = 9, .workload = "w1", .node = name}, &err),
-                &err);
+        expect_refusal(&t, label, "", berth_node_put(t.cluster, &(struct berth_node){.id = name}, &err), &err);
+        expect_refusal(&t, label, "", berth_workload_put(t.cluster, &(struct berth_workload){.id = name}, &err), &err);
+        expect_refusal(&t, label, "", berth_volume_put(t.cluster, &(struct berth_volume){.id = name}, &err), &err);
+        expect_refusal(&t, label, "", berth_resource_put(t.cluster, &(struct berth_resource){.name = name}, &err),
+                       &err);
+        expect_refusal(
+            &t, label, "",
+            berth_instance_put(t.cluster, &(struct berth_instance){.id = 9, .workload = name, .node = "n1"}, &err),
+            &err);
+        expect_refusal(
+            &t, label, "",
+            berth_instance_put(t.cluster, &(struct berth_instance){.id = 9, .workload = "w1", .node = name}, &err),
+            &err);
     }
-    tally_end(&t);
+    refusal_count_end(&t);
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------ */
@@ -214,17 +218,17 @@ static const struct {
 static void bad_nodes_are_refused(void **state)
 {
     (void)state;
-    struct tally t = tally_start();
+    struct refusal_count t = refusal_count_start();
 
     for (size_t i = 0; i < LEN(nodes_bad); i++) {
         struct berth_err err = {0};
         struct berth_node node = nodes_bad[i].node;
         node.id = "fresh-node";
-        refused(&t, nodes_bad[i].label, node.id, berth_node_put(t.cluster, &node, &err), &err);
+        expect_refusal(&t, nodes_bad[i].label, node.id, berth_node_put(t.cluster, &node, &err), &err);
         node.id = "n2"; /* an existing node stays unchanged */
-        refused(&t, nodes_bad[i].label, node.id, berth_node_put(t.cluster, &node, &err), &err);
+        expect_refusal(&t, nodes_bad[i].label, node.id, berth_node_put(t.cluster, &node, &err), &err);
     }
-    tally_end(&t);
+    refusal_count_end(&t);
 }
 
 /* ---- shapes and workloads --------------------------------------------------------------------------------------- */
@@ -288,31 +292,31 @@ static const struct {
     {"profile not UTF-8",               {.profile = "\xff"}                                                              },
     {"spread of no skew",               {LIST(spread, const struct berth_spread, {"zone", ANY_TERM, 0, false})}          },
     {"spread without a topology",       {LIST(spread, const struct berth_spread, {"", ANY_TERM, 1, false})}              },
-    {"near without a topology",         {LIST(near, const struct berth_near, {"", ANY_TERM, false})}                     },
+    {"near without a topology",         {LIST(near, const struct berth_affinity, {"", ANY_TERM, false})}                 },
     {"near too heavy",
-     {LIST(near, const struct berth_near, {"zone", {.exprs = &any_expr, .exprs_len = 1, .weight = 101}, false})}         },
+     {LIST(near, const struct berth_affinity, {"zone", {.exprs = &any_expr, .exprs_len = 1, .weight = 101}, false})}     },
 };
 
 static void bad_shapes_are_refused(void **state)
 {
     (void)state;
-    struct tally t = tally_start();
+    struct refusal_count t = refusal_count_start();
 
     for (size_t i = 0; i < LEN(shapes_bad); i++) {
         struct berth_err err = {0};
         struct berth_workload w = {.id = "fresh-load", .replicas = 1, .shape = shapes_bad[i].shape};
-        refused(&t, shapes_bad[i].label, w.id, berth_workload_put(t.cluster, &w, &err), &err);
+        expect_refusal(&t, shapes_bad[i].label, w.id, berth_workload_put(t.cluster, &w, &err), &err);
         w.id = "w1"; /* an existing workload stays unchanged */
-        refused(&t, shapes_bad[i].label, w.id, berth_workload_put(t.cluster, &w, &err), &err);
+        expect_refusal(&t, shapes_bad[i].label, w.id, berth_workload_put(t.cluster, &w, &err), &err);
         struct berth_instance in = {.id = 77,
                                     .workload = "w1",
                                     .ordinal = 1,
                                     .node = "n1",
                                     .state = BERTH_RUNNING,
                                     .shape = &shapes_bad[i].shape};
-        refused(&t, shapes_bad[i].label, "77", berth_instance_put(t.cluster, &in, &err), &err);
+        expect_refusal(&t, shapes_bad[i].label, "77", berth_instance_put(t.cluster, &in, &err), &err);
     }
-    tally_end(&t);
+    refusal_count_end(&t);
 }
 
 static const struct {
@@ -334,15 +338,15 @@ static const struct {
 static void bad_workloads_are_refused(void **state)
 {
     (void)state;
-    struct tally t = tally_start();
+    struct refusal_count t = refusal_count_start();
 
     for (size_t i = 0; i < LEN(workloads_bad); i++) {
         struct berth_err err = {0};
         struct berth_workload w = workloads_bad[i].workload;
         w.id = "fresh-load";
-        refused(&t, workloads_bad[i].label, w.id, berth_workload_put(t.cluster, &w, &err), &err);
+        expect_refusal(&t, workloads_bad[i].label, w.id, berth_workload_put(t.cluster, &w, &err), &err);
     }
-    tally_end(&t);
+    refusal_count_end(&t);
 }
 
 /* ---- instances, volumes, resources, facts ----------------------------------------------------------------------- */
@@ -384,14 +388,14 @@ static const struct {
 static void bad_instances_are_refused(void **state)
 {
     (void)state;
-    struct tally t = tally_start();
+    struct refusal_count t = refusal_count_start();
 
     for (size_t i = 0; i < LEN(instances_bad); i++) {
         struct berth_err err = {0};
         int rc = berth_instance_put(t.cluster, &instances_bad[i].instance, &err);
-        refused(&t, instances_bad[i].label, instances_bad[i].name, rc, &err);
+        expect_refusal(&t, instances_bad[i].label, instances_bad[i].name, rc, &err);
     }
-    tally_end(&t);
+    refusal_count_end(&t);
 }
 
 static void bad_volumes_resources_and_facts_are_refused(void **state)
@@ -406,34 +410,34 @@ static void bad_volumes_resources_and_facts_are_refused(void **state)
         {.name = "fresh",           .kind = (enum berth_resource_kind)9},
         { .name = "fresh", .kind = BERTH_CUMULATIVE,                     .period_ns = -1}
     };
-    struct tally t = tally_start();
+    struct refusal_count t = refusal_count_start();
     struct berth_err err = {0};
 
     for (size_t i = 0; i < LEN(volumes); i++)
-        refused(&t, "volume", "fresh", berth_volume_put(t.cluster, &volumes[i], &err), &err);
+        expect_refusal(&t, "volume", "fresh", berth_volume_put(t.cluster, &volumes[i], &err), &err);
     for (size_t i = 0; i < LEN(resources); i++)
-        refused(&t, "resource", "fresh", berth_resource_put(t.cluster, &resources[i], &err), &err);
+        expect_refusal(&t, "resource", "fresh", berth_resource_put(t.cluster, &resources[i], &err), &err);
     struct berth_fact fact = {.kind = (enum berth_fact_kind)99, .subject = 1};
-    refused(&t, "fact", "", berth_fact_put(t.cluster, &fact, &err), &err);
-    tally_end(&t);
+    expect_refusal(&t, "fact", "", berth_fact_put(t.cluster, &fact, &err), &err);
+    refusal_count_end(&t);
 }
 
 /* ---- unknown names, and too many or too large objects ----------------------------------------------------------- */
 
-static void removing_what_is_not_there_or_in_use_is_refused(void **state)
+static void removing_unknown_or_used_objects_is_refused(void **state)
 {
     (void)state;
-    struct tally t = tally_start();
+    struct refusal_count t = refusal_count_start();
     struct berth_err err = {0};
 
-    refused(&t, "unknown node", "ghost", berth_node_remove(t.cluster, "ghost", &err), &err);
-    refused(&t, "unknown workload", "ghost", berth_workload_remove(t.cluster, "ghost", &err), &err);
-    refused(&t, "unknown instance", "99", berth_instance_remove(t.cluster, 99, &err), &err);
-    refused(&t, "node in use", "n1", berth_node_remove(t.cluster, "n1", &err), &err);
-    tally_end(&t);
+    expect_refusal(&t, "unknown node", "ghost", berth_node_remove(t.cluster, "ghost", &err), &err);
+    expect_refusal(&t, "unknown workload", "ghost", berth_workload_remove(t.cluster, "ghost", &err), &err);
+    expect_refusal(&t, "unknown instance", "99", berth_instance_remove(t.cluster, 99, &err), &err);
+    expect_refusal(&t, "node in use", "n1", berth_node_remove(t.cluster, "n1", &err), &err);
+    refusal_count_end(&t);
 }
 
-static void policies_that_name_what_does_not_exist_are_refused(void **state)
+static void policies_with_unknown_names_are_refused(void **state)
 {
     (void)state;
     const struct {
@@ -528,8 +532,8 @@ int main(void)
         cmocka_unit_test(bad_workloads_are_refused),
         cmocka_unit_test(bad_instances_are_refused),
         cmocka_unit_test(bad_volumes_resources_and_facts_are_refused),
-        cmocka_unit_test(removing_what_is_not_there_or_in_use_is_refused),
-        cmocka_unit_test(policies_that_name_what_does_not_exist_are_refused),
+        cmocka_unit_test(removing_unknown_or_used_objects_is_refused),
+        cmocka_unit_test(policies_with_unknown_names_are_refused),
         cmocka_unit_test(too_many_resource_names_are_refused),
         cmocka_unit_test(sums_do_not_overflow),
     };

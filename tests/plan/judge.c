@@ -21,7 +21,7 @@ bool verdict_bad(struct verdict *v, const char *fmt, ...)
 
 /* ---- applying an action ----------------------------------------------------------------------------------------- */
 
-static void seat_new(struct world *world, const struct berth_action *a)
+static void inst_add(struct world *world, const struct berth_action *a)
 {
     size_t w = world_find_workload(world, a->workload);
     struct berth_instance instance = {
@@ -41,54 +41,54 @@ static void seat_new(struct world *world, const struct berth_action *a)
 }
 
 /* Sets one limit of an instance and adds an entry if the instance has not reported that resource. */
-static void seat_adjust(struct world *world, struct seat *seat, const struct berth_action *a)
+static void inst_adjust(struct world *world, struct inst *inst, const struct berth_action *a)
 {
-    size_t len = seat->is.usage_len, at = 0;
+    size_t len = inst->is.usage_len, at = 0;
     struct berth_usage *usage = ARENA_ARRAY(&world->arena, struct berth_usage, len + 1);
 
     if (len)
-        memcpy(usage, seat->is.usage, len * sizeof *usage);
+        memcpy(usage, inst->is.usage, len * sizeof *usage);
     while (at < len && !text_same(usage[at].resource, a->resource))
         at++;
     if (at == len)
         usage[len++] = (struct berth_usage){.resource = arena_strdup(&world->arena, a->resource)};
     usage[at].limit = a->limit;
     usage[at].limit_since_ns = world->now_ns;
-    seat->is.usage = usage;
-    seat->is.usage_len = len;
+    inst->is.usage = usage;
+    inst->is.usage_len = len;
 }
 
-static void seat_forget(struct world *world, const struct seat *seat)
+static void inst_remove(struct world *world, const struct inst *inst)
 {
-    world_remove_seat(world, (size_t)(seat - world->seats));
+    world_remove_instance(world, (size_t)(inst - world->instances));
 }
 
 void action_apply(struct world *world, const struct berth_action *a)
 {
-    struct seat *seat = world_find_seat(world, a->instance);
+    struct inst *inst = world_find_instance(world, a->instance);
 
     switch (a->op) {
     case BERTH_PLACE:
-    case BERTH_RESERVE: seat_new(world, a); break;
+    case BERTH_RESERVE: inst_add(world, a); break;
     case BERTH_PROMOTE:
-        seat->is.state = BERTH_ASSIGNED;
-        seat->is.since_ns = world->now_ns;
-        seat->is.waits = NULL;
-        seat->is.waits_len = 0;
+        inst->is.state = BERTH_ASSIGNED;
+        inst->is.since_ns = world->now_ns;
+        inst->is.waits = NULL;
+        inst->is.waits_len = 0;
         break;
     case BERTH_STOP:
-        if (seat->is.state == BERTH_RESERVED) {
-            seat_forget(world, seat);
+        if (inst->is.state == BERTH_RESERVED) {
+            inst_remove(world, inst);
             break;
         }
         if (a->cause == BERTH_CAUSE_PREEMPTED)
-            world_spend_budgets(world, seat->workload);
-        seat->is.state = BERTH_STOPPING;
-        seat->is.ready = false;
-        seat->is.since_ns = world->now_ns;
+            world_spend_budgets(world, inst->workload);
+        inst->is.state = BERTH_STOPPING;
+        inst->is.ready = false;
+        inst->is.since_ns = world->now_ns;
         break;
-    case BERTH_LOSE: /* same result as a confirmed stop */ seat_forget(world, seat); break;
-    case BERTH_ADJUST: seat_adjust(world, seat, a); break;
+    case BERTH_LOSE: /* same result as a confirmed stop */ inst_remove(world, inst); break;
+    case BERTH_ADJUST: inst_adjust(world, inst, a); break;
     }
 }
 
@@ -102,18 +102,18 @@ static const char *action_text(const struct berth_action *a, char *text, size_t 
     return text;
 }
 
-static bool seat_lost(const struct world *world, const struct seat *seat)
+static bool inst_on_lost_node(const struct world *world, const struct inst *inst)
 {
-    return world->nodes[seat->node].state == BERTH_NODE_LOST;
+    return world->nodes[inst->node].state == BERTH_NODE_LOST;
 }
 
 /* Another instance of the same pod may exist only if the new one replaces it or waits for its stop. A lost or stopping
  * instance is no obstacle if the new one replaces a third instance, or if the workload has BERTH_LOST_REPLACE. */
-static bool pod_free(const struct world *world, const struct berth_action *a, size_t w, const char *what,
-                     struct verdict *v)
+static bool pod_has_no_rival(const struct world *world, const struct berth_action *a, size_t w, const char *what,
+                             struct verdict *v)
 {
-    for (size_t i = 0; i < world->seats_len; i++) {
-        const struct seat *s = &world->seats[i];
+    for (size_t i = 0; i < world->instances_len; i++) {
+        const struct inst *s = &world->instances[i];
         if (s->workload != w || s->is.ordinal != a->ordinal || s->is.id == a->instance || s->is.id == a->replaces)
             continue;
         bool awaited =
@@ -122,7 +122,7 @@ static bool pod_free(const struct world *world, const struct berth_action *a, si
         for (size_t k = 0; k < a->waits_len; k++)
             awaited |= a->waits[k] == s->is.id;
         bool twice = lost_policy(&world->workloads[w]) == BERTH_LOST_REPLACE;
-        bool given_up = (s->is.state == BERTH_STOPPING || seat_lost(world, s)) && (twice || a->replaces);
+        bool given_up = (s->is.state == BERTH_STOPPING || inst_on_lost_node(world, s)) && (twice || a->replaces);
         if (!awaited && !given_up)
             return verdict_bad(v, "5 single place: %s, but instance %" PRIu64 " is %s", what, s->is.id,
                                berth_state_name(s->is.state));
@@ -130,11 +130,13 @@ static bool pod_free(const struct world *world, const struct berth_action *a, si
     return true;
 }
 
-static bool gpus_judge(const struct ask *ask, size_t node, const struct berth_action *a, const char *what,
-                       struct verdict *v)
+static bool gpus_check(const struct placement_query *placement_query, size_t node, const struct berth_action *a,
+                       const char *what, struct verdict *v)
 {
-    const struct berth_shape *shape = ask->shape ? ask->shape : &ask->world->workloads[ask->workload].shape;
-    const struct berth_node *n = &ask->world->nodes[node];
+    const struct berth_shape *shape = placement_query->shape
+                                          ? placement_query->shape
+                                          : &placement_query->world->workloads[placement_query->workload].shape;
+    const struct berth_node *n = &placement_query->world->nodes[node];
 
     if ((uint32_t)__builtin_popcountll(a->gpus) != shape->gpu.count)
         return verdict_bad(v, "3 GPUs: %s holds %" PRIx64 " but needs %u", what, a->gpus, shape->gpu.count);
@@ -143,7 +145,7 @@ static bool gpus_judge(const struct ask *ask, size_t node, const struct berth_ac
             continue;
         if (d >= n->gpus_len)
             return verdict_bad(v, "3 GPUs: %s holds device %zu of %zu", what, d, n->gpus_len);
-        if (!rule_gpu_free(ask, node, d, shape))
+        if (!rule_gpu_free(placement_query, node, d, shape))
             return verdict_bad(v, "3 GPUs: %s holds device %zu, which will not do", what, d);
     }
     return true;
@@ -152,9 +154,9 @@ static bool gpus_judge(const struct ask *ask, size_t node, const struct berth_ac
 /* Returns the first rule that refuses the placement. Until they have stopped, pods count for spread, affinity,
  * anti-affinity and pods per node, even if the new pod waits for their stop. A promoted pod was counted by these rules
  * when it was reserved. */
-static enum rule rule_against(const struct ask *on, enum berth_op op, size_t node)
+static enum rule rule_refusing(const struct placement_query *on, enum berth_op op, size_t node)
 {
-    struct ask now = {.world = on->world, .workload = on->workload, .shape = on->shape, .moves = on->moves};
+    struct placement_query now = {.world = on->world, .workload = on->workload, .shape = on->shape, .moves = on->moves};
 
     for (int rule = 0; rule < RULES_LEN; rule++) {
         /* anti-affinity ignores the pods for which it waits */
@@ -168,19 +170,20 @@ static enum rule rule_against(const struct ask *on, enum berth_op op, size_t nod
 }
 
 /* Invariant 12 (feasible) for one new instance. */
-static bool feasible_judge(const struct ask *ask, const struct berth_action *a, const char *what, struct verdict *v)
+static bool feasible_check(const struct placement_query *placement_query, const struct berth_action *a,
+                           const char *what, struct verdict *v)
 {
-    size_t node = world_find_node(ask->world, a->node);
+    size_t node = world_find_node(placement_query->world, a->node);
 
     if (node == NONE)
         return verdict_bad(v, "12 feasible: %s: no such node", what);
-    enum rule rule = rule_against(ask, a->op, node);
+    enum rule rule = rule_refusing(placement_query, a->op, node);
     if (rule != RULES_LEN)
         return verdict_bad(v, "12 feasible: %s is against the rule of %s", what, rule_name(rule));
-    return gpus_judge(ask, node, a, what, v);
+    return gpus_check(placement_query, node, a, what, v);
 }
 
-static bool new_judge(const struct world *world, const struct berth_action *a, const char *what, struct verdict *v)
+static bool new_check(const struct world *world, const struct berth_action *a, const char *what, struct verdict *v)
 {
     size_t w = world_find_workload(world, a->workload);
 
@@ -195,46 +198,47 @@ static bool new_judge(const struct world *world, const struct berth_action *a, c
     if (a->op == BERTH_PLACE && a->waits_len)
         return verdict_bad(v, "%s waits", what);
     for (size_t i = 0; i < a->waits_len; i++) {
-        const struct seat *s = world_find_seat(world, a->waits[i]);
+        const struct inst *s = world_find_instance(world, a->waits[i]);
         if (!s || s->is.state != BERTH_STOPPING)
             return verdict_bad(v, "%s waits for %" PRIu64 ", which is not stopping", what, a->waits[i]);
     }
-    if (a->replaces && !world_find_seat(world, a->replaces))
+    if (a->replaces && !world_find_instance(world, a->replaces))
         return verdict_bad(v, "%s replaces %" PRIu64 ", which is not there", what, a->replaces);
-    struct ask ask = {
+    struct placement_query placement_query = {
         .world = world, .workload = w, .gone = a->waits, .gone_len = a->waits_len, .moves = a->replaces != 0};
-    return pod_free(world, a, w, what, v) && feasible_judge(&ask, a, what, v);
+    return pod_has_no_rival(world, a, w, what, v) && feasible_check(&placement_query, a, what, v);
 }
 
-static bool promote_judge(const struct world *world, const struct berth_action *a, const struct seat *seat,
+static bool promote_check(const struct world *world, const struct berth_action *a, const struct inst *inst,
                           const char *what, struct verdict *v)
 {
     struct berth_action as_new = *a;
 
-    if (seat->is.state != BERTH_RESERVED || seat->workload == NONE)
+    if (inst->is.state != BERTH_RESERVED || inst->workload == NONE)
         return verdict_bad(v, "%s: not reserved", what);
-    for (size_t i = 0; i < seat->is.waits_len; i++) {
-        const struct seat *other = world_find_seat(world, seat->is.waits[i]);
+    for (size_t i = 0; i < inst->is.waits_len; i++) {
+        const struct inst *other = world_find_instance(world, inst->is.waits[i]);
         if (other && state_active(other->is.state))
             return verdict_bad(v, "%s: %" PRIu64 ", which it waits for, is still there", what, other->is.id);
     }
-    as_new.node = seat->is.node;
-    as_new.gpus = seat->is.gpus;
-    as_new.replaces = seat->is.replaces;
-    struct ask ask = {
-        .world = world, .workload = seat->workload, .shape = seat->shape, .gone = &seat->is.id, .gone_len = 1};
-    return pod_free(world, &as_new, seat->workload, what, v) && feasible_judge(&ask, &as_new, what, v);
+    as_new.node = inst->is.node;
+    as_new.gpus = inst->is.gpus;
+    as_new.replaces = inst->is.replaces;
+    struct placement_query placement_query = {
+        .world = world, .workload = inst->workload, .shape = inst->shape, .gone = &inst->is.id, .gone_len = 1};
+    return pod_has_no_rival(world, &as_new, inst->workload, what, v) &&
+           feasible_check(&placement_query, &as_new, what, v);
 }
 
-static bool stop_judge(const struct world *world, const struct berth_action *a, const struct seat *seat,
+static bool stop_check(const struct world *world, const struct berth_action *a, const struct inst *inst,
                        const char *what, struct verdict *v)
 {
-    const struct berth_workload *w = seat->workload == NONE ? NULL : &world->workloads[seat->workload];
-    enum berth_node_state at = world->nodes[seat->node].state;
+    const struct berth_workload *w = inst->workload == NONE ? NULL : &world->workloads[inst->workload];
+    enum berth_node_state at = world->nodes[inst->node].state;
     bool right = true;
 
-    if (seat->is.state == BERTH_STOPPING || seat->is.state == BERTH_ENDED)
-        return verdict_bad(v, "%s: it is %s", what, berth_state_name(seat->is.state));
+    if (inst->is.state == BERTH_STOPPING || inst->is.state == BERTH_ENDED)
+        return verdict_bad(v, "%s: it is %s", what, berth_state_name(inst->is.state));
     if (a->cause == BERTH_CAUSE_REMOVED)
         right = !w;
     else if (a->cause == BERTH_CAUSE_SUSPENDED)
@@ -244,30 +248,30 @@ static bool stop_judge(const struct world *world, const struct berth_action *a, 
     else if (a->cause == BERTH_CAUSE_LOST)
         right = w && at == BERTH_NODE_LOST;
     else if (a->cause == BERTH_CAUSE_INFEASIBLE)
-        right = seat->is.state == BERTH_RESERVED;
+        right = inst->is.state == BERTH_RESERVED;
     else if (a->cause == BERTH_CAUSE_BROKEN)
         right = w && w->gang;
     return right ? true : verdict_bad(v, "%s: not so", what);
 }
 
-static bool lose_judge(const struct world *world, const struct seat *seat, const char *what, struct verdict *v)
+static bool lose_check(const struct world *world, const struct inst *inst, const char *what, struct verdict *v)
 {
-    const struct berth_workload *w = seat->workload == NONE ? NULL : &world->workloads[seat->workload];
+    const struct berth_workload *w = inst->workload == NONE ? NULL : &world->workloads[inst->workload];
     int64_t fence_ns = w && w->fence_ns ? w->fence_ns : 10 * MINUTE_NS;
 
-    if (!seat_lost(world, seat))
+    if (!inst_on_lost_node(world, inst))
         return verdict_bad(v, "%s: its node is not lost", what);
-    if (w && lost_policy(w) == BERTH_LOST_FENCE && world->now_ns - world->nodes[seat->node].since_ns < fence_ns)
+    if (w && lost_policy(w) == BERTH_LOST_FENCE && world->now_ns - world->nodes[inst->node].since_ns < fence_ns)
         return verdict_bad(v, "%s: before its fence", what);
-    if (w && lost_policy(w) == BERTH_LOST_WAIT && seat->is.state != BERTH_STOPPING)
+    if (w && lost_policy(w) == BERTH_LOST_WAIT && inst->is.state != BERTH_STOPPING)
         return verdict_bad(v, "%s: it waits for its node", what);
     return true;
 }
 
-static bool adjust_judge(const struct berth_action *a, const struct seat *seat, const char *what, struct verdict *v)
+static bool adjust_check(const struct berth_action *a, const struct inst *inst, const char *what, struct verdict *v)
 {
-    for (size_t i = 0; i < seat->shape->limits_len; i++) {
-        const struct berth_limit *l = &seat->shape->limits[i];
+    for (size_t i = 0; i < inst->shape->limits_len; i++) {
+        const struct berth_limit *l = &inst->shape->limits[i];
         if (!text_same(l->resource, a->resource))
             continue;
         int64_t max = l->max > l->amount ? l->max : l->amount;
@@ -278,42 +282,42 @@ static bool adjust_judge(const struct berth_action *a, const struct seat *seat, 
                        a->resource ? a->resource : "-");
 }
 
-bool action_judge(const struct world *world, const struct berth_action *a, struct verdict *v)
+bool action_check(const struct world *world, const struct berth_action *a, struct verdict *v)
 {
     char text[300];
     const char *what = action_text(a, text, sizeof text);
 
     if (a->op == BERTH_PLACE || a->op == BERTH_RESERVE)
-        return new_judge(world, a, what, v);
+        return new_check(world, a, what, v);
 
-    const struct seat *seat = world_find_seat(world, a->instance);
-    if (!seat)
+    const struct inst *inst = world_find_instance(world, a->instance);
+    if (!inst)
         return verdict_bad(v, "%s: no such instance", what);
-    if (!text_same(seat->is.workload, a->workload) || seat->is.ordinal != a->ordinal)
-        return verdict_bad(v, "%s: it belongs to %s/%u", what, seat->is.workload, seat->is.ordinal);
+    if (!text_same(inst->is.workload, a->workload) || inst->is.ordinal != a->ordinal)
+        return verdict_bad(v, "%s: it belongs to %s/%u", what, inst->is.workload, inst->is.ordinal);
     switch (a->op) {
-    case BERTH_PROMOTE: return promote_judge(world, a, seat, what, v);
-    case BERTH_STOP: return stop_judge(world, a, seat, what, v);
-    case BERTH_LOSE: return lose_judge(world, seat, what, v);
-    case BERTH_ADJUST: return adjust_judge(a, seat, what, v);
+    case BERTH_PROMOTE: return promote_check(world, a, inst, what, v);
+    case BERTH_STOP: return stop_check(world, a, inst, what, v);
+    case BERTH_LOSE: return lose_check(world, inst, what, v);
+    case BERTH_ADJUST: return adjust_check(a, inst, what, v);
     default: return verdict_bad(v, "%s: unknown operation", what);
     }
 }
 
-bool judge_plan(const struct world *before, struct berth_plan *plan, struct world *ret_after, struct verdict *v)
+bool plan_check(const struct world *before, struct berth_plan *plan, struct world *ret_after, struct verdict *v)
 {
     bool good = true;
 
     world_copy(ret_after, before);
     for (size_t i = 0; good && i < berth_plan_actions(plan); i++) {
         struct berth_action a = berth_plan_action(plan, i);
-        good = action_judge(ret_after, &a, v);
+        good = action_check(ret_after, &a, v);
         if (good)
             action_apply(ret_after, &a);
     }
     for (size_t i = 0; good && i < berth_plan_facts(plan); i++)
         world_add_fact(ret_after, berth_plan_fact(plan, i));
-    return good && state_judge(before, ret_after, berth_plan_alarm(plan), v) &&
-           preempt_judge(before, ret_after, plan, v) && relief_judge(before, ret_after, plan, v) &&
-           pendings_judge(ret_after, plan, v);
+    return good && state_check(before, ret_after, berth_plan_alarm(plan), v) &&
+           preempt_check(before, ret_after, plan, v) && relief_check(before, ret_after, plan, v) &&
+           pendings_check(ret_after, plan, v);
 }

@@ -19,15 +19,15 @@ bool verdict_bad(struct verdict *v, const char *fmt, ...) __attribute__((format(
 
 /* Checks the plan against the world from which it was made. *ret_after (initialised by this function, also on failure)
  * is the world with the plan applied; new instances are numbered from before->next_id in the order of the actions. */
-bool judge_plan(const struct world *before, struct berth_plan *plan, struct world *ret_after, struct verdict *v);
+bool plan_check(const struct world *before, struct berth_plan *plan, struct world *ret_after, struct verdict *v);
 
-/* The parts of judge_plan. */
-bool action_judge(const struct world *world, const struct berth_action *a,
+/* The parts of plan_check. */
+bool action_check(const struct world *world, const struct berth_action *a,
                   struct verdict *v); /* called before the action is applied */
 void action_apply(struct world *world, const struct berth_action *a);
-bool state_judge(const struct world *before, const struct world *after, bool alarm, struct verdict *v);
-bool relief_judge(const struct world *before, const struct world *after, struct berth_plan *plan, struct verdict *v);
-bool preempt_judge(const struct world *before, const struct world *after, struct berth_plan *plan, struct verdict *v);
+bool state_check(const struct world *before, const struct world *after, bool alarm, struct verdict *v);
+bool relief_check(const struct world *before, const struct world *after, struct berth_plan *plan, struct verdict *v);
+bool preempt_check(const struct world *before, const struct world *after, struct berth_plan *plan, struct verdict *v);
 bool plan_breaks_budgets(const struct world *before,
                          struct berth_plan *plan); /* true: the plan preempts more pods than some budget allows */
-bool pendings_judge(const struct world *after, struct berth_plan *plan, struct verdict *v);
+bool pendings_check(const struct world *after, struct berth_plan *plan, struct verdict *v);

@@ -5,7 +5,7 @@
 #include "judge.h"
 #include "rules_relief.h"
 
-static bool pod_is(const struct seat *s, size_t workload, uint32_t ordinal)
+static bool pod_is(const struct inst *s, size_t workload, uint32_t ordinal)
 {
     return s->workload == workload && s->is.ordinal == ordinal;
 }
@@ -13,9 +13,9 @@ static bool pod_is(const struct seat *s, size_t workload, uint32_t ordinal)
 /* Returns true if the pod has an instance that stays. */
 static bool pod_placed(const struct world *world, size_t workload, uint32_t ordinal)
 {
-    for (size_t i = 0; i < world->seats_len; i++) {
-        const struct seat *s = &world->seats[i];
-        if (pod_is(s, workload, ordinal) && state_seated(s->is.state) && s->is.state != BERTH_STOPPING)
+    for (size_t i = 0; i < world->instances_len; i++) {
+        const struct inst *s = &world->instances[i];
+        if (pod_is(s, workload, ordinal) && state_holds_place(s->is.state) && s->is.state != BERTH_STOPPING)
             return true;
     }
     return false;
@@ -23,8 +23,8 @@ static bool pod_placed(const struct world *world, size_t workload, uint32_t ordi
 
 static bool pod_in_state(const struct world *world, size_t workload, uint32_t ordinal, enum berth_state state)
 {
-    for (size_t i = 0; i < world->seats_len; i++)
-        if (pod_is(&world->seats[i], workload, ordinal) && world->seats[i].is.state == state)
+    for (size_t i = 0; i < world->instances_len; i++)
+        if (pod_is(&world->instances[i], workload, ordinal) && world->instances[i].is.state == state)
             return true;
     return false;
 }
@@ -40,22 +40,22 @@ static uint32_t pendings_of(struct berth_plan *plan, const char *workload, uint3
     return len;
 }
 
-static bool seat_wished(const struct world *world, const struct seat *s)
+static bool inst_has_manual_move(const struct world *world, const struct inst *s)
 {
     const struct berth_fact *f = fact_find(world, BERTH_FACT_MIGRATION, s->is.id, "");
-    return f && berth_migration_cause(f->value) == BERTH_CAUSE_BY_HAND;
+    return f && berth_migration_cause(f->value) == BERTH_CAUSE_MANUAL;
 }
 
 /* Returns true if an instance of the pod is to leave its node: the node is draining, lost or over its capacity, or a
  * manual migration is requested. Such a pod may be placed and pending at once. */
-static bool pod_leaves(const struct world *world, size_t workload, uint32_t ordinal)
+static bool pod_is_leaving(const struct world *world, size_t workload, uint32_t ordinal)
 {
-    for (size_t i = 0; i < world->seats_len; i++) {
-        const struct seat *s = &world->seats[i];
+    for (size_t i = 0; i < world->instances_len; i++) {
+        const struct inst *s = &world->instances[i];
         enum berth_node_state at = world->nodes[s->node].state;
-        bool over = world->policy.shed && rule_refuses(&(struct ask){.world = world}, RULE_OVER, s->node);
+        bool over = world->policy.shed && rule_refuses(&(struct placement_query){.world = world}, RULE_OVER, s->node);
         if (pod_is(s, workload, ordinal) &&
-            (at == BERTH_NODE_DRAINING || at == BERTH_NODE_LOST || over || seat_wished(world, s)))
+            (at == BERTH_NODE_DRAINING || at == BERTH_NODE_LOST || over || inst_has_manual_move(world, s)))
             return true;
     }
     return false;
@@ -63,17 +63,17 @@ static bool pod_leaves(const struct world *world, size_t workload, uint32_t ordi
 
 /* Returns true if a manual migration of the pod is requested. It may name one node; then no other node is a place for
  * the pod. */
-static bool pod_wished(const struct world *world, size_t workload, uint32_t ordinal)
+static bool pod_has_manual_move(const struct world *world, size_t workload, uint32_t ordinal)
 {
-    for (size_t i = 0; i < world->seats_len; i++)
-        if (pod_is(&world->seats[i], workload, ordinal) && seat_wished(world, &world->seats[i]))
+    for (size_t i = 0; i < world->instances_len; i++)
+        if (pod_is(&world->instances[i], workload, ordinal) && inst_has_manual_move(world, &world->instances[i]))
             return true;
     return false;
 }
 
 /* Invariant 17 (no limbo) for jobs, whose tasks differ: each task is exactly one of placed, pending and ended. A task
  * whose instance stops may be pending, too. */
-static bool task_judge(const struct world *after, struct berth_plan *plan, size_t w, uint32_t ordinal,
+static bool task_check(const struct world *after, struct berth_plan *plan, size_t w, uint32_t ordinal,
                        struct verdict *v)
 {
     const struct berth_workload *load = &after->workloads[w];
@@ -82,7 +82,7 @@ static bool task_judge(const struct world *after, struct berth_plan *plan, size_
     bool stopping = !placed && !ended && pod_in_state(after, w, ordinal, BERTH_STOPPING);
     uint32_t pending = pendings_of(plan, load->id, ordinal);
 
-    if (pending > 1 || (pending && (placed || ended) && !pod_leaves(after, w, ordinal)))
+    if (pending > 1 || (pending && (placed || ended) && !pod_is_leaving(after, w, ordinal)))
         return verdict_bad(v, "17 no limbo: %s/%u is pending %u times and%s%s", load->id, ordinal, pending,
                            placed ? " placed" : "", ended ? " ended" : "");
     if (!pending && !placed && !ended && !stopping)
@@ -92,58 +92,58 @@ static bool task_judge(const struct world *after, struct berth_plan *plan, size_
 
 /* Returns true if the instance counts as one of the workload's replicas: it stays, does not replace an instance that
  * stays, and is not given up as lost. */
-static bool seat_stands(const struct world *world, const struct seat *s, bool alarm)
+static bool inst_counts_as_replica(const struct world *world, const struct inst *s, bool alarm)
 {
-    const struct seat *old = s->is.replaces ? world_find_seat(world, s->is.replaces) : NULL;
+    const struct inst *old = s->is.replaces ? world_find_instance(world, s->is.replaces) : NULL;
     bool lost = world->nodes[s->node].state == BERTH_NODE_LOST && s->is.state != BERTH_RESERVED;
 
-    if (!state_seated(s->is.state) || s->is.state == BERTH_STOPPING || seat_given_up(world, s, alarm))
+    if (!state_holds_place(s->is.state) || s->is.state == BERTH_STOPPING || inst_given_up(world, s, alarm))
         return false;
-    return lost || !(old && old != s && old->workload == s->workload && seat_stands(world, old, alarm) &&
+    return lost || !(old && old != s && old->workload == s->workload && inst_counts_as_replica(world, old, alarm) &&
                      world->nodes[old->node].state != BERTH_NODE_LOST);
 }
 
 /* Returns the number of pods that are to leave their nodes and have no new place yet. */
-static uint32_t leaving_len(const struct world *world, size_t workload)
+static uint32_t leaving_count(const struct world *world, size_t workload)
 {
     uint32_t len = 0;
     for (uint32_t ordinal = 0; ordinal < world->workloads[workload].replicas; ordinal++)
-        len += pod_leaves(world, workload, ordinal);
+        len += pod_is_leaving(world, workload, ordinal);
     return len;
 }
 
 /* Invariant 17 for services and VMs, whose pods are alike: instances that stay and pending pods are together at most
  * the replicas, and with stopping and leaving pods at least the replicas. */
-static bool pods_judge(const struct world *after, struct berth_plan *plan, size_t w, struct verdict *v)
+static bool pods_check(const struct world *after, struct berth_plan *plan, size_t w, struct verdict *v)
 {
     const struct berth_workload *load = &after->workloads[w];
     uint32_t stand = 0, stopping = 0, pending = 0;
 
-    for (size_t i = 0; i < after->seats_len; i++) {
-        const struct seat *s = &after->seats[i];
+    for (size_t i = 0; i < after->instances_len; i++) {
+        const struct inst *s = &after->instances[i];
         if (s->workload != w)
             continue;
-        stand += seat_stands(after, s, berth_plan_alarm(plan));
+        stand += inst_counts_as_replica(after, s, berth_plan_alarm(plan));
         stopping += s->is.state == BERTH_STOPPING;
     }
     for (uint32_t ordinal = 0; ordinal < load->replicas; ordinal++)
-        pending += pendings_of(plan, load->id, ordinal) && !pod_leaves(after, w, ordinal);
-    if (stand + pending > load->replicas || stand + pending + stopping + leaving_len(after, w) < load->replicas)
+        pending += pendings_of(plan, load->id, ordinal) && !pod_is_leaving(after, w, ordinal);
+    if (stand + pending > load->replicas || stand + pending + stopping + leaving_count(after, w) < load->replicas)
         return verdict_bad(v, "17 no limbo: of %u pods of %s %u stand, %u wait, %u stop", load->replicas, load->id,
                            stand, pending, stopping);
     return true;
 }
 
-static bool limbo_judge(const struct world *after, struct berth_plan *plan, struct verdict *v)
+static bool limbo_check(const struct world *after, struct berth_plan *plan, struct verdict *v)
 {
     for (size_t w = 0; w < after->workloads_len; w++) {
         const struct berth_workload *load = &after->workloads[w];
         if (load->suspended)
             continue;
         for (uint32_t ordinal = 0; load->kind == BERTH_JOB && ordinal < load->replicas; ordinal++)
-            if (!task_judge(after, plan, w, ordinal, v))
+            if (!task_check(after, plan, w, ordinal, v))
                 return false;
-        if (load->kind != BERTH_JOB && !pods_judge(after, plan, w, v))
+        if (load->kind != BERTH_JOB && !pods_check(after, plan, w, v))
             return false;
     }
     return true;
@@ -157,34 +157,34 @@ static bool pod_waits_for_end(const struct world *after, size_t w, uint32_t ordi
 }
 
 /* Returns true if the pod has the reason `reserved` and a pending pod before it has a reservation. */
-static bool pod_keeps_back(struct berth_plan *plan, size_t i, const struct berth_pending *p)
+static bool pod_is_blocked_by_reservation(struct berth_plan *plan, size_t i, const struct berth_pending *p)
 {
     bool said = false;
     for (size_t k = 0; k < p->reasons_len; k++)
         said |= text_same(p->reasons[k].reason, "reserved");
     for (size_t before = 0; said && before < i; before++)
-        if (berth_plan_standing(plan, before).start_ns)
+        if (berth_plan_queue_position(plan, before).start_ns)
             return true;
     return false;
 }
 
 /* A pending pod that some node would take is a violation. Exempt are gangs, pods that another pod's reservation blocks,
  * pods with a stopping instance, and pods with a manual migration. */
-static bool conservation_judge(const struct world *after, struct berth_plan *plan, size_t i,
+static bool conservation_check(const struct world *after, struct berth_plan *plan, size_t i,
                                const struct berth_pending *p, struct verdict *v)
 {
     size_t w = world_find_workload(after, p->workload);
-    struct ask ask = {.world = after, .workload = w};
+    struct placement_query placement_query = {.world = after, .workload = w};
 
-    if (w == NONE || after->workloads[w].gang || pod_keeps_back(plan, i, p))
+    if (w == NONE || after->workloads[w].gang || pod_is_blocked_by_reservation(plan, i, p))
         return true;
     for (size_t k = 0; k < p->ordinals_len; k++) {
-        if (p->ordinals[k] >= after->workloads[w].replicas && !pod_leaves(after, w, p->ordinals[k]))
+        if (p->ordinals[k] >= after->workloads[w].replicas && !pod_is_leaving(after, w, p->ordinals[k]))
             return verdict_bad(v, "pending: %s/%u was not asked for", p->workload, p->ordinals[k]);
-        if (pod_waits_for_end(after, w, p->ordinals[k]) || pod_wished(after, w, p->ordinals[k]))
+        if (pod_waits_for_end(after, w, p->ordinals[k]) || pod_has_manual_move(after, w, p->ordinals[k]))
             continue;
         for (size_t n = 0; n < after->nodes_len; n++)
-            if (rules_first(&ask, n) == RULES_LEN)
+            if (rules_first(&placement_query, n) == RULES_LEN)
                 return verdict_bad(v, "work conservation: %s/%u is pending, but %s would take it", p->workload,
                                    p->ordinals[k], after->nodes[n].id);
         break; /* all pods of a workload have the same answer */
@@ -220,31 +220,31 @@ static const struct {
     {"per-node",      RULE_MAX_PER_NODE},
 };
 
-static uint64_t refusals(const struct ask *ask, enum rule rule)
+static uint64_t refusals(const struct placement_query *placement_query, enum rule rule)
 {
     uint64_t len = 0;
-    for (size_t n = 0; n < ask->world->nodes_len; n++)
-        len += rule_refuses(ask, rule, n);
+    for (size_t n = 0; n < placement_query->world->nodes_len; n++)
+        len += rule_refuses(placement_query, rule, n);
     return len;
 }
 
 /* Returns true if the pod already has an instance that stays. A moved pod must satisfy the spread also after the old
  * instance is gone, so more nodes may refuse it than would refuse a new pod. */
-static bool pod_moves(const struct ask *ask, const struct berth_pending *p)
+static bool pod_is_moved(const struct placement_query *placement_query, const struct berth_pending *p)
 {
-    for (size_t i = 0; i < ask->world->seats_len; i++) {
-        const struct seat *s = &ask->world->seats[i];
-        if (s->workload == ask->workload && s->is.ordinal == p->ordinals[0] && state_seated(s->is.state) &&
-            s->is.state != BERTH_STOPPING)
+    for (size_t i = 0; i < placement_query->world->instances_len; i++) {
+        const struct inst *s = &placement_query->world->instances[i];
+        if (s->workload == placement_query->workload && s->is.ordinal == p->ordinals[0] &&
+            state_holds_place(s->is.state) && s->is.state != BERTH_STOPPING)
             return true;
     }
     return false;
 }
 
-static bool word_judge(const struct ask *ask, const struct berth_pending *p, const char *word, enum rule rule,
-                       struct verdict *v)
+static bool word_check(const struct placement_query *placement_query, const struct berth_pending *p, const char *word,
+                       enum rule rule, struct verdict *v)
 {
-    uint64_t sum = 0, most = 0, is = refusals(ask, rule);
+    uint64_t sum = 0, most = 0, is = refusals(placement_query, rule);
 
     for (size_t i = 0; i < p->reasons_len; i++) {
         if (!text_same(p->reasons[i].reason, word))
@@ -252,24 +252,24 @@ static bool word_judge(const struct ask *ask, const struct berth_pending *p, con
         sum += p->reasons[i].nodes;
         most = p->reasons[i].nodes > most ? p->reasons[i].nodes : most;
     }
-    if ((is >= most || (rule == RULE_SPREAD && pod_moves(ask, p))) && is <= sum)
+    if ((is >= most || (rule == RULE_SPREAD && pod_is_moved(placement_query, p))) && is <= sum)
         return true;
     /* a moved pod adds no demand, unless its old instance is given up */
-    if (rule == RULE_HEADROOM && pod_moves(ask, p))
+    if (rule == RULE_HEADROOM && pod_is_moved(placement_query, p))
         return true;
     return verdict_bad(v, "reasons: %s of %s: %" PRIu64 " nodes said, %" PRIu64 " counted", word, p->workload, sum, is);
 }
 
 /* For each single resource the count must be exact. */
-static bool short_judge(const struct ask *ask, const struct berth_pending *p, struct verdict *v)
+static bool short_check(const struct placement_query *placement_query, const struct berth_pending *p, struct verdict *v)
 {
-    const struct berth_shape *shape = &ask->world->workloads[ask->workload].shape;
+    const struct berth_shape *shape = &placement_query->world->workloads[placement_query->workload].shape;
 
     for (size_t i = 0; i < rule_requests_len(shape); i++) {
         struct berth_amount request = rule_request(shape, i);
         uint64_t is = 0, said = 0;
-        for (size_t n = 0; n < ask->world->nodes_len; n++)
-            is += request_refused(ask, n, request);
+        for (size_t n = 0; n < placement_query->world->nodes_len; n++)
+            is += request_refused(placement_query, n, request);
         for (size_t k = 0; k < p->reasons_len; k++)
             if (text_same(p->reasons[k].reason, "short") && text_same(p->reasons[k].what, request.resource))
                 said += p->reasons[k].nodes;
@@ -280,10 +280,10 @@ static bool short_judge(const struct ask *ask, const struct berth_pending *p, st
     return true;
 }
 
-static bool reasons_judge(const struct world *after, const struct berth_pending *p, struct verdict *v)
+static bool reasons_check(const struct world *after, const struct berth_pending *p, struct verdict *v)
 {
     size_t w = world_find_workload(after, p->workload);
-    struct ask ask = {.world = after, .workload = w};
+    struct placement_query placement_query = {.world = after, .workload = w};
 
     if (w == NONE)
         return verdict_bad(v, "pending: no workload %s", p->workload);
@@ -300,17 +300,17 @@ static bool reasons_judge(const struct world *after, const struct berth_pending 
             return verdict_bad(v, "reasons: those of %s are not ordered", p->workload);
     }
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (!word_judge(&ask, p, words[i].word, words[i].rule, v))
+        if (!word_check(&placement_query, p, words[i].word, words[i].rule, v))
             return false;
-    return short_judge(&ask, p, v);
+    return short_check(&placement_query, p, v);
 }
 
-bool pendings_judge(const struct world *after, struct berth_plan *plan, struct verdict *v)
+bool pendings_check(const struct world *after, struct berth_plan *plan, struct verdict *v)
 {
     for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
         struct berth_pending p = berth_plan_pending(plan, i);
-        if (!conservation_judge(after, plan, i, &p, v) || !reasons_judge(after, &p, v))
+        if (!conservation_check(after, plan, i, &p, v) || !reasons_check(after, &p, v))
             return false;
     }
-    return limbo_judge(after, plan, v);
+    return limbo_check(after, plan, v);
 }

@@ -8,20 +8,20 @@
 #define UNDONE_NS (60 * MINUTE_NS)
 #define STALE_NS (15 * MINUTE_NS)
 
-struct case_ {
+struct relief_case {
     const struct world *before, *after;
     struct berth_plan *plan;
     struct verdict *v;
 };
 
-static uint32_t least_of(const struct berth_workload *w)
+static uint32_t min_available_of(const struct berth_workload *w)
 {
     if (w->min_available)
         return w->min_available;
     return w->replicas > 1 ? w->replicas - 1 : 1;
 }
 
-static bool seat_available(const struct world *world, const struct seat *s)
+static bool inst_available(const struct world *world, const struct inst *s)
 {
     return s->is.state == BERTH_RUNNING && s->is.ready && world->nodes[s->node].state != BERTH_NODE_LOST;
 }
@@ -29,13 +29,13 @@ static bool seat_available(const struct world *world, const struct seat *s)
 static uint32_t available_len(const struct world *world, size_t workload)
 {
     uint32_t len = 0;
-    for (size_t i = 0; i < world->seats_len; i++)
-        len += world->seats[i].workload == workload && seat_available(world, &world->seats[i]);
+    for (size_t i = 0; i < world->instances_len; i++)
+        len += world->instances[i].workload == workload && inst_available(world, &world->instances[i]);
     return len;
 }
 
 /* Returns true if the instance belongs to an active service outside of gangs and is neither reserved nor stopping. */
-static bool may_leave(const struct world *world, const struct seat *s)
+static bool is_movable(const struct world *world, const struct inst *s)
 {
     const struct berth_workload *w = s->workload == NONE ? NULL : &world->workloads[s->workload];
     return w && w->kind == BERTH_SERVICE && !w->suspended && text_same(w->gang, "") &&
@@ -44,23 +44,23 @@ static bool may_leave(const struct world *world, const struct seat *s)
 
 /* ---- pressure --------------------------------------------------------------------------------------------------- */
 
-static int64_t overuse(const struct seat *s)
+static int64_t overuse(const struct inst *s)
 {
-    return seat_uses(s, "memory") - amount_of(s->shape->requests, s->shape->requests_len, "memory");
+    return inst_used(s, "memory") - amount_of(s->shape->requests, s->shape->requests_len, "memory");
 }
 
-static bool promises_more(const struct world *world, size_t node)
+static bool is_overcommitted(const struct world *world, size_t node)
 {
     const struct berth_node *n = &world->nodes[node];
     return rule_capacity(world, node, "memory") > amount_of(n->allocatable, n->allocatable_len, "memory");
 }
 
-static bool may_drop(const struct world *world, const struct seat *s)
+static bool is_evictable(const struct world *world, const struct inst *s)
 {
-    return may_leave(world, s) && seat_uses(s, "memory") > 0 && (overuse(s) > 0 || promises_more(world, s->node));
+    return is_movable(world, s) && inst_used(s, "memory") > 0 && (overuse(s) > 0 || is_overcommitted(world, s->node));
 }
 
-static bool drops_before(const struct world *world, const struct seat *a, const struct seat *b)
+static bool evicts_before(const struct world *world, const struct inst *a, const struct inst *b)
 {
     int32_t pa = world->workloads[a->workload].priority, pb = world->workloads[b->workload].priority;
     if (pa != pb)
@@ -69,29 +69,29 @@ static bool drops_before(const struct world *world, const struct seat *a, const 
 }
 
 /* Returns true if the instance could have been stopped in addition to the rest of the plan. */
-static bool spare_still(const struct case_ *c, const struct seat *s)
+static bool is_still_spare(const struct relief_case *c, const struct inst *s)
 {
-    const struct seat *later = world_find_seat(c->after, s->is.id);
+    const struct inst *later = world_find_instance(c->after, s->is.id);
     if (!later || later->is.state == BERTH_STOPPING)
         return false;
-    return !seat_available(c->before, s) ||
-           available_len(c->after, s->workload) > least_of(&c->after->workloads[s->workload]);
+    return !inst_available(c->before, s) ||
+           available_len(c->after, s->workload) > min_available_of(&c->after->workloads[s->workload]);
 }
 
 static int64_t use_left(const struct world *world, size_t node, uint32_t *stopping)
 {
     int64_t left = node_uses(world, node, "memory");
-    for (size_t i = 0; i < world->seats_len; i++) {
-        const struct seat *s = &world->seats[i];
+    for (size_t i = 0; i < world->instances_len; i++) {
+        const struct inst *s = &world->instances[i];
         if (s->node != node || s->is.state != BERTH_STOPPING)
             continue;
-        left -= seat_uses(s, "memory") > 0 ? seat_uses(s, "memory") : 0;
+        left -= inst_used(s, "memory") > 0 ? inst_used(s, "memory") : 0;
         *stopping += 1;
     }
     return left;
 }
 
-static bool drop_due(const struct world *world, size_t node)
+static bool eviction_is_due(const struct world *world, size_t node)
 {
     const struct berth_fact *known = fact_find(world, BERTH_FACT_PRESSURE, 0, world->nodes[node].id);
     uint32_t unheard = 0;
@@ -99,36 +99,36 @@ static bool drop_due(const struct world *world, size_t node)
            uses_above(world, node, use_left(world, node, &unheard), world->policy.pressure.low_percent);
 }
 
-static bool drop_judge(const struct case_ *c, const struct seat *s)
+static bool eviction_check(const struct relief_case *c, const struct inst *s)
 {
-    if (!drop_due(c->before, s->node))
+    if (!eviction_is_due(c->before, s->node))
         return verdict_bad(c->v, "pressure: %" PRIu64 " is stopped on %s, which is not due", s->is.id, s->is.node);
-    if (!may_drop(c->before, s))
+    if (!is_evictable(c->before, s))
         return verdict_bad(c->v, "pressure: %" PRIu64 " may not be stopped", s->is.id);
-    for (size_t i = 0; i < c->before->seats_len; i++) {
-        const struct seat *other = &c->before->seats[i];
-        if (other->node == s->node && other != s && may_drop(c->before, other) && drops_before(c->before, other, s) &&
-            spare_still(c, other))
+    for (size_t i = 0; i < c->before->instances_len; i++) {
+        const struct inst *other = &c->before->instances[i];
+        if (other->node == s->node && other != s && is_evictable(c->before, other) &&
+            evicts_before(c->before, other, s) && is_still_spare(c, other))
             return verdict_bad(c->v, "pressure: %" PRIu64 " is stopped before %" PRIu64, s->is.id, other->is.id);
     }
     return true;
 }
 
 /* Returns true if no instance of the workload is replacing another. */
-static bool settled_workload(const struct world *world, size_t workload)
+static bool is_settled(const struct world *world, size_t workload)
 {
-    for (size_t i = 0; i < world->seats_len; i++)
-        if (world->seats[i].workload == workload && world->seats[i].is.replaces)
+    for (size_t i = 0; i < world->instances_len; i++)
+        if (world->instances[i].workload == workload && world->instances[i].is.replaces)
             return false;
     return true;
 }
 
 /* Returns true if the plan stops an instance on the node, for any cause. */
-static bool anything_stops(const struct case_ *c, size_t node)
+static bool anything_stops(const struct relief_case *c, size_t node)
 {
     for (size_t i = 0; i < berth_plan_actions(c->plan); i++) {
         struct berth_action a = berth_plan_action(c->plan, i);
-        const struct seat *s = a.instance ? world_find_seat(c->before, a.instance) : NULL;
+        const struct inst *s = a.instance ? world_find_instance(c->before, a.instance) : NULL;
         if (a.op == BERTH_STOP && s && s->node == node)
             return true;
     }
@@ -136,23 +136,23 @@ static bool anything_stops(const struct case_ *c, size_t node)
 }
 
 /* Checks a node where an eviction was due but none was made: then no instance may have been evictable. */
-static bool idle_judge(const struct case_ *c, size_t node)
+static bool no_eviction_check(const struct relief_case *c, size_t node)
 {
     if (anything_stops(c, node))
         return true;
-    for (size_t i = 0; i < c->before->seats_len; i++)
-        if (c->before->seats[i].node == node && c->before->seats[i].workload != NONE &&
-            !settled_workload(c->before, c->before->seats[i].workload))
+    for (size_t i = 0; i < c->before->instances_len; i++)
+        if (c->before->instances[i].node == node && c->before->instances[i].workload != NONE &&
+            !is_settled(c->before, c->before->instances[i].workload))
             return true; /* the instance to evict may be the one that is being replaced */
-    for (size_t i = 0; i < c->before->seats_len; i++) {
-        const struct seat *s = &c->before->seats[i];
-        if (s->node == node && may_drop(c->before, s) && spare_still(c, s))
+    for (size_t i = 0; i < c->before->instances_len; i++) {
+        const struct inst *s = &c->before->instances[i];
+        if (s->node == node && is_evictable(c->before, s) && is_still_spare(c, s))
             return verdict_bad(c->v, "pressure: %s is due, and %" PRIu64 " could go", s->is.node, s->is.id);
     }
     return true;
 }
 
-static bool remembered_judge(const struct case_ *c, size_t node, bool dropped)
+static bool pressure_fact_check(const struct relief_case *c, size_t node, bool dropped)
 {
     const char *id = c->before->nodes[node].id;
     const struct berth_fact *was = fact_find(c->before, BERTH_FACT_PRESSURE, 0, id);
@@ -163,13 +163,13 @@ static bool remembered_judge(const struct case_ *c, size_t node, bool dropped)
         return verdict_bad(c->v, "pressure: %s is%s under it, and that is%s remembered", id, pressed ? "" : " not",
                            is ? "" : " not");
     bool unmoved = pressed && was && is->at_ns == was->at_ns; /* also if the picked instance could not be stopped */
-    bool now = pressed && is->at_ns == c->before->now_ns && (!was || drop_due(c->before, node));
+    bool now = pressed && is->at_ns == c->before->now_ns && (!was || eviction_is_due(c->before, node));
     if (pressed && !now && (!unmoved || dropped))
         return verdict_bad(c->v, "pressure: of %s the wrong moment is remembered", id);
     return true;
 }
 
-static bool pressure_judge(const struct case_ *c)
+static bool pressure_check(const struct relief_case *c)
 {
     uint32_t stopping = 0, drops = 0, picked = 0;
     bool before = false; /* an earlier plan picked instances at this moment: then this plan picks no more */
@@ -188,13 +188,13 @@ static bool pressure_judge(const struct case_ *c)
     }
     for (size_t i = 0; i < berth_plan_actions(c->plan); i++) {
         struct berth_action a = berth_plan_action(c->plan, i);
-        const struct seat *s = a.instance ? world_find_seat(c->before, a.instance) : NULL;
+        const struct inst *s = a.instance ? world_find_instance(c->before, a.instance) : NULL;
         if (a.op != BERTH_STOP || a.cause != BERTH_CAUSE_PRESSURE || !s)
             continue;
         /* The replacement of an evicted instance stops with it. */
-        if (s->is.replaces && world_find_seat(c->before, s->is.replaces))
+        if (s->is.replaces && world_find_instance(c->before, s->is.replaces))
             continue;
-        if (!drop_judge(c, s))
+        if (!eviction_check(c, s))
             return false;
         if (dropped[s->node])
             return verdict_bad(c->v, "pressure: two at once on %s", s->is.node);
@@ -205,9 +205,9 @@ static bool pressure_judge(const struct case_ *c)
     if (drops && stopping + drops > c->before->policy.pressure.drops)
         return verdict_bad(c->v, "pressure: %u stop, and %u more are stopped", stopping, drops);
     for (size_t n = 0; n < c->before->nodes_len; n++) {
-        bool due = !before && drop_due(c->before, n) && !dropped[n] &&
+        bool due = !before && eviction_is_due(c->before, n) && !dropped[n] &&
                    stopping + picked + drops < c->before->policy.pressure.drops;
-        if (!remembered_judge(c, n, dropped[n]) || (due && !idle_judge(c, n)))
+        if (!pressure_fact_check(c, n, dropped[n]) || (due && !no_eviction_check(c, n)))
             return false;
     }
     return fact_find(c->after, BERTH_FACT_PRESSURE, 0, "gone")
@@ -218,7 +218,7 @@ static bool pressure_judge(const struct case_ *c)
 /* ---- nodes over capacity ---------------------------------------------------------------------------------------- */
 
 /* Returns true if the instances that stay request more of the resource than the node has. */
-static bool lacks(const struct world *world, size_t node, const char *resource, const bool *leaves)
+static bool exceeds_capacity(const struct world *world, size_t node, const char *resource, const bool *leaves)
 {
     int64_t held = 0, has = amount_of(world->nodes[node].overcommit, world->nodes[node].overcommit_len, resource);
     __int128 whole = amount_of(world->nodes[node].allocatable, world->nodes[node].allocatable_len, resource);
@@ -226,8 +226,8 @@ static bool lacks(const struct world *world, size_t node, const char *resource, 
 
     for (size_t i = 0; i < world->nodes[node].allocatable_len; i++)
         listed |= text_same(world->nodes[node].allocatable[i].resource, resource);
-    for (size_t i = 0; i < world->seats_len; i++) {
-        const struct seat *s = &world->seats[i];
+    for (size_t i = 0; i < world->instances_len; i++) {
+        const struct inst *s = &world->instances[i];
         bool counts = s->node == node && state_active(s->is.state) && s->is.state != BERTH_STOPPING && !leaves[i];
         for (size_t k = 0; counts && k < rule_requests_len(s->shape); k++)
             if (text_same(rule_request(s->shape, k).resource, resource))
@@ -238,7 +238,7 @@ static bool lacks(const struct world *world, size_t node, const char *resource, 
     return held > (int64_t)(whole * (has ? has : BERTH_RATIO_ONE) / BERTH_RATIO_ONE);
 }
 
-static bool sheds_before(const struct world *world, const struct seat *a, const struct seat *b)
+static bool leaves_before(const struct world *world, const struct inst *a, const struct inst *b)
 {
     int32_t pa = world->workloads[a->workload].priority, pb = world->workloads[b->workload].priority;
     return pa != pb ? pa < pb : a->is.id > b->is.id;
@@ -249,31 +249,33 @@ static void shed_list(const struct world *world, size_t node, bool *leaves, bool
 {
     for (;;) {
         size_t next = NONE;
-        for (size_t i = 0; i < world->seats_len; i++) {
-            const struct seat *s = &world->seats[i];
-            bool may = s->node == node && !asked[i] && may_leave(world, s) &&
+        for (size_t i = 0; i < world->instances_len; i++) {
+            const struct inst *s = &world->instances[i];
+            bool may = s->node == node && !asked[i] && is_movable(world, s) &&
                        world->workloads[s->workload].on_drain != BERTH_DRAIN_WAIT;
-            if (may && (next == NONE || sheds_before(world, s, &world->seats[next])))
+            if (may && (next == NONE || leaves_before(world, s, &world->instances[next])))
                 next = i;
         }
         if (next == NONE)
             return;
-        const struct berth_shape *shape = world->seats[next].shape;
+        const struct berth_shape *shape = world->instances[next].shape;
         bool helps = false;
         for (size_t k = 0; k < rule_requests_len(shape); k++)
-            helps |= rule_request(shape, k).amount > 0 && lacks(world, node, rule_request(shape, k).resource, leaves);
+            helps |= rule_request(shape, k).amount > 0 &&
+                     exceeds_capacity(world, node, rule_request(shape, k).resource, leaves);
         asked[next] = true;
         leaves[next] = helps;
     }
 }
 
-static bool over_action(const struct case_ *c, const struct berth_action *a, const bool *leaves)
+static bool is_overcapacity_action(const struct relief_case *c, const struct berth_action *a, const bool *leaves)
 {
     uint64_t of = a->op == BERTH_STOP ? a->instance : a->replaces;
-    for (size_t i = 0; i < c->before->seats_len; i++) {
-        const struct seat *s = &c->before->seats[i];
-        const struct seat *old = s->is.replaces ? world_find_seat(c->before, s->is.replaces) : NULL;
-        bool with_old = old && leaves[old - c->before->seats]; /* it stops with the instance that it was to replace */
+    for (size_t i = 0; i < c->before->instances_len; i++) {
+        const struct inst *s = &c->before->instances[i];
+        const struct inst *old = s->is.replaces ? world_find_instance(c->before, s->is.replaces) : NULL;
+        bool with_old =
+            old && leaves[old - c->before->instances]; /* it stops with the instance that it was to replace */
         if (s->is.id == of && (leaves[i] || (a->op == BERTH_STOP && with_old)))
             return true;
     }
@@ -281,18 +283,18 @@ static bool over_action(const struct case_ *c, const struct berth_action *a, con
     return a->op != BERTH_STOP && !a->replaces;
 }
 
-static bool over_judge(const struct case_ *c)
+static bool overcapacity_check(const struct relief_case *c)
 {
     struct arena *arena = &((struct world *)(uintptr_t)c->after)->arena;
-    bool *leaves = ARENA_ARRAY(arena, bool, c->before->seats_len + 1);
-    bool *asked = ARENA_ARRAY(arena, bool, c->before->seats_len + 1);
+    bool *leaves = ARENA_ARRAY(arena, bool, c->before->instances_len + 1);
+    bool *asked = ARENA_ARRAY(arena, bool, c->before->instances_len + 1);
 
     for (size_t n = 0; c->before->policy.shed && n < c->before->nodes_len; n++)
-        if (node_listens(c->before, n))
+        if (node_is_reachable(c->before, n))
             shed_list(c->before, n, leaves, asked);
     for (size_t i = 0; i < berth_plan_actions(c->plan); i++) {
         struct berth_action a = berth_plan_action(c->plan, i);
-        if (a.cause == BERTH_CAUSE_OVER && !over_action(c, &a, leaves))
+        if (a.cause == BERTH_CAUSE_OVER_CAPACITY && !is_overcapacity_action(c, &a, leaves))
             return verdict_bad(c->v, "over: %s %s/%u on %s: its node is not, or others go first", berth_op_name(a.op),
                                a.workload, a.ordinal, a.node);
     }
@@ -304,19 +306,19 @@ static bool over_judge(const struct case_ *c)
 static int64_t load_of(const struct world *world, size_t node, const char *resource)
 {
     int64_t load = 0, used = node_uses(world, node, resource);
-    for (size_t i = 0; i < world->seats_len; i++) {
-        const struct seat *s = &world->seats[i];
+    for (size_t i = 0; i < world->instances_len; i++) {
+        const struct inst *s = &world->instances[i];
         if (s->node != node || !state_active(s->is.state))
             continue;
         int64_t asked = amount_of(s->shape->requests, s->shape->requests_len, resource);
-        load += seat_uses(s, resource) >= 0 ? seat_uses(s, resource) : asked;
+        load += inst_used(s, resource) >= 0 ? inst_used(s, resource) : asked;
     }
     return load > used ? load : used;
 }
 
 /* Returns the higher utilisation of cpu and memory, in thousandths of what is allocatable. `sign` 1 adds the load of
  * `s` to the node's, -1 subtracts it. */
-static int64_t share_with(const struct world *world, size_t node, const struct seat *s, int sign)
+static int64_t utilisation_with(const struct world *world, size_t node, const struct inst *s, int sign)
 {
     static const char *const resources[] = {"cpu", "memory"};
     int64_t most = 0;
@@ -325,7 +327,7 @@ static int64_t share_with(const struct world *world, size_t node, const struct s
         const struct berth_node *n = &world->nodes[node];
         int64_t has = amount_of(n->allocatable, n->allocatable_len, resources[k]), own = 0;
         if (s)
-            own = seat_uses(s, resources[k]) >= 0 ? seat_uses(s, resources[k])
+            own = inst_used(s, resources[k]) >= 0 ? inst_used(s, resources[k])
                                                   : amount_of(s->shape->requests, s->shape->requests_len, resources[k]);
         int64_t load = load_of(world, node, resources[k]) + sign * own;
         int64_t share = load <= 0 ? 0 : has > 0 ? (int64_t)((__int128)load * 1000 / has) : INT32_MAX;
@@ -336,32 +338,32 @@ static int64_t share_with(const struct world *world, size_t node, const struct s
 }
 
 /* Returns true if a migration of the instance is remembered and still in force. */
-static bool moves_already(const struct world *world, const struct seat *s)
+static bool moves_already(const struct world *world, const struct inst *s)
 {
     const struct berth_fact *f = fact_find(world, BERTH_FACT_MIGRATION, s->is.id, "");
     if (!f)
         return false;
     if (berth_migration_phase(f->value) == BERTH_MIGRATION_UNDONE)
         return world->now_ns - f->at_ns < UNDONE_NS;
-    if (berth_migration_cause(f->value) == BERTH_CAUSE_BY_HAND)
+    if (berth_migration_cause(f->value) == BERTH_CAUSE_MANUAL)
         return true;
-    for (size_t i = 0; i < world->seats_len; i++)
-        if (world->seats[i].is.replaces == s->is.id && world->seats[i].is.state != BERTH_STOPPING)
+    for (size_t i = 0; i < world->instances_len; i++)
+        if (world->instances[i].is.replaces == s->is.id && world->instances[i].is.state != BERTH_STOPPING)
             return true;
     return false;
 }
 
 /* `then` is the world just before this move. */
-static bool even_judge(const struct case_ *c, const struct world *then, const struct berth_action *a)
+static bool rebalance_check(const struct relief_case *c, const struct world *then, const struct berth_action *a)
 {
     const struct berth_rebalance *policy = &c->before->policy.rebalance;
-    const struct seat *s = world_find_seat(c->before, a->replaces);
+    const struct inst *s = world_find_instance(c->before, a->replaces);
     size_t to = world_find_node(c->before, a->node);
-    int64_t from_share = share_with(then, s->node, NULL, 0);
-    int64_t left = share_with(then, s->node, s, -1), came = share_with(then, to, s, 1);
+    int64_t from_share = utilisation_with(then, s->node, NULL, 0);
+    int64_t left = utilisation_with(then, s->node, s, -1), came = utilisation_with(then, to, s, 1);
     const struct berth_workload *w = &c->before->workloads[s->workload];
 
-    if (w->kind != BERTH_SERVICE || !text_same(w->gang, "") || !seat_available(c->before, s) ||
+    if (w->kind != BERTH_SERVICE || !text_same(w->gang, "") || !inst_available(c->before, s) ||
         c->before->nodes[s->node].state != BERTH_NODE_READY)
         return verdict_bad(c->v, "evening out: %" PRIu64 " may not be moved", s->is.id);
     if (c->before->now_ns - s->is.since_ns < policy->age_ns)
@@ -377,11 +379,11 @@ static bool even_judge(const struct case_ *c, const struct world *then, const st
 
 /* ---- all moves -------------------------------------------------------------------------------------------------- */
 
-static bool hand_judge(const struct case_ *c, const struct berth_action *a)
+static bool manual_move_check(const struct relief_case *c, const struct berth_action *a)
 {
     const struct berth_fact *f = fact_find(c->before, BERTH_FACT_MIGRATION, a->replaces, "");
-    const struct seat *s = world_find_seat(c->before, a->replaces);
-    if (!f || !s || berth_migration_cause(f->value) != BERTH_CAUSE_BY_HAND ||
+    const struct inst *s = world_find_instance(c->before, a->replaces);
+    if (!f || !s || berth_migration_cause(f->value) != BERTH_CAUSE_MANUAL ||
         berth_migration_phase(f->value) == BERTH_MIGRATION_UNDONE)
         return verdict_bad(c->v, "by hand: nobody asked for the move of %" PRIu64, a->replaces);
     if ((*f->key && !text_same(f->key, a->node)) || text_same(s->is.node, a->node))
@@ -389,9 +391,9 @@ static bool hand_judge(const struct case_ *c, const struct berth_action *a)
     return true;
 }
 
-static bool undone_judge(const struct case_ *c, const struct berth_action *a)
+static bool undo_check(const struct relief_case *c, const struct berth_action *a)
 {
-    const struct seat *s = world_find_seat(c->before, a->instance);
+    const struct inst *s = world_find_instance(c->before, a->instance);
     const struct berth_fact *f = fact_find(c->before, BERTH_FACT_MIGRATION, s->is.replaces, "");
     bool stale = f && berth_migration_phase(f->value) == BERTH_MIGRATION_STARTING &&
                  berth_migration_cause(f->value) == BERTH_CAUSE_MOVED && c->before->now_ns - f->at_ns >= STALE_NS;
@@ -402,11 +404,11 @@ static bool undone_judge(const struct case_ *c, const struct berth_action *a)
 
 /* No migration fact outlives its instance. The fact of an undone migration stays for UNDONE_NS after its new instance
  * was stopped. */
-static bool facts_judge(const struct case_ *c)
+static bool facts_check(const struct relief_case *c)
 {
     for (size_t i = 0; i < c->after->facts_len; i++) {
         const struct berth_fact *f = &c->after->facts[i];
-        const struct seat *s = f->kind == BERTH_FACT_MIGRATION ? world_find_seat(c->after, f->subject) : NULL;
+        const struct inst *s = f->kind == BERTH_FACT_MIGRATION ? world_find_instance(c->after, f->subject) : NULL;
         if (f->kind != BERTH_FACT_MIGRATION)
             continue;
         if (!s || s->is.state == BERTH_ENDED)
@@ -419,7 +421,7 @@ static bool facts_judge(const struct case_ *c)
     return true;
 }
 
-static bool moves_judge(const struct case_ *c)
+static bool moves_check(const struct relief_case *c)
 {
     struct world then;
     uint32_t evened = 0, others = 0;
@@ -430,11 +432,11 @@ static bool moves_judge(const struct case_ *c)
         struct berth_action a = berth_plan_action(c->plan, i);
         bool places = a.op == BERTH_PLACE || a.op == BERTH_RESERVE;
         if (a.op == BERTH_STOP && a.cause == BERTH_CAUSE_UNDONE)
-            good = undone_judge(c, &a);
-        if (places && a.cause == BERTH_CAUSE_BY_HAND)
-            good = hand_judge(c, &a);
+            good = undo_check(c, &a);
+        if (places && a.cause == BERTH_CAUSE_MANUAL)
+            good = manual_move_check(c, &a);
         if (places && a.cause == BERTH_CAUSE_MOVED) {
-            good = even_judge(c, &then, &a);
+            good = rebalance_check(c, &then, &a);
             evened++;
         } else {
             others += places && a.replaces;
@@ -447,8 +449,8 @@ static bool moves_judge(const struct case_ *c)
     return good;
 }
 
-bool relief_judge(const struct world *before, const struct world *after, struct berth_plan *plan, struct verdict *v)
+bool relief_check(const struct world *before, const struct world *after, struct berth_plan *plan, struct verdict *v)
 {
-    struct case_ c = {before, after, plan, v};
-    return pressure_judge(&c) && over_judge(&c) && moves_judge(&c) && facts_judge(&c);
+    struct relief_case c = {before, after, plan, v};
+    return pressure_check(&c) && overcapacity_check(&c) && moves_check(&c) && facts_check(&c);
 }

@@ -10,23 +10,23 @@
 static bool capacity_of(const struct world *before, const struct world *after, size_t node, const char *resource,
                         struct verdict *v)
 {
-    struct ask was = {.world = before}, is = {.world = after};
+    struct placement_query was = {.world = before}, is = {.world = after};
     int64_t capacity = rule_capacity(after, node, resource);
-    int64_t active = rule_active(&is, node, resource), promised = rule_promised(&is, node, resource);
+    int64_t active = rule_active(&is, node, resource), promised = rule_reserved(&is, node, resource);
 
     if (active > capacity && active > rule_active(&was, node, resource))
         return verdict_bad(v, "1 capacity: %s of %s: %" PRId64 " active, %" PRId64 " there", resource,
                            after->nodes[node].id, active, capacity);
-    if (promised > capacity && promised > rule_promised(&was, node, resource))
+    if (promised > capacity && promised > rule_reserved(&was, node, resource))
         return verdict_bad(v, "1 capacity: %s of %s: %" PRId64 " promised, %" PRId64 " there", resource,
                            after->nodes[node].id, promised, capacity);
     return true;
 }
 
-static bool capacity_judge(const struct world *before, const struct world *after, struct verdict *v)
+static bool capacity_check(const struct world *before, const struct world *after, struct verdict *v)
 {
-    for (size_t i = 0; i < after->seats_len; i++) {
-        const struct seat *s = &after->seats[i];
+    for (size_t i = 0; i < after->instances_len; i++) {
+        const struct inst *s = &after->instances[i];
         for (size_t k = 0; k < rule_requests_len(s->shape); k++)
             if (!capacity_of(before, after, s->node, rule_request(s->shape, k).resource, v))
                 return false;
@@ -36,7 +36,7 @@ static bool capacity_judge(const struct world *before, const struct world *after
 
 /* ---- 2: ports --------------------------------------------------------------------------------------------------- */
 
-static bool ports_clash(const struct seat *a, const struct seat *b)
+static bool ports_clash(const struct inst *a, const struct inst *b)
 {
     for (size_t i = 0; i < a->shape->ports_len; i++)
         for (size_t k = 0; k < b->shape->ports_len; k++)
@@ -47,15 +47,15 @@ static bool ports_clash(const struct seat *a, const struct seat *b)
 
 static bool was_active(const struct world *before, uint64_t id)
 {
-    const struct seat *s = world_find_seat(before, id);
+    const struct inst *s = world_find_instance(before, id);
     return s && state_active(s->is.state);
 }
 
-static bool ports_judge(const struct world *before, const struct world *after, struct verdict *v)
+static bool ports_check(const struct world *before, const struct world *after, struct verdict *v)
 {
-    for (size_t i = 0; i < after->seats_len; i++)
+    for (size_t i = 0; i < after->instances_len; i++)
         for (size_t k = 0; k < i; k++) {
-            const struct seat *a = &after->seats[i], *b = &after->seats[k];
+            const struct inst *a = &after->instances[i], *b = &after->instances[k];
             if (a->node != b->node || !state_active(a->is.state) || !state_active(b->is.state))
                 continue;
             if (ports_clash(a, b) && !(was_active(before, a->is.id) && was_active(before, b->is.id)))
@@ -70,16 +70,17 @@ static bool ports_judge(const struct world *before, const struct world *after, s
 static int64_t device_milli(const struct world *world, size_t node, size_t device, bool promised)
 {
     int64_t sum = 0;
-    for (size_t i = 0; i < world->seats_len; i++) {
-        const struct seat *s = &world->seats[i];
-        bool counts = promised ? state_seated(s->is.state) && s->is.state != BERTH_STOPPING : state_active(s->is.state);
+    for (size_t i = 0; i < world->instances_len; i++) {
+        const struct inst *s = &world->instances[i];
+        bool counts =
+            promised ? state_holds_place(s->is.state) && s->is.state != BERTH_STOPPING : state_active(s->is.state);
         if (s->node == node && counts && s->is.gpus >> device & 1)
             sum += rule_gpu_share(s->shape);
     }
     return sum;
 }
 
-static bool gpus_judge(const struct world *before, const struct world *after, struct verdict *v)
+static bool gpus_check(const struct world *before, const struct world *after, struct verdict *v)
 {
     for (size_t n = 0; n < after->nodes_len; n++)
         for (size_t d = 0; d < after->nodes[n].gpus_len; d++)
@@ -101,16 +102,16 @@ static uint32_t tasks_in(const struct world *world, size_t workload, unsigned st
     const struct berth_workload *w = &world->workloads[workload];
     uint32_t len = 0;
 
-    for (size_t i = 0; i < world->seats_len; i++) {
-        const struct seat *s = &world->seats[i];
-        bool counts = s->workload == workload && states >> s->is.state & 1 && !seat_given_up(world, s, alarm);
+    for (size_t i = 0; i < world->instances_len; i++) {
+        const struct inst *s = &world->instances[i];
+        bool counts = s->workload == workload && states >> s->is.state & 1 && !inst_given_up(world, s, alarm);
         len += counts && (w->kind != BERTH_JOB || s->is.ordinal < w->replicas);
     }
     return len;
 }
 
 /* Stopping pods are not placed. Ended tasks of a job are done, and count for the minimum only. */
-static bool gang_judge(const struct world *world, const char *gang, bool alarm, struct verdict *v)
+static bool gang_check(const struct world *world, const char *gang, bool alarm, struct verdict *v)
 {
     const unsigned placed_states =
         1u << BERTH_RESERVED | 1u << BERTH_ASSIGNED | 1u << BERTH_STARTING | 1u << BERTH_RUNNING;
@@ -135,10 +136,10 @@ static bool gang_judge(const struct world *world, const char *gang, bool alarm, 
     return true;
 }
 
-static bool gangs_judge(const struct world *after, bool alarm, struct verdict *v)
+static bool gangs_check(const struct world *after, bool alarm, struct verdict *v)
 {
     for (size_t i = 0; i < after->workloads_len; i++)
-        if (after->workloads[i].gang && !gang_judge(after, after->workloads[i].gang, alarm, v))
+        if (after->workloads[i].gang && !gang_check(after, after->workloads[i].gang, alarm, v))
             return false;
     return true;
 }
@@ -149,11 +150,11 @@ static bool gangs_judge(const struct world *after, bool alarm, struct verdict *v
 static uint32_t ready_len(const struct world *world, size_t workload)
 {
     uint32_t len = 0;
-    for (size_t i = 0; i < world->seats_len; i++) {
-        const struct seat *s = &world->seats[i];
+    for (size_t i = 0; i < world->instances_len; i++) {
+        const struct inst *s = &world->instances[i];
         bool ready = s->workload == workload && s->is.state == BERTH_RUNNING && s->is.ready;
         for (size_t k = 0; ready && k < i; k++) { /* counted already */
-            const struct seat *other = &world->seats[k];
+            const struct inst *other = &world->instances[k];
             ready = !(other->workload == workload && other->is.ordinal == s->is.ordinal && other->is.ready &&
                       other->is.state == BERTH_RUNNING);
         }
@@ -172,7 +173,7 @@ static uint32_t least_available(const struct berth_workload *w)
 /* A plan must not reduce the ready pods below the minimum available. Exempt are jobs, whose tasks are not alike; gangs,
  * which stop whole; workloads with instances on a lost node; and workloads that ask to be stopped by a drain
  * (BERTH_DRAIN_STOP). */
-static bool available_judge(const struct world *before, const struct world *after, struct verdict *v)
+static bool available_check(const struct world *before, const struct world *after, struct verdict *v)
 {
     for (size_t w = 0; w < after->workloads_len; w++) {
         const struct berth_workload *load = &after->workloads[w];
@@ -181,8 +182,9 @@ static bool available_judge(const struct world *before, const struct world *afte
         uint32_t was = ready_len(before, w), is = ready_len(after, w);
         uint32_t least = least_available(load) < load->replicas ? least_available(load) : load->replicas;
         bool lost = false;
-        for (size_t i = 0; i < before->seats_len; i++)
-            lost |= before->seats[i].workload == w && before->nodes[before->seats[i].node].state == BERTH_NODE_LOST;
+        for (size_t i = 0; i < before->instances_len; i++)
+            lost |=
+                before->instances[i].workload == w && before->nodes[before->instances[i].node].state == BERTH_NODE_LOST;
         if (!lost && is < was && is < least)
             return verdict_bad(v, "availability: %s has %u ready pods of %u before, at least %u are to stay", load->id,
                                is, was, least);
@@ -190,8 +192,8 @@ static bool available_judge(const struct world *before, const struct world *afte
     return true;
 }
 
-bool state_judge(const struct world *before, const struct world *after, bool alarm, struct verdict *v)
+bool state_check(const struct world *before, const struct world *after, bool alarm, struct verdict *v)
 {
-    return capacity_judge(before, after, v) && ports_judge(before, after, v) && gpus_judge(before, after, v) &&
-           gangs_judge(after, alarm, v) && available_judge(before, after, v);
+    return capacity_check(before, after, v) && ports_check(before, after, v) && gpus_check(before, after, v) &&
+           gangs_check(after, alarm, v) && available_check(before, after, v);
 }

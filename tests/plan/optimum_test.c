@@ -19,14 +19,14 @@ enum { NODES_MAX = 4, PODS_MAX = 8, KINDS_MAX = 3, CASES = 2000 };
 
 static const char *const kinds[KINDS_MAX] = {"cpu", "memory", "example.com/fpga"};
 
-struct puzzle {
+struct packing_case {
     size_t nodes, pods, kinds;
     int64_t capacity[KINDS_MAX]; /* of every node */
     int64_t needs[PODS_MAX][KINDS_MAX];
 };
 
 /* In millionths of a node. */
-static int64_t pod_size(const struct puzzle *p, size_t pod)
+static int64_t pod_size(const struct packing_case *p, size_t pod)
 {
     int64_t size = 0;
     for (size_t k = 0; k < p->kinds; k++)
@@ -35,7 +35,7 @@ static int64_t pod_size(const struct puzzle *p, size_t pod)
 }
 
 struct search {
-    const struct puzzle *p;
+    const struct packing_case *p;
     int64_t used[NODES_MAX][KINDS_MAX];
     int64_t best_size;
     size_t best_pods;
@@ -66,7 +66,7 @@ static void search_from(struct search *s, size_t pod, int64_t size, size_t place
 }
 
 /* Makes one workload per pod, so that the plan handles them one by one, or with `alike` one workload for all pods. */
-static struct berth_cluster *puzzle_load(const struct puzzle *p, bool alike)
+static struct berth_cluster *packing_case_load(const struct packing_case *p, bool alike)
 {
     struct berth_cluster *c = berth_cluster_new();
     struct berth_amount amounts[KINDS_MAX];
@@ -94,9 +94,10 @@ static struct berth_cluster *puzzle_load(const struct puzzle *p, bool alike)
 }
 
 /* Returns the total size and the number of the pods that the planner places. */
-static void puzzle_plan(const struct puzzle *p, bool alike, const char *profile, int64_t *ret_size, size_t *ret_pods)
+static void packing_case_plan(const struct packing_case *p, bool alike, const char *profile, int64_t *ret_size,
+                              size_t *ret_pods)
 {
-    struct berth_cluster *c = puzzle_load(p, alike);
+    struct berth_cluster *c = packing_case_load(p, alike);
     struct berth_snapshot *s = berth_freeze(c, 0, 1);
     struct berth_policy policy = {.profile = berth_profile_find(profile)};
     struct berth_plan *plan = NULL;
@@ -116,9 +117,9 @@ static void puzzle_plan(const struct puzzle *p, bool alike, const char *profile,
     berth_cluster_free(c);
 }
 
-static struct puzzle puzzle_random(struct rng *r, bool alike)
+static struct packing_case packing_case_random(struct rng *r, bool alike)
 {
-    struct puzzle p = {0};
+    struct packing_case p = {0};
 
     p.nodes = (size_t)rng_range(r, 1, NODES_MAX);
     p.pods = (size_t)rng_range(r, 3, PODS_MAX);
@@ -131,7 +132,7 @@ static struct puzzle puzzle_random(struct rng *r, bool alike)
     return p;
 }
 
-static void no_plan_is_far_from_the_best(void **state)
+static void plans_are_close_to_the_optimum(void **state)
 {
     (void)state;
     double worst = 1, mean = 0;
@@ -139,12 +140,12 @@ static void no_plan_is_far_from_the_best(void **state)
 
     for (uint64_t seed = 1; seed <= CASES; seed++) {
         struct rng r = {seed};
-        struct puzzle p = puzzle_random(&r, false);
+        struct packing_case p = packing_case_random(&r, false);
         struct search s = {.p = &p};
         int64_t size;
         size_t pods;
         search_from(&s, 0, 0, 0);
-        puzzle_plan(&p, false, "default", &size, &pods);
+        packing_case_plan(&p, false, "default", &size, &pods);
         double ratio = size ? (double)s.best_size / (double)size : 1;
         if (!size || ratio > 2 * (double)p.kinds)
             fail_msg("seed %d: the best is %f times larger", (int)seed, ratio);
@@ -158,12 +159,12 @@ static void no_plan_is_far_from_the_best(void **state)
 }
 
 /* With every profile, as one workload and as one workload per pod. */
-static void equal_pods_are_packed_perfectly(void **state)
+static void equal_pods_are_packed_optimally(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= CASES / 4; seed++) {
         struct rng r = {seed};
-        struct puzzle p = puzzle_random(&r, true);
+        struct packing_case p = packing_case_random(&r, true);
         struct search s = {.p = &p};
 
         search_from(&s, 0, 0, 0);
@@ -171,7 +172,7 @@ static void equal_pods_are_packed_perfectly(void **state)
             for (int alike = 0; alike < 2; alike++) {
                 int64_t size;
                 size_t pods;
-                puzzle_plan(&p, alike, berth_profile_at(i)->name, &size, &pods);
+                packing_case_plan(&p, alike, berth_profile_at(i)->name, &size, &pods);
                 if (pods != s.best_pods)
                     fail_msg("seed %d, %s: %zu pods placed of %zu", (int)seed, berth_profile_at(i)->name, pods,
                              s.best_pods);
@@ -182,8 +183,8 @@ static void equal_pods_are_packed_perfectly(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_plan_is_far_from_the_best),
-        cmocka_unit_test(equal_pods_are_packed_perfectly),
+        cmocka_unit_test(plans_are_close_to_the_optimum),
+        cmocka_unit_test(equal_pods_are_packed_optimally),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,13 +6,13 @@
 #include "rules.h"
 #include "world.h"
 
-static struct berth_reserve *reserves_random(struct world *world, struct rng *r, size_t *ret_len)
+static struct berth_headroom_amount *reserves_random(struct world *world, struct rng *r, size_t *ret_len)
 {
-    struct berth_reserve *at = ARENA_ARRAY(&world->arena, struct berth_reserve, 2);
+    struct berth_headroom_amount *at = ARENA_ARRAY(&world->arena, struct berth_headroom_amount, 2);
     size_t len = 0;
 
     if (rng_chance(r, 70))
-        at[len++] = (struct berth_reserve){.resource = "cpu", .permille = (uint32_t)rng_range(r, 0, 400)};
+        at[len++] = (struct berth_headroom_amount){.resource = "cpu", .permille = (uint32_t)rng_range(r, 0, 400)};
     if (rng_chance(r, 70)) {
         at[len].resource = "memory";
         at[len].amount = rng_range(r, 0, 8) * GIB;
@@ -45,18 +45,18 @@ static struct berth_policy policy_random(struct world *world, struct rng *r)
 }
 
 /* Makes the instance report usage of cpu and memory in addition to that of its limited resources. */
-void use_random(struct world *world, struct rng *r, struct seat *seat)
+void use_random(struct world *world, struct rng *r, struct inst *inst)
 {
     static const char *const resources[] = {"cpu", "memory"};
-    if (seat->is.state == BERTH_RESERVED) /* its node does not know of it yet */
+    if (inst->is.state == BERTH_RESERVED) /* its node does not know of it yet */
         return;
-    struct berth_usage *u = ARENA_ARRAY(&world->arena, struct berth_usage, seat->is.usage_len + 2);
-    size_t len = seat->is.usage_len;
+    struct berth_usage *u = ARENA_ARRAY(&world->arena, struct berth_usage, inst->is.usage_len + 2);
+    size_t len = inst->is.usage_len;
 
     if (len)
-        memcpy(u, seat->is.usage, len * sizeof *u);
+        memcpy(u, inst->is.usage, len * sizeof *u);
     for (size_t k = 0; k < 2; k++) {
-        int64_t asked = amount_of(seat->shape->requests, seat->shape->requests_len, resources[k]);
+        int64_t asked = amount_of(inst->shape->requests, inst->shape->requests_len, resources[k]);
         int64_t unit = k ? 256 * MIB : 100,
                 used = rng_chance(r, 70) ? rng_range(r, 0, 2 * asked) : rng_range(r, 0, 40) * unit;
         size_t at = 0;
@@ -67,8 +67,8 @@ void use_random(struct world *world, struct rng *r, struct seat *seat)
         u[at].used = used;
         u[at].used_since_ns = world->now_ns;
     }
-    seat->is.usage = u;
-    seat->is.usage_len = len;
+    inst->is.usage = u;
+    inst->is.usage_len = len;
 }
 
 void node_use_random(struct world *world, struct rng *r, struct berth_node *node)
@@ -85,13 +85,13 @@ void node_use_random(struct world *world, struct rng *r, struct berth_node *node
 }
 
 /* A manual request to migrate an instance, or to undo a migration. */
-bool wish_random(struct world *world, struct rng *r, struct berth_fact *ret)
+bool migration_request_random(struct world *world, struct rng *r, struct berth_fact *ret)
 {
-    if (!world->seats_len)
+    if (!world->instances_len)
         return false;
-    const struct seat *s = &world->seats[rng_below(r, world->seats_len)];
+    const struct inst *s = &world->instances[rng_below(r, world->instances_len)];
     struct berth_fact fact = {.kind = BERTH_FACT_MIGRATION, .subject = s->is.id, .at_ns = world->now_ns};
-    fact.value = berth_migration_value(BERTH_MIGRATION_WISHED, BERTH_CAUSE_BY_HAND);
+    fact.value = berth_migration_value(BERTH_MIGRATION_REQUESTED, BERTH_CAUSE_MANUAL);
     fact.key = rng_chance(r, 50) ? world->nodes[rng_below(r, world->nodes_len)].id : "";
     if (rng_chance(r, 30)) {
         fact.key = "";
@@ -103,19 +103,19 @@ bool wish_random(struct world *world, struct rng *r, struct berth_fact *ret)
 
 /* ---- worlds with pressure, overload or uneven usage ------------------------------------------------------------- */
 
-static bool at_ease(const struct berth_workload *w)
+static bool tolerates_loss(const struct berth_workload *w)
 {
     return w->kind == BERTH_SERVICE && text_same(w->gang, "");
 }
 
 /* Makes services that tolerate the loss of pods, all of whose pods run. */
-static void services_at_ease(struct world *world)
+static void services_tolerate_loss(struct world *world)
 {
     for (size_t i = 0; i < world->workloads_len; i++)
-        if (at_ease(&world->workloads[i]))
+        if (tolerates_loss(&world->workloads[i]))
             world->workloads[i].min_available = 1;
-    for (size_t i = 0; i < world->seats_len; i++) {
-        struct seat *s = &world->seats[i];
+    for (size_t i = 0; i < world->instances_len; i++) {
+        struct inst *s = &world->instances[i];
         if (s->is.state != BERTH_ASSIGNED && s->is.state != BERTH_STARTING && s->is.state != BERTH_RUNNING)
             continue;
         s->is.state = BERTH_RUNNING;
@@ -126,13 +126,13 @@ static void services_at_ease(struct world *world)
 
 static void memory_is_short(struct world *world, struct rng *r)
 {
-    services_at_ease(world);
+    services_tolerate_loss(world);
     for (size_t i = 0; i < world->workloads_len; i++)
         world->workloads[i].priority = RNG_PICK(r, int32_t, 0, 0, 1, 2);
     world->policy.pressure = berth_policy_usual().pressure;
     world->policy.pressure.drops = (uint32_t)rng_range(r, 1, 4);
-    for (size_t i = 0; i < world->seats_len; i++)
-        use_random(world, r, &world->seats[i]);
+    for (size_t i = 0; i < world->instances_len; i++)
+        use_random(world, r, &world->instances[i]);
     for (size_t i = 0; i < world->nodes_len; i++) {
         struct berth_node *n = &world->nodes[i];
         struct berth_amount *a = ARENA_ARRAY(&world->arena, struct berth_amount, 1);
@@ -146,7 +146,7 @@ static void memory_is_short(struct world *world, struct rng *r)
     }
 }
 
-static void nodes_are_over(struct world *world, struct rng *r)
+static void nodes_exceed_capacity(struct world *world, struct rng *r)
 {
     world->policy.shed = true;
     world->broken = true;
@@ -164,33 +164,33 @@ static void nodes_are_over(struct world *world, struct rng *r)
 
 static void use_is_uneven(struct world *world, struct rng *r)
 {
-    services_at_ease(world);
+    services_tolerate_loss(world);
     world->policy.rebalance = (struct berth_rebalance){.moves = 3, .gain_percent = 2, .age_ns = MINUTE_NS};
     world->profile = NULL;
-    for (size_t i = 0; i < world->seats_len; i++) {
-        struct seat *s = &world->seats[i];
+    for (size_t i = 0; i < world->instances_len; i++) {
+        struct inst *s = &world->instances[i];
         use_random(world, r, s);
-        if (s->workload != NONE && at_ease(&world->workloads[s->workload]))
+        if (s->workload != NONE && tolerates_loss(&world->workloads[s->workload]))
             world->workloads[s->workload].replicas = 0; /* counted below: as many as there are instances */
     }
-    for (size_t i = 0; i < world->seats_len; i++)
-        if (world->seats[i].workload != NONE && at_ease(&world->workloads[world->seats[i].workload]))
-            world->workloads[world->seats[i].workload].replicas++;
+    for (size_t i = 0; i < world->instances_len; i++)
+        if (world->instances[i].workload != NONE && tolerates_loss(&world->workloads[world->instances[i].workload]))
+            world->workloads[world->instances[i].workload].replicas++;
 }
 
-static void theme_random(struct world *world, struct rng *r)
+static void scenario_random(struct world *world, struct rng *r)
 {
     switch (rng_below(r, 8)) {
     case 0:
     case 1: memory_is_short(world, r); break;
-    case 2: nodes_are_over(world, r); break;
+    case 2: nodes_exceed_capacity(world, r); break;
     case 3:
     case 4: use_is_uneven(world, r); break;
     default: break;
     }
 }
 
-void relief_random(struct world *world)
+void policy_and_use_random(struct world *world)
 {
     struct rng r = {world->seed * 0x9e3779b97f4a7c15u + 77};
     struct berth_fact wish;
@@ -199,12 +199,12 @@ void relief_random(struct world *world)
     if (rng_chance(&r, 40))
         return;
     if (rng_chance(&r, 60)) {
-        theme_random(world, &r);
+        scenario_random(world, &r);
         return;
     }
-    for (size_t i = 0; i < world->seats_len; i++)
+    for (size_t i = 0; i < world->instances_len; i++)
         if (rng_chance(&r, 60))
-            use_random(world, &r, &world->seats[i]);
+            use_random(world, &r, &world->instances[i]);
     for (size_t i = 0; i < world->nodes_len; i++) {
         if (rng_chance(&r, 20))
             node_use_random(world, &r, &world->nodes[i]);
@@ -217,6 +217,6 @@ void relief_random(struct world *world)
     if (rng_chance(&r, 10))
         world_add_fact(world, (struct berth_fact){.kind = BERTH_FACT_PRESSURE, .key = "gone", .value = 1});
     for (size_t i = 0; i < 3; i++)
-        if (rng_chance(&r, 20) && wish_random(world, &r, &wish))
+        if (rng_chance(&r, 20) && migration_request_random(world, &r, &wish))
             world_add_fact(world, wish);
 }

@@ -13,13 +13,13 @@
 enum { STEPS_MAX = 4, FAILURES_SHOWN = 5 };
 
 /* A plan with the snapshot and the cluster from which it was made. */
-struct made {
+struct planned {
     struct berth_cluster *cluster; /* NULL: owned by the caller */
     struct berth_snapshot *snapshot;
     struct berth_plan *plan;
 };
 
-static void made_done(struct made *m)
+static void planned_done(struct planned *m)
 {
     berth_plan_free(m->plan);
     berth_snapshot_free(m->snapshot);
@@ -28,9 +28,10 @@ static void made_done(struct made *m)
     memset(m, 0, sizeof *m);
 }
 
-static bool made_from(struct made *ret, const struct world *world, struct berth_cluster *cluster, struct verdict *v)
+static bool planned_from(struct planned *ret, const struct world *world, struct berth_cluster *cluster,
+                         struct verdict *v)
 {
-    struct made m = {0};
+    struct planned m = {0};
     m.plan = world_plan(world, cluster, &m.snapshot);
     if (!m.plan)
         return verdict_bad(v, "no plan");
@@ -38,13 +39,13 @@ static bool made_from(struct made *ret, const struct world *world, struct berth_
     return true;
 }
 
-static bool made_loaded(struct made *ret, const struct world *world, uint64_t shuffle, struct verdict *v)
+static bool planned_loaded(struct planned *ret, const struct world *world, uint64_t shuffle, struct verdict *v)
 {
-    struct made m = {0};
+    struct planned m = {0};
     struct berth_cluster *cluster = world_load(world, shuffle);
     if (!cluster)
         return verdict_bad(v, "the world was refused");
-    if (!made_from(&m, world, cluster, v)) {
+    if (!planned_from(&m, world, cluster, v)) {
         berth_cluster_free(cluster);
         return false;
     }
@@ -104,9 +105,9 @@ static bool audited(const struct berth_cluster *cluster, const char *when, struc
 
 /* Compares the plan of a live cluster with a second plan of the same snapshot and with the plan of a cluster that was
  * loaded in another order. */
-static bool order_check(const struct world *world, const struct made *live, struct verdict *v)
+static bool order_check(const struct world *world, const struct planned *live, struct verdict *v)
 {
-    struct made other = {0};
+    struct planned other = {0};
     struct berth_policy policy = world_policy(world);
     struct berth_plan *again = NULL;
     bool good = true;
@@ -115,7 +116,7 @@ static bool order_check(const struct world *world, const struct made *live, stru
         return verdict_bad(v, "no second plan");
     good = plans_same(live->plan, again, "deterministic", v);
     berth_plan_free(again);
-    good = good && made_loaded(&other, world, world->seed * 7 + 1, v);
+    good = good && planned_loaded(&other, world, world->seed * 7 + 1, v);
     good = good && plans_same(live->plan, other.plan, "order-free", v);
     if (!good && other.plan && getenv("BERTH_SEED")) {
         fprintf(stderr, "as it is: ");
@@ -123,7 +124,7 @@ static bool order_check(const struct world *world, const struct made *live, stru
         fprintf(stderr, "told anew: ");
         plan_dump(other.plan, stderr);
     }
-    made_done(&other);
+    planned_done(&other);
     return good;
 }
 
@@ -137,7 +138,7 @@ static size_t pods_pending(struct berth_plan *plan, const char *workload)
 }
 
 /* A plan may break a budget only if some pod would otherwise have to wait. */
-static bool budgets_check(const struct world *world, const struct made *live, struct verdict *v)
+static bool budgets_check(const struct world *world, const struct planned *live, struct verdict *v)
 {
     struct berth_policy policy = world_policy(world);
     struct berth_plan *kept = NULL;
@@ -157,19 +158,19 @@ static bool budgets_check(const struct world *world, const struct made *live, st
 /* Applies the plan with the library; `after` has it applied naively. Both must give an empty next plan, and the same
  * one. */
 static bool fixpoint_check(const struct world *before, const struct world *after, struct berth_cluster *cluster,
-                           const struct made *live, struct verdict *v)
+                           const struct planned *live, struct verdict *v)
 {
-    struct made next = {0}, naive = {0};
+    struct planned next = {0}, naive = {0};
     struct berth_err err = {0};
 
     if (berth_apply(cluster, live->plan, before->next_id, &err) != 0)
         return verdict_bad(v, "apply: %s", err.text);
-    bool good = audited(cluster, "after the plan", v) && made_from(&next, after, cluster, v) &&
-                plan_empty(next.plan, "fixpoint", v) && made_loaded(&naive, after, after->seed * 11 + 3, v) &&
+    bool good = audited(cluster, "after the plan", v) && planned_from(&next, after, cluster, v) &&
+                plan_empty(next.plan, "fixpoint", v) && planned_loaded(&naive, after, after->seed * 11 + 3, v) &&
                 plan_empty(naive.plan, "naively applied", v) &&
                 plans_same(next.plan, naive.plan, "applied against naively applied", v);
-    made_done(&next);
-    made_done(&naive);
+    planned_done(&next);
+    planned_done(&naive);
     return good;
 }
 
@@ -178,17 +179,17 @@ static bool fixpoint_check(const struct world *before, const struct world *after
 static bool step_check(const struct world *world, struct berth_cluster *cluster, struct world *ret_after,
                        struct verdict *v)
 {
-    struct made live = {0};
-    bool good = (world->broken || audited(cluster, "before the plan", v)) && made_from(&live, world, cluster, v) &&
+    struct planned live = {0};
+    bool good = (world->broken || audited(cluster, "before the plan", v)) && planned_from(&live, world, cluster, v) &&
                 order_check(world, &live, v) && budgets_check(world, &live, v);
 
     if (!good) {
         world_copy(ret_after, world);
     } else {
-        good = judge_plan(world, live.plan, ret_after, v) && fixpoint_check(world, ret_after, cluster, &live, v);
+        good = plan_check(world, live.plan, ret_after, v) && fixpoint_check(world, ret_after, cluster, &live, v);
     }
     if (live.plan)
-        made_done(&live);
+        planned_done(&live);
     return good;
 }
 
@@ -206,7 +207,7 @@ bool world_check(const struct world *world, struct verdict *v)
 }
 
 /* An old snapshot must give the old plan, whatever changed in its cluster since. */
-static bool frozen_check(struct made *old, const struct world *world, uint64_t hash, struct verdict *v)
+static bool frozen_check(struct planned *old, const struct world *world, uint64_t hash, struct verdict *v)
 {
     struct berth_policy policy = world_policy(world);
     struct berth_plan *plan = NULL;
@@ -224,15 +225,15 @@ static bool history_check(struct world *worlds, struct berth_cluster *cluster, s
     size_t steps = (size_t)rng_range(r, 1, STEPS_MAX);
 
     for (size_t i = 0; i < steps; i++) {
-        struct made old = {0};
+        struct planned old = {0};
         *ret_step = i;
         if (!step_check(&worlds[i], cluster, &worlds[i + 1], v))
             return false;
-        if (!made_from(&old, &worlds[i + 1], cluster, v))
+        if (!planned_from(&old, &worlds[i + 1], cluster, v))
             return false;
         uint64_t hash = berth_plan_hash(old.plan);
         bool good = world_evolve(&worlds[i + 1], cluster, r, v) && frozen_check(&old, &worlds[i + 1], hash, v);
-        made_done(&old);
+        planned_done(&old);
         if (!good)
             return false;
     }
@@ -244,7 +245,7 @@ static bool history_check(struct world *worlds, struct berth_cluster *cluster, s
 static void failure_show(struct world *world, const struct verdict *v)
 {
     struct verdict alone = {0};
-    struct made made = {0};
+    struct planned planned = {0};
 
     if (!getenv("BERTH_SEED"))
         return;
@@ -254,9 +255,9 @@ static void failure_show(struct world *world, const struct verdict *v)
         world_shrink(world);
     world_dump(world, stderr);
     alone.bad = false;
-    if (made_loaded(&made, world, 0, &alone)) {
-        plan_dump(made.plan, stderr);
-        made_done(&made);
+    if (planned_loaded(&planned, world, 0, &alone)) {
+        plan_dump(planned.plan, stderr);
+        planned_done(&planned);
     }
     fprintf(stderr, "verdict: %s\n", v->text);
 }
@@ -293,14 +294,14 @@ static uint64_t env_number(const char *name, uint64_t otherwise)
 }
 
 /* The present seed, printed when an assertion ends the process. */
-static volatile uint64_t seed_at_work;
+static volatile uint64_t current_seed;
 
-static void seed_cry(int sig)
+static void print_seed_and_abort(int sig)
 {
     char text[] = "ended by seed 00000000000000000000\n";
     size_t at = sizeof text - 2;
 
-    for (uint64_t rest = seed_at_work; rest; rest /= 10)
+    for (uint64_t rest = current_seed; rest; rest /= 10)
         text[--at] = (char)('0' + rest % 10);
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
     signal(sig, SIG_DFL);
@@ -320,11 +321,11 @@ size_t seeds_check_within(uint64_t first, struct bound bound)
     if (getenv("BERTH_SEED") || getenv("BERTH_WORLDS"))
         bound.least = bound.most = (size_t)env_number("BERTH_WORLDS", getenv("BERTH_SEED") ? 1 : bound.most);
     bound_begin(&bound);
-    signal(SIGABRT, seed_cry);
-    signal(SIGSEGV, seed_cry);
+    signal(SIGABRT, print_seed_and_abort);
+    signal(SIGSEGV, print_seed_and_abort);
     for (; bound_goes_on(&bound, done); done++) {
         struct verdict v = {0};
-        seed_at_work = first + done;
+        current_seed = first + done;
         if (seed_check(first + done, &v))
             continue;
         if (++failures == most) {

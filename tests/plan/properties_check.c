@@ -14,18 +14,18 @@ static void every_cluster_has_the_properties(void **state)
     assert_int_equal(seeds_check_within(1000000, (struct bound){.least = 2500, .most = 18000, .seconds = 50}), 0);
 }
 
-static void where_pods_give_way_too(void **state)
+static void clusters_with_preemption_have_the_properties(void **state)
 {
     (void)state;
     const struct bound bound = {.least = 500, .most = 4000, .seconds = 20};
-    assert_int_equal(seeds_check_within(CLAIMS_FROM + 1000000, bound), 0);
+    assert_int_equal(seeds_check_within(PREEMPTION_SEEDS_FROM + 1000000, bound), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cluster_has_the_properties),
-        cmocka_unit_test(where_pods_give_way_too),
+        cmocka_unit_test(clusters_with_preemption_have_the_properties),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,14 +13,14 @@
  * again until the end of time. */
 enum { ROUNDS_MAX = 2000, NODES_MAX = 12 };
 
-static bool listens(const struct world *world, const struct seat *s)
+static bool node_is_reachable(const struct world *world, const struct inst *s)
 {
     return world->nodes[s->node].state != BERTH_NODE_LOST;
 }
 
-static void inherit(const struct world *world, struct seat *s)
+static void copy_usage_of_replaced(const struct world *world, struct inst *s)
 {
-    const struct seat *old = s->is.replaces ? world_find_seat(world, s->is.replaces) : NULL;
+    const struct inst *old = s->is.replaces ? world_find_instance(world, s->is.replaces) : NULL;
     if (!old || s->is.usage_len)
         return;
     s->is.usage = old->is.usage;
@@ -28,20 +28,20 @@ static void inherit(const struct world *world, struct seat *s)
 }
 
 /* Completes all starts and stops on nodes that are not lost. Returns true if anything changed. */
-static bool obey(struct world *world)
+static bool complete_starts_and_stops(struct world *world)
 {
     bool changed = false;
-    for (size_t i = world->seats_len; i-- > 0;) {
-        struct seat *s = &world->seats[i];
+    for (size_t i = world->instances_len; i-- > 0;) {
+        struct inst *s = &world->instances[i];
         bool moves = s->is.state == BERTH_ASSIGNED || s->is.state == BERTH_STARTING || s->is.state == BERTH_STOPPING;
-        if (!moves || !listens(world, s))
+        if (!moves || !node_is_reachable(world, s))
             continue;
         changed = true;
         if (s->is.state == BERTH_STOPPING) {
-            world_remove_seat(world, i);
+            world_remove_instance(world, i);
             continue;
         }
-        inherit(world, s);
+        copy_usage_of_replaced(world, s);
         s->is.state = BERTH_RUNNING;
         s->is.ready = true;
         s->is.since_ns = world->now_ns;
@@ -50,7 +50,7 @@ static bool obey(struct world *world)
 }
 
 /* Makes and applies one plan. *ret_recheck is the time of the next one. Returns true if the plan was not empty. */
-static bool decide(struct world *world, int64_t *ret_recheck, struct verdict *v)
+static bool plan_and_apply(struct world *world, int64_t *ret_recheck, struct verdict *v)
 {
     struct berth_snapshot *snapshot = NULL;
     struct berth_cluster *cluster = world_load(world, 0);
@@ -85,7 +85,7 @@ bool rest_check(const struct world *from, struct verdict *v)
     world.policy.pressure = (struct berth_pressure){0};
     for (size_t round = 0; !rests && !v->bad && round < ROUNDS_MAX; round++) {
         int64_t recheck = BERTH_NEVER_NS;
-        bool decided = decide(&world, &recheck, v), obeyed = obey(&world);
+        bool decided = plan_and_apply(&world, &recheck, v), obeyed = complete_starts_and_stops(&world);
         if (decided || obeyed)
             world.now_ns += SECOND_NS;
         else if (recheck == BERTH_NEVER_NS)

@@ -15,16 +15,16 @@ static void every_cluster_has_the_properties(void **state)
 }
 
 /* Worlds with preemption; see claims_random.c. */
-static void where_pods_give_way_too(void **state)
+static void clusters_with_preemption_have_the_properties(void **state)
 {
     (void)state;
     const struct bound bound = {.least = 50, .most = 200, .seconds = 5};
-    assert_int_equal(seeds_check_within(CLAIMS_FROM, bound), 0);
+    assert_int_equal(seeds_check_within(PREEMPTION_SEEDS_FROM, bound), 0);
 }
 
 /* A resource that becomes known after a freeze has no column in that snapshot; it was once confused with the column of
  * GPUs. */
-static void what_nobody_has_is_nowhere(void **state)
+static void unknown_resource_places_no_pods(void **state)
 {
     (void)state;
     struct berth_cluster *c = berth_cluster_new();
@@ -70,10 +70,10 @@ static void seeds_that_once_failed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_nobody_has_is_nowhere),
+        cmocka_unit_test(unknown_resource_places_no_pods),
         cmocka_unit_test(seeds_that_once_failed),
         cmocka_unit_test(every_cluster_has_the_properties),
-        cmocka_unit_test(where_pods_give_way_too),
+        cmocka_unit_test(clusters_with_preemption_have_the_properties),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

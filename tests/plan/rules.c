@@ -28,17 +28,17 @@ bool state_active(enum berth_state state)
     return state == BERTH_ASSIGNED || state == BERTH_STARTING || state == BERTH_RUNNING || state == BERTH_STOPPING;
 }
 
-bool state_seated(enum berth_state state)
+bool state_holds_place(enum berth_state state)
 {
     return state_active(state) || state == BERTH_RESERVED;
 }
 
-bool ask_counts(const struct ask *ask, const struct seat *seat)
+bool query_counts(const struct placement_query *placement_query, const struct inst *inst)
 {
-    for (size_t i = 0; i < ask->gone_len; i++)
-        if (ask->gone[i] == seat->is.id)
+    for (size_t i = 0; i < placement_query->gone_len; i++)
+        if (placement_query->gone[i] == inst->is.id)
             return false;
-    return state_seated(seat->is.state);
+    return state_holds_place(inst->is.state);
 }
 
 enum berth_on_lost lost_policy(const struct berth_workload *w)
@@ -48,48 +48,50 @@ enum berth_on_lost lost_policy(const struct berth_workload *w)
     return w->kind == BERTH_SERVICE && w->replicas > 1 ? BERTH_LOST_REPLACE : BERTH_LOST_FENCE;
 }
 
-bool seat_given_up(const struct world *world, const struct seat *seat, bool alarm)
+bool inst_given_up(const struct world *world, const struct inst *inst, bool alarm)
 {
-    bool lost = world->nodes[seat->node].state == BERTH_NODE_LOST && state_active(seat->is.state);
-    return lost && !alarm && seat->workload != NONE &&
-           lost_policy(&world->workloads[seat->workload]) == BERTH_LOST_REPLACE;
+    bool lost = world->nodes[inst->node].state == BERTH_NODE_LOST && state_active(inst->is.state);
+    return lost && !alarm && inst->workload != NONE &&
+           lost_policy(&world->workloads[inst->workload]) == BERTH_LOST_REPLACE;
 }
 
-const struct berth_shape *shape_asked(const struct ask *ask)
+const struct berth_shape *query_shape(const struct placement_query *placement_query)
 {
-    return ask->shape ? ask->shape : &ask->world->workloads[ask->workload].shape;
+    return placement_query->shape ? placement_query->shape
+                                  : &placement_query->world->workloads[placement_query->workload].shape;
 }
 
 /* ---- rules about the node alone --------------------------------------------------------------------------------- */
 
-static bool state_refuses(const struct ask *ask, size_t node)
+static bool state_refuses(const struct placement_query *placement_query, size_t node)
 {
-    return ask->world->nodes[node].state != BERTH_NODE_READY;
+    return placement_query->world->nodes[node].state != BERTH_NODE_READY;
 }
 
-static bool name_refuses(const struct ask *ask, size_t node)
+static bool name_refuses(const struct placement_query *placement_query, size_t node)
 {
-    const char *name = shape_asked(ask)->node;
-    return text_given(name) && !text_same(name, ask->world->nodes[node].id);
+    const char *name = query_shape(placement_query)->node;
+    return text_given(name) && !text_same(name, placement_query->world->nodes[node].id);
 }
 
-static bool domain_refuses(const struct ask *ask, size_t node)
+static bool domain_refuses(const struct placement_query *placement_query, size_t node)
 {
-    const struct berth_shape *shape = shape_asked(ask);
-    return shape->domains_len && !text_in(ask->world->nodes[node].domain, shape->domains, shape->domains_len);
+    const struct berth_shape *shape = query_shape(placement_query);
+    return shape->domains_len &&
+           !text_in(placement_query->world->nodes[node].domain, shape->domains, shape->domains_len);
 }
 
 /* A node without an architecture matches no requested architecture. */
-static bool arch_refuses(const struct ask *ask, size_t node)
+static bool arch_refuses(const struct placement_query *placement_query, size_t node)
 {
-    const char *arch = shape_asked(ask)->arch;
-    return text_given(arch) && !text_same(arch, ask->world->nodes[node].arch);
+    const char *arch = query_shape(placement_query)->arch;
+    return text_given(arch) && !text_same(arch, placement_query->world->nodes[node].arch);
 }
 
-static bool runtime_refuses(const struct ask *ask, size_t node)
+static bool runtime_refuses(const struct placement_query *placement_query, size_t node)
 {
-    const char *runtime = shape_asked(ask)->runtime;
-    const struct berth_node *n = &ask->world->nodes[node];
+    const char *runtime = query_shape(placement_query)->runtime;
+    const struct berth_node *n = &placement_query->world->nodes[node];
     return text_given(runtime) && n->runtimes_len && !text_in(runtime, n->runtimes, n->runtimes_len);
 }
 
@@ -142,10 +144,10 @@ bool rule_term_holds(const struct berth_term *term, const struct berth_label *la
     return term->exprs_len > 0;
 }
 
-static bool labels_refuse(const struct ask *ask, size_t node)
+static bool labels_refuse(const struct placement_query *placement_query, size_t node)
 {
-    const struct berth_shape *shape = shape_asked(ask);
-    const struct berth_node *n = &ask->world->nodes[node];
+    const struct berth_shape *shape = query_shape(placement_query);
+    const struct berth_node *n = &placement_query->world->nodes[node];
 
     for (size_t i = 0; i < shape->require_len; i++)
         if (rule_term_holds(&shape->require[i], n->labels, n->labels_len))
@@ -162,10 +164,10 @@ static bool tolerates(const struct berth_toleration *t, const struct berth_taint
     return text_same(t->key, taint->key) && (t->exists || text_same(t->value, taint->value));
 }
 
-static bool taints_refuse(const struct ask *ask, size_t node)
+static bool taints_refuse(const struct placement_query *placement_query, size_t node)
 {
-    const struct berth_shape *shape = shape_asked(ask);
-    const struct berth_node *n = &ask->world->nodes[node];
+    const struct berth_shape *shape = query_shape(placement_query);
+    const struct berth_node *n = &placement_query->world->nodes[node];
 
     for (size_t i = 0; i < n->taints_len; i++) {
         bool tolerated = n->taints[i].effect == BERTH_PREFER_NO_SCHEDULE;
@@ -187,10 +189,10 @@ static int64_t page_size_of(const char *resource)
     return 0;
 }
 
-static bool pages_refuse(const struct ask *ask, size_t node)
+static bool pages_refuse(const struct placement_query *placement_query, size_t node)
 {
-    const struct berth_shape *shape = shape_asked(ask);
-    int64_t held_to = ask->world->nodes[node].page_size_bytes;
+    const struct berth_shape *shape = query_shape(placement_query);
+    int64_t held_to = placement_query->world->nodes[node].page_size_bytes;
 
     for (size_t i = 0; i < shape->requests_len; i++) {
         int64_t size = page_size_of(shape->requests[i].resource);
@@ -200,13 +202,13 @@ static bool pages_refuse(const struct ask *ask, size_t node)
     return false;
 }
 
-static bool volume_reach_refuses(const struct ask *ask, size_t node)
+static bool volume_reach_refuses(const struct placement_query *placement_query, size_t node)
 {
-    const struct berth_shape *shape = shape_asked(ask);
-    const struct berth_node *n = &ask->world->nodes[node];
+    const struct berth_shape *shape = query_shape(placement_query);
+    const struct berth_node *n = &placement_query->world->nodes[node];
 
     for (size_t i = 0; i < shape->volumes_len; i++) {
-        const struct berth_volume *v = world_find_volume(ask->world, shape->volumes[i]);
+        const struct berth_volume *v = world_find_volume(placement_query->world, shape->volumes[i]);
         if (text_given(v->zone) && !text_same(v->zone, n->zone))
             return true;
         if (text_given(v->node) && !text_same(v->node, n->id))
@@ -219,7 +221,7 @@ static bool volume_reach_refuses(const struct ask *ask, size_t node)
 
 static const struct {
     const char *name;
-    bool (*refuses)(const struct ask *ask, size_t node);
+    bool (*refuses)(const struct placement_query *placement_query, size_t node);
 } rules[RULES_LEN] = {
     [RULE_STATE] = {"state",        state_refuses       },
     [RULE_NAME] = {"name",         name_refuses        },
@@ -250,23 +252,23 @@ const char *rule_name(enum rule rule)
     return rule < RULES_LEN ? rules[rule].name : "none";
 }
 
-bool rule_refuses(const struct ask *ask, enum rule rule, size_t node)
+bool rule_refuses(const struct placement_query *placement_query, enum rule rule, size_t node)
 {
-    return rules[rule].refuses(ask, node);
+    return rules[rule].refuses(placement_query, node);
 }
 
-enum rule rules_first(const struct ask *ask, size_t node)
+enum rule rules_first(const struct placement_query *placement_query, size_t node)
 {
     for (int rule = 0; rule < RULES_LEN; rule++)
-        if (rule_refuses(ask, (enum rule)rule, node))
+        if (rule_refuses(placement_query, (enum rule)rule, node))
             return (enum rule)rule;
     return RULES_LEN;
 }
 
-uint32_t rules_all(const struct ask *ask, size_t node)
+uint32_t rules_all(const struct placement_query *placement_query, size_t node)
 {
     uint32_t bits = 0;
     for (int rule = 0; rule < RULES_LEN; rule++)
-        bits |= rule_refuses(ask, (enum rule)rule, node) ? UINT32_C(1) << rule : 0;
+        bits |= rule_refuses(placement_query, (enum rule)rule, node) ? UINT32_C(1) << rule : 0;
     return bits;
 }

@@ -66,106 +66,108 @@ struct berth_amount rule_request(const struct berth_shape *shape, size_t i)
     return i < shape->requests_len ? shape->requests[i] : (struct berth_amount){"pods", 1};
 }
 
-static int64_t seat_request(const struct seat *seat, const char *resource)
+static int64_t inst_request(const struct inst *inst, const char *resource)
 {
-    for (size_t i = 0; i < rule_requests_len(seat->shape); i++)
-        if (text_same(rule_request(seat->shape, i).resource, resource))
-            return rule_request(seat->shape, i).amount;
+    for (size_t i = 0; i < rule_requests_len(inst->shape); i++)
+        if (text_same(rule_request(inst->shape, i).resource, resource))
+            return rule_request(inst->shape, i).amount;
     return 0;
 }
 
-int64_t rule_active(const struct ask *ask, size_t node, const char *resource)
+int64_t rule_active(const struct placement_query *placement_query, size_t node, const char *resource)
 {
     int64_t sum = 0;
-    for (size_t i = 0; i < ask->world->seats_len; i++) {
-        const struct seat *s = &ask->world->seats[i];
-        if (s->node == node && ask_counts(ask, s) && state_active(s->is.state))
-            sum += seat_request(s, resource);
+    for (size_t i = 0; i < placement_query->world->instances_len; i++) {
+        const struct inst *s = &placement_query->world->instances[i];
+        if (s->node == node && query_counts(placement_query, s) && state_active(s->is.state))
+            sum += inst_request(s, resource);
     }
     return sum;
 }
 
-int64_t rule_promised(const struct ask *ask, size_t node, const char *resource)
+int64_t rule_reserved(const struct placement_query *placement_query, size_t node, const char *resource)
 {
     int64_t sum = 0;
-    for (size_t i = 0; i < ask->world->seats_len; i++) {
-        const struct seat *s = &ask->world->seats[i];
-        if (s->node == node && ask_counts(ask, s) && s->is.state != BERTH_STOPPING)
-            sum += seat_request(s, resource);
+    for (size_t i = 0; i < placement_query->world->instances_len; i++) {
+        const struct inst *s = &placement_query->world->instances[i];
+        if (s->node == node && query_counts(placement_query, s) && s->is.state != BERTH_STOPPING)
+            sum += inst_request(s, resource);
     }
     return sum;
 }
 
 /* A request must fit with the present instances, and with those that are there after all stops and reservations are
  * done. */
-bool request_refused(const struct ask *ask, size_t node, struct berth_amount request)
+bool request_refused(const struct placement_query *placement_query, size_t node, struct berth_amount request)
 {
-    int64_t capacity = rule_capacity(ask->world, node, request.resource);
+    int64_t capacity = rule_capacity(placement_query->world, node, request.resource);
 
     if (request.amount <= 0)
         return false;
-    return rule_active(ask, node, request.resource) + request.amount > capacity ||
-           rule_promised(ask, node, request.resource) + request.amount > capacity;
+    return rule_active(placement_query, node, request.resource) + request.amount > capacity ||
+           rule_reserved(placement_query, node, request.resource) + request.amount > capacity;
 }
 
-static bool seat_mounts(const struct seat *seat, const char *volume)
+static bool inst_mounts(const struct inst *inst, const char *volume)
 {
-    return text_in(volume, seat->shape->volumes, seat->shape->volumes_len);
+    return text_in(volume, inst->shape->volumes, inst->shape->volumes_len);
 }
 
-static bool volume_attached(const struct ask *ask, size_t node, const char *volume)
+static bool volume_attached(const struct placement_query *placement_query, size_t node, const char *volume)
 {
-    for (size_t i = 0; i < ask->world->seats_len; i++) {
-        const struct seat *s = &ask->world->seats[i];
-        if (s->node == node && ask_counts(ask, s) && seat_mounts(s, volume))
+    for (size_t i = 0; i < placement_query->world->instances_len; i++) {
+        const struct inst *s = &placement_query->world->instances[i];
+        if (s->node == node && query_counts(placement_query, s) && inst_mounts(s, volume))
             return true;
     }
     return false;
 }
 
 /* Returns true if the node has more volumes attached than it says it can attach. */
-static bool over_attached(const struct ask *ask, size_t node, const char *resource)
+static bool is_over_attach_limit(const struct placement_query *placement_query, size_t node, const char *resource)
 {
     int64_t len = 0;
 
     if (strncmp(resource, "attach-", 7) != 0)
         return false;
-    for (size_t i = 0; i < ask->world->volumes_len; i++)
-        len += text_same(ask->world->volumes[i].driver, resource + 7) &&
-               volume_attached(ask, node, ask->world->volumes[i].id);
-    return len > rule_capacity(ask->world, node, resource);
+    for (size_t i = 0; i < placement_query->world->volumes_len; i++)
+        len += text_same(placement_query->world->volumes[i].driver, resource + 7) &&
+               volume_attached(placement_query, node, placement_query->world->volumes[i].id);
+    return len > rule_capacity(placement_query->world, node, resource);
 }
 
-static bool over_in(const struct ask *ask, size_t node, const char *resource)
+static bool is_over_capacity(const struct placement_query *placement_query, size_t node, const char *resource)
 {
-    int64_t capacity = rule_capacity(ask->world, node, resource);
-    return rule_active(ask, node, resource) > capacity || rule_promised(ask, node, resource) > capacity;
+    int64_t capacity = rule_capacity(placement_query->world, node, resource);
+    return rule_active(placement_query, node, resource) > capacity ||
+           rule_reserved(placement_query, node, resource) > capacity;
 }
 
 /* A node gets no new pods, whatever they request, if it holds more of any resource than it has, now or after all stops
  * and reservations are done, or if more of a resource was consumed than it has. */
-bool over_refuses(const struct ask *ask, size_t node)
+bool over_refuses(const struct placement_query *placement_query, size_t node)
 {
-    const struct berth_node *n = &ask->world->nodes[node];
+    const struct berth_node *n = &placement_query->world->nodes[node];
 
     for (size_t i = 0; i < n->allocatable_len; i++)
-        if (over_in(ask, node, n->allocatable[i].resource) || over_attached(ask, node, n->allocatable[i].resource))
+        if (is_over_capacity(placement_query, node, n->allocatable[i].resource) ||
+            is_over_attach_limit(placement_query, node, n->allocatable[i].resource))
             return true;
-    for (size_t i = 0; i < ask->world->seats_len; i++) {
-        const struct seat *s = &ask->world->seats[i];
+    for (size_t i = 0; i < placement_query->world->instances_len; i++) {
+        const struct inst *s = &placement_query->world->instances[i];
         for (size_t k = 0; s->node == node && k < rule_requests_len(s->shape); k++)
-            if (over_in(ask, node, rule_request(s->shape, k).resource))
+            if (is_over_capacity(placement_query, node, rule_request(s->shape, k).resource))
                 return true;
     }
     return false;
 }
 
-bool resources_refuse(const struct ask *ask, size_t node)
+bool resources_refuse(const struct placement_query *placement_query, size_t node)
 {
-    const struct berth_shape *shape = shape_asked(ask);
+    const struct berth_shape *shape = query_shape(placement_query);
 
     for (size_t i = 0; i < rule_requests_len(shape); i++)
-        if (request_refused(ask, node, rule_request(shape, i)))
+        if (request_refused(placement_query, node, rule_request(shape, i)))
             return true;
     return false;
 }
@@ -183,12 +185,12 @@ struct gpu_held {
     int64_t milli_active, milli_promised, bytes_active, bytes_promised;
 };
 
-static struct gpu_held gpu_held(const struct ask *ask, size_t node, size_t device)
+static struct gpu_held gpu_held(const struct placement_query *placement_query, size_t node, size_t device)
 {
     struct gpu_held held = {0};
-    for (size_t i = 0; i < ask->world->seats_len; i++) {
-        const struct seat *s = &ask->world->seats[i];
-        if (s->node != node || !ask_counts(ask, s) || !(s->is.gpus >> device & 1))
+    for (size_t i = 0; i < placement_query->world->instances_len; i++) {
+        const struct inst *s = &placement_query->world->instances[i];
+        if (s->node != node || !query_counts(placement_query, s) || !(s->is.gpus >> device & 1))
             continue;
         int64_t milli = rule_gpu_share(s->shape), bytes = s->shape->gpu.memory_bytes;
         held.milli_active += state_active(s->is.state) ? milli : 0;
@@ -208,20 +210,21 @@ bool rule_gpu_suits(const struct berth_gpu *gpu, const struct berth_shape *shape
 }
 
 /* Returns true if the node has too few suitable devices, whether they are free or not. */
-bool gpu_kind_refuses(const struct ask *ask, size_t node)
+bool gpu_kind_refuses(const struct placement_query *placement_query, size_t node)
 {
-    const struct berth_shape *shape = shape_asked(ask);
+    const struct berth_shape *shape = query_shape(placement_query);
     uint32_t suited = 0;
 
-    for (size_t d = 0; d < ask->world->nodes[node].gpus_len; d++)
-        suited += rule_gpu_suits(&ask->world->nodes[node].gpus[d], shape);
+    for (size_t d = 0; d < placement_query->world->nodes[node].gpus_len; d++)
+        suited += rule_gpu_suits(&placement_query->world->nodes[node].gpus[d], shape);
     return suited < shape->gpu.count;
 }
 
-bool rule_gpu_free(const struct ask *ask, size_t node, size_t device, const struct berth_shape *shape)
+bool rule_gpu_free(const struct placement_query *placement_query, size_t node, size_t device,
+                   const struct berth_shape *shape)
 {
-    const struct berth_gpu *gpu = &ask->world->nodes[node].gpus[device];
-    struct gpu_held held = gpu_held(ask, node, device);
+    const struct berth_gpu *gpu = &placement_query->world->nodes[node].gpus[device];
+    struct gpu_held held = gpu_held(placement_query, node, device);
     int64_t milli = rule_gpu_share(shape), bytes = shape->gpu.memory_bytes;
 
     if (!rule_gpu_suits(gpu, shape))
@@ -232,23 +235,23 @@ bool rule_gpu_free(const struct ask *ask, size_t node, size_t device, const stru
            (held.bytes_active + bytes <= gpu->memory_bytes && held.bytes_promised + bytes <= gpu->memory_bytes);
 }
 
-uint64_t rule_gpu_pick(const struct ask *ask, size_t node)
+uint64_t rule_gpu_pick(const struct placement_query *placement_query, size_t node)
 {
-    const struct berth_shape *shape = shape_asked(ask);
+    const struct berth_shape *shape = query_shape(placement_query);
     uint64_t picked = 0;
     uint32_t len = 0;
 
-    for (size_t d = 0; d < ask->world->nodes[node].gpus_len && len < shape->gpu.count; d++)
-        if (rule_gpu_free(ask, node, d, shape)) {
+    for (size_t d = 0; d < placement_query->world->nodes[node].gpus_len && len < shape->gpu.count; d++)
+        if (rule_gpu_free(placement_query, node, d, shape)) {
             picked |= UINT64_C(1) << d;
             len++;
         }
     return len == shape->gpu.count ? picked : 0;
 }
 
-bool gpu_refuses(const struct ask *ask, size_t node)
+bool gpu_refuses(const struct placement_query *placement_query, size_t node)
 {
-    return rule_gpu_share(shape_asked(ask)) && !rule_gpu_pick(ask, node);
+    return rule_gpu_share(query_shape(placement_query)) && !rule_gpu_pick(placement_query, node);
 }
 
 static bool port_at_all(const struct berth_port *p)
@@ -274,30 +277,31 @@ static bool ports_clash(const struct berth_shape *shape, const struct berth_port
 }
 
 /* Ports of reserved pods are taken, too. */
-bool ports_refuse(const struct ask *ask, size_t node)
+bool ports_refuse(const struct placement_query *placement_query, size_t node)
 {
-    const struct berth_shape *shape = shape_asked(ask);
-    const struct berth_node *n = &ask->world->nodes[node];
+    const struct berth_shape *shape = query_shape(placement_query);
+    const struct berth_node *n = &placement_query->world->nodes[node];
 
-    for (size_t i = 0; i < ask->world->seats_len; i++) {
-        const struct seat *s = &ask->world->seats[i];
-        if (s->node == node && ask_counts(ask, s) && ports_clash(shape, s->shape->ports, s->shape->ports_len))
+    for (size_t i = 0; i < placement_query->world->instances_len; i++) {
+        const struct inst *s = &placement_query->world->instances[i];
+        if (s->node == node && query_counts(placement_query, s) &&
+            ports_clash(shape, s->shape->ports, s->shape->ports_len))
             return true;
     }
     return ports_clash(shape, n->ports, n->ports_len);
 }
 
 /* Several pods may mount an unshared volume, but only on one node. */
-bool volume_busy_refuses(const struct ask *ask, size_t node)
+bool volume_busy_refuses(const struct placement_query *placement_query, size_t node)
 {
-    const struct berth_shape *shape = shape_asked(ask);
+    const struct berth_shape *shape = query_shape(placement_query);
 
     for (size_t v = 0; v < shape->volumes_len; v++) {
-        if (world_find_volume(ask->world, shape->volumes[v])->shared)
+        if (world_find_volume(placement_query->world, shape->volumes[v])->shared)
             continue;
-        for (size_t i = 0; i < ask->world->seats_len; i++) {
-            const struct seat *s = &ask->world->seats[i];
-            if (s->node != node && ask_counts(ask, s) && seat_mounts(s, shape->volumes[v]))
+        for (size_t i = 0; i < placement_query->world->instances_len; i++) {
+            const struct inst *s = &placement_query->world->instances[i];
+            if (s->node != node && query_counts(placement_query, s) && inst_mounts(s, shape->volumes[v]))
                 return true;
         }
     }
@@ -305,48 +309,49 @@ bool volume_busy_refuses(const struct ask *ask, size_t node)
 }
 
 /* Returns the number of the driver's volumes attached to the node if the pod is placed there. */
-static int64_t volumes_attached(const struct ask *ask, size_t node, const char *driver)
+static int64_t volumes_attached(const struct placement_query *placement_query, size_t node, const char *driver)
 {
-    const struct berth_shape *shape = shape_asked(ask);
+    const struct berth_shape *shape = query_shape(placement_query);
     int64_t len = 0;
 
-    for (size_t i = 0; i < ask->world->volumes_len; i++) {
-        const struct berth_volume *v = &ask->world->volumes[i];
+    for (size_t i = 0; i < placement_query->world->volumes_len; i++) {
+        const struct berth_volume *v = &placement_query->world->volumes[i];
         if (!text_same(v->driver, driver))
             continue;
-        len += text_in(v->id, shape->volumes, shape->volumes_len) || volume_attached(ask, node, v->id);
+        len += text_in(v->id, shape->volumes, shape->volumes_len) || volume_attached(placement_query, node, v->id);
     }
     return len;
 }
 
 /* As in Kubernetes, a node that does not list the resource attaches any number of volumes. An attached volume costs
  * nothing more, even if the node is over its limit. */
-bool attach_refuses(const struct ask *ask, size_t node)
+bool attach_refuses(const struct placement_query *placement_query, size_t node)
 {
-    const struct berth_shape *shape = shape_asked(ask);
-    const struct berth_node *n = &ask->world->nodes[node];
+    const struct berth_shape *shape = query_shape(placement_query);
+    const struct berth_node *n = &placement_query->world->nodes[node];
 
     for (size_t i = 0; i < shape->volumes_len; i++) {
-        const struct berth_volume *v = world_find_volume(ask->world, shape->volumes[i]);
-        if (!text_given(v->driver) || volume_attached(ask, node, v->id))
+        const struct berth_volume *v = world_find_volume(placement_query->world, shape->volumes[i]);
+        if (!text_given(v->driver) || volume_attached(placement_query, node, v->id))
             continue;
         for (size_t k = 0; k < n->allocatable_len; k++) {
             const struct berth_amount *a = &n->allocatable[k];
             if (strncmp(a->resource, "attach-", 7) == 0 && text_same(a->resource + 7, v->driver) &&
-                volumes_attached(ask, node, v->driver) > rule_capacity(ask->world, node, a->resource))
+                volumes_attached(placement_query, node, v->driver) >
+                    rule_capacity(placement_query->world, node, a->resource))
                 return true;
         }
     }
     return false;
 }
 
-bool max_per_node_refuses(const struct ask *ask, size_t node)
+bool max_per_node_refuses(const struct placement_query *placement_query, size_t node)
 {
-    uint32_t max = shape_asked(ask)->max_per_node, len = 0;
+    uint32_t max = query_shape(placement_query)->max_per_node, len = 0;
 
-    for (size_t i = 0; i < ask->world->seats_len; i++) {
-        const struct seat *s = &ask->world->seats[i];
-        len += s->node == node && s->workload == ask->workload && ask_counts(ask, s);
+    for (size_t i = 0; i < placement_query->world->instances_len; i++) {
+        const struct inst *s = &placement_query->world->instances[i];
+        len += s->node == node && s->workload == placement_query->workload && query_counts(placement_query, s);
     }
     return max && len >= max;
 }

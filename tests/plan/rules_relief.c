@@ -3,7 +3,7 @@
 
 /* ---- usage ------------------------------------------------------------------------------------------------------ */
 
-int64_t seat_uses(const struct seat *s, const char *resource)
+int64_t inst_used(const struct inst *s, const char *resource)
 {
     if (!state_active(s->is.state))
         return -1;
@@ -17,15 +17,15 @@ int64_t node_uses(const struct world *world, size_t node, const char *resource)
 {
     int64_t sum = 0, said = amount_of(world->nodes[node].used, world->nodes[node].used_len, resource);
 
-    for (size_t i = 0; i < world->seats_len; i++) {
-        const struct seat *s = &world->seats[i];
-        if (s->node == node && state_active(s->is.state) && seat_uses(s, resource) > 0)
-            sum += seat_uses(s, resource);
+    for (size_t i = 0; i < world->instances_len; i++) {
+        const struct inst *s = &world->instances[i];
+        if (s->node == node && state_active(s->is.state) && inst_used(s, resource) > 0)
+            sum += inst_used(s, resource);
     }
     return said > sum ? said : sum;
 }
 
-bool node_listens(const struct world *world, size_t node)
+bool node_is_reachable(const struct world *world, size_t node)
 {
     return world->nodes[node].state == BERTH_NODE_READY || world->nodes[node].state == BERTH_NODE_CORDONED;
 }
@@ -53,13 +53,13 @@ bool node_pressed(const struct world *world, size_t node)
     bool known = fact_find(world, BERTH_FACT_PRESSURE, 0, world->nodes[node].id) != NULL;
     int64_t used = node_uses(world, node, "memory");
 
-    return policy->high_percent && node_listens(world, node) &&
+    return policy->high_percent && node_is_reachable(world, node) &&
            uses_above(world, node, used, known ? policy->low_percent : policy->high_percent);
 }
 
-bool pressure_refuses(const struct ask *ask, size_t node)
+bool pressure_refuses(const struct placement_query *placement_query, size_t node)
 {
-    return node_pressed(ask->world, node);
+    return node_pressed(placement_query->world, node);
 }
 
 /* ---- headroom --------------------------------------------------------------------------------------------------- */
@@ -69,12 +69,14 @@ static bool same_zone(const struct world *world, size_t a, size_t b)
     return world->nodes[b].state == BERTH_NODE_READY && text_same(world->nodes[a].zone, world->nodes[b].zone);
 }
 
-static bool reserve_refuses(const struct ask *ask, size_t node, const struct berth_reserve *reserve)
+static bool reserve_refuses(const struct placement_query *placement_query, size_t node,
+                            const struct berth_headroom_amount *reserve)
 {
-    const struct world *world = ask->world;
-    const struct berth_shape *shape = ask->shape ? ask->shape : &world->workloads[ask->workload].shape;
+    const struct world *world = placement_query->world;
+    const struct berth_shape *shape =
+        placement_query->shape ? placement_query->shape : &world->workloads[placement_query->workload].shape;
     int64_t need = amount_of(shape->requests, shape->requests_len, reserve->resource), free = 0, has = 0;
-    struct ask all = {.world = world};
+    struct placement_query all = {.world = world};
     bool known = false;
 
     for (size_t n = 0; n < world->nodes_len; n++)
@@ -87,7 +89,7 @@ static bool reserve_refuses(const struct ask *ask, size_t node, const struct ber
             continue;
         int64_t capacity = rule_capacity(world, n, reserve->resource);
         int64_t now = capacity - rule_active(&all, n, reserve->resource);
-        int64_t later = capacity - rule_promised(&all, n, reserve->resource), least = now < later ? now : later;
+        int64_t later = capacity - rule_reserved(&all, n, reserve->resource), least = now < later ? now : later;
         has += capacity;
         free += least > 0 ? least : 0;
     }
@@ -97,15 +99,16 @@ static bool reserve_refuses(const struct ask *ask, size_t node, const struct ber
 }
 
 /* Checks ready nodes only; the others refuse every pod anyway. */
-bool headroom_refuses(const struct ask *ask, size_t node)
+bool headroom_refuses(const struct placement_query *placement_query, size_t node)
 {
-    const struct berth_headroom *h = &ask->world->policy.headroom;
+    const struct berth_headroom *h = &placement_query->world->policy.headroom;
 
-    if (ask->moves || ask->world->workloads[ask->workload].priority >= h->priority ||
-        ask->world->nodes[node].state != BERTH_NODE_READY)
+    if (placement_query->moves ||
+        placement_query->world->workloads[placement_query->workload].priority >= h->priority ||
+        placement_query->world->nodes[node].state != BERTH_NODE_READY)
         return false;
     for (size_t i = 0; i < h->reserves_len; i++)
-        if (reserve_refuses(ask, node, &h->reserves[i]))
+        if (reserve_refuses(placement_query, node, &h->reserves[i]))
             return true;
     return false;
 }

@@ -134,7 +134,7 @@ static void spread_random(struct world *world, struct rng *r, struct berth_shape
 static void near_random(struct world *world, struct rng *r, struct berth_shape *shape)
 {
     size_t len = rng_chance(r, 80) ? 1 : 2;
-    struct berth_near *n = ARENA_ARRAY(&world->arena, struct berth_near, len);
+    struct berth_affinity *n = ARENA_ARRAY(&world->arena, struct berth_affinity, len);
 
     for (size_t i = 0; i < len; i++) {
         n[i].topology = topology_random(r);

@@ -15,7 +15,7 @@ enum { ALIKE_CHARS = 11 };
 
 /* Checks the world in a child process and returns its verdict. The verdict is in shared memory, since the child has its
  * own copy of all other memory. */
-static struct verdict fate(const struct world *world)
+static struct verdict check_in_child(const struct world *world)
 {
     struct verdict said = {.bad = true, .text = "it crashes"};
     struct verdict *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -35,32 +35,32 @@ static struct verdict fate(const struct world *world)
     return said;
 }
 
-static bool fails_alike(const struct world *world, const struct verdict *first)
+static bool fails_like(const struct world *world, const struct verdict *first)
 {
-    struct verdict now = fate(world);
+    struct verdict now = check_in_child(world);
     return now.bad && strncmp(now.text, first->text, ALIKE_CHARS) == 0;
 }
 
 static bool node_in_use(const struct world *world, size_t node)
 {
-    for (size_t i = 0; i < world->seats_len; i++)
-        if (world->seats[i].node == node)
+    for (size_t i = 0; i < world->instances_len; i++)
+        if (world->instances[i].node == node)
             return true;
     return world->nodes_len == 1;
 }
 
 /* Removes the i-th part from a copy of the world. Returns false if there is no such part. */
-typedef bool (*less_fn)(struct world *world, size_t i);
+typedef bool (*remove_part_fn)(struct world *world, size_t i);
 
-static bool less_instances(struct world *world, size_t i)
+static bool remove_instance(struct world *world, size_t i)
 {
-    if (i >= world->seats_len)
+    if (i >= world->instances_len)
         return false;
-    world_remove_seat(world, i);
+    world_remove_instance(world, i);
     return true;
 }
 
-static bool less_workloads(struct world *world, size_t i)
+static bool remove_workload(struct world *world, size_t i)
 {
     if (i >= world->workloads_len)
         return false;
@@ -68,7 +68,7 @@ static bool less_workloads(struct world *world, size_t i)
     return true;
 }
 
-static bool less_budgets(struct world *world, size_t i)
+static bool remove_budget(struct world *world, size_t i)
 {
     if (i >= world->budgets_len)
         return false;
@@ -76,7 +76,7 @@ static bool less_budgets(struct world *world, size_t i)
     return true;
 }
 
-static bool less_nodes(struct world *world, size_t i)
+static bool remove_node(struct world *world, size_t i)
 {
     if (i >= world->nodes_len)
         return false;
@@ -85,7 +85,7 @@ static bool less_nodes(struct world *world, size_t i)
     return true;
 }
 
-static void shape_less(struct berth_shape *s, size_t part)
+static void shape_remove_part(struct berth_shape *s, size_t part)
 {
     switch (part) {
     case 0: s->requests_len = s->limits_len = 0; break;
@@ -110,14 +110,14 @@ static void shape_less(struct berth_shape *s, size_t part)
 
 enum { SHAPE_PARTS = 16, WORKLOAD_PARTS = SHAPE_PARTS + 5, NODE_PARTS = 9 };
 
-static bool less_features(struct world *world, size_t i)
+static bool remove_workload_feature(struct world *world, size_t i)
 {
     if (i / WORKLOAD_PARTS >= world->workloads_len)
         return false;
     struct berth_workload *w = &world->workloads[i / WORKLOAD_PARTS];
     size_t part = i % WORKLOAD_PARTS;
 
-    shape_less(&w->shape, part);
+    shape_remove_part(&w->shape, part);
     if (part == SHAPE_PARTS && w->replicas)
         w->replicas--;
     else if (part == SHAPE_PARTS + 1)
@@ -132,14 +132,14 @@ static bool less_features(struct world *world, size_t i)
     return true;
 }
 
-static bool less_instance_features(struct world *world, size_t i)
+static bool remove_instance_feature(struct world *world, size_t i)
 {
-    if (i / (SHAPE_PARTS + 1) >= world->seats_len)
+    if (i / (SHAPE_PARTS + 1) >= world->instances_len)
         return false;
-    struct seat *s = &world->seats[i / (SHAPE_PARTS + 1)];
+    struct inst *s = &world->instances[i / (SHAPE_PARTS + 1)];
     if (s->is.shape && i % (SHAPE_PARTS + 1) < SHAPE_PARTS) {
         struct berth_shape *shape = arena_dup(&world->arena, s->is.shape, sizeof *shape);
-        shape_less(shape, i % (SHAPE_PARTS + 1));
+        shape_remove_part(shape, i % (SHAPE_PARTS + 1));
         s->is.shape = s->shape = shape;
     } else {
         s->is.usage_len = 0;
@@ -147,7 +147,7 @@ static bool less_instance_features(struct world *world, size_t i)
     return true;
 }
 
-static bool less_node_features(struct world *world, size_t i)
+static bool remove_node_feature(struct world *world, size_t i)
 {
     if (i / NODE_PARTS >= world->nodes_len)
         return false;
@@ -171,10 +171,10 @@ static bool less_node_features(struct world *world, size_t i)
 
 static size_t world_size(const struct world *world)
 {
-    return world->nodes_len + world->seats_len + world->workloads_len + world->budgets_len;
+    return world->nodes_len + world->instances_len + world->workloads_len + world->budgets_len;
 }
 
-static bool world_smaller(struct world *world, less_fn less, const struct verdict *first)
+static bool world_shrink_by(struct world *world, remove_part_fn less, const struct verdict *first)
 {
     bool smaller = false;
     for (size_t i = 0;;) {
@@ -185,7 +185,7 @@ static bool world_smaller(struct world *world, less_fn less, const struct verdic
             world_done(&trial);
             return smaller;
         }
-        if (fails_alike(&trial, first)) {
+        if (fails_like(&trial, first)) {
             bool removed = world_size(&trial) < size;
             smaller |= removed;
             i += !removed;
@@ -199,14 +199,15 @@ static bool world_smaller(struct world *world, less_fn less, const struct verdic
 
 void world_shrink(struct world *world)
 {
-    static const less_fn lesses[] = {less_instances, less_workloads,         less_nodes,        less_budgets,
-                                     less_features,  less_instance_features, less_node_features};
-    struct verdict first = fate(world);
+    static const remove_part_fn removers[] = {remove_instance,    remove_workload,         remove_node,
+                                              remove_budget,      remove_workload_feature, remove_instance_feature,
+                                              remove_node_feature};
+    struct verdict first = check_in_child(world);
     bool smaller = first.bad;
 
     while (smaller) {
         smaller = false;
-        for (size_t i = 0; i < sizeof lesses / sizeof *lesses; i++)
-            smaller |= world_smaller(world, lesses[i], &first);
+        for (size_t i = 0; i < sizeof removers / sizeof *removers; i++)
+            smaller |= world_shrink_by(world, removers[i], &first);
     }
 }

@@ -9,9 +9,9 @@
 #include "world.h"
 
 /* The state of a node may have changed since its pods were placed, so any state will do. */
-static bool node_took(const struct ask *ask, size_t node)
+static bool node_could_take(const struct placement_query *placement_query, size_t node)
 {
-    uint32_t refusals = rules_all(ask, node);
+    uint32_t refusals = rules_all(placement_query, node);
     return (refusals & ~(UINT32_C(1) << RULE_STATE)) == 0; /* there is no policy yet */
 }
 
@@ -42,14 +42,14 @@ static void usage_random(struct world *world, struct rng *r, const struct berth_
 }
 
 /* Puts one pod on a random node that takes it. Returns NULL if none of a few random nodes does. */
-static struct seat *pod_seat(struct world *world, struct rng *r, size_t workload, uint32_t ordinal)
+static struct inst *pod_place(struct world *world, struct rng *r, size_t workload, uint32_t ordinal)
 {
     const struct berth_workload *w = &world->workloads[workload];
-    struct ask ask = {.world = world, .workload = workload};
+    struct placement_query placement_query = {.world = world, .workload = workload};
 
     for (int tries = 0; tries < 12; tries++) {
         size_t n = rng_below(r, world->nodes_len);
-        if (!node_took(&ask, n))
+        if (!node_could_take(&placement_query, n))
             continue;
         struct berth_instance instance = {
             .id = world->next_id,
@@ -57,7 +57,7 @@ static struct seat *pod_seat(struct world *world, struct rng *r, size_t workload
             .ordinal = ordinal,
             .node = world->nodes[n].id,
             .state = BERTH_RUNNING,
-            .gpus = rule_gpu_share(&w->shape) ? rule_gpu_pick(&ask, n) : 0,
+            .gpus = rule_gpu_share(&w->shape) ? rule_gpu_pick(&placement_query, n) : 0,
         };
         instance.since_ns = world->now_ns - rng_range(r, 0, 30) * MINUTE_NS;
         if (rng_chance(r, 50))
@@ -69,13 +69,13 @@ static struct seat *pod_seat(struct world *world, struct rng *r, size_t workload
     return NULL;
 }
 
-static void seat_state(struct seat *seat, struct rng *r, enum berth_state state)
+static void inst_set_state(struct inst *inst, struct rng *r, enum berth_state state)
 {
-    seat->is.state = state;
-    seat->is.ready = state == BERTH_RUNNING && rng_chance(r, 80);
+    inst->is.state = state;
+    inst->is.ready = state == BERTH_RUNNING && rng_chance(r, 80);
 }
 
-static void workload_seat(struct world *world, struct rng *r, size_t workload)
+static void workload_place(struct world *world, struct rng *r, size_t workload)
 {
     uint32_t pods = world->workloads[workload].replicas;
     enum berth_workload_kind kind = world->workloads[workload].kind;
@@ -86,16 +86,16 @@ static void workload_seat(struct world *world, struct rng *r, size_t workload)
     for (uint32_t ordinal = 0; ordinal < pods; ordinal++) {
         if (!rng_chance(r, percent))
             continue;
-        struct seat *seat = pod_seat(world, r, workload, ordinal);
-        if (seat)
-            seat_state(seat, r, state_pick(r, kind));
+        struct inst *inst = pod_place(world, r, workload, ordinal);
+        if (inst)
+            inst_set_state(inst, r, state_pick(r, kind));
     }
 }
 
 /* Places all members of a gang, or none if one finds no place. */
-static void gang_seat(struct world *world, struct rng *r, const char *gang)
+static void gang_place(struct world *world, struct rng *r, const char *gang)
 {
-    size_t before = world->seats_len;
+    size_t before = world->instances_len;
 
     for (size_t i = 0; i < world->workloads_len; i++) {
         const struct berth_workload *w = &world->workloads[i];
@@ -103,24 +103,24 @@ static void gang_seat(struct world *world, struct rng *r, const char *gang)
             continue;
         uint32_t least = w->gang_min ? w->gang_min : w->replicas, seated = 0;
         for (uint32_t ordinal = 0; ordinal < w->replicas; ordinal++) {
-            struct seat *seat = pod_seat(world, r, i, ordinal);
-            if (!seat)
+            struct inst *inst = pod_place(world, r, i, ordinal);
+            if (!inst)
                 continue;
-            seat_state(seat, r, BERTH_RUNNING);
+            inst_set_state(inst, r, BERTH_RUNNING);
             seated++;
         }
         if (seated < least) {
-            world->seats_len = before;
+            world->instances_len = before;
             return;
         }
     }
     /* A member failed or was told to stop. */
-    if (world->seats_len > before && rng_chance(r, 20)) {
-        size_t i = before + rng_below(r, world->seats_len - before);
+    if (world->instances_len > before && rng_chance(r, 20)) {
+        size_t i = before + rng_below(r, world->instances_len - before);
         if (rng_chance(r, 50))
-            world_remove_seat(world, i);
+            world_remove_instance(world, i);
         else
-            seat_state(&world->seats[i], r, BERTH_STOPPING);
+            inst_set_state(&world->instances[i], r, BERTH_STOPPING);
         world->broken = true;
     }
 }
@@ -128,27 +128,27 @@ static void gang_seat(struct world *world, struct rng *r, const char *gang)
 /* Adds second instances of pods, which replace the first ones. */
 static void moves_random(struct world *world, struct rng *r)
 {
-    size_t len = world->seats_len;
+    size_t len = world->instances_len;
 
     for (size_t i = 0; i < len; i++) {
-        struct berth_instance old = world->seats[i].is;
-        size_t w = world->seats[i].workload;
-        enum berth_node_state at = world->nodes[world->seats[i].node].state;
+        struct berth_instance old = world->instances[i].is;
+        size_t w = world->instances[i].workload;
+        enum berth_node_state at = world->nodes[world->instances[i].node].state;
         bool leaving = at == BERTH_NODE_DRAINING || at == BERTH_NODE_LOST;
         if (w == NONE || world->workloads[w].gang || old.state != BERTH_RUNNING || !rng_chance(r, leaving ? 30 : 2))
             continue;
-        struct seat *seat = pod_seat(world, r, w, old.ordinal);
-        if (!seat)
+        struct inst *inst = pod_place(world, r, w, old.ordinal);
+        if (!inst)
             continue;
-        seat_state(seat, r, RNG_PICK(r, enum berth_state, BERTH_ASSIGNED, BERTH_STARTING, BERTH_RUNNING));
-        seat->is.replaces = old.id;
+        inst_set_state(inst, r, RNG_PICK(r, enum berth_state, BERTH_ASSIGNED, BERTH_STARTING, BERTH_RUNNING));
+        inst->is.replaces = old.id;
     }
 }
 
-static bool pod_seated(const struct world *world, size_t workload, uint32_t ordinal)
+static bool pod_has_instance(const struct world *world, size_t workload, uint32_t ordinal)
 {
-    for (size_t i = 0; i < world->seats_len; i++)
-        if (world->seats[i].workload == workload && world->seats[i].is.ordinal == ordinal)
+    for (size_t i = 0; i < world->instances_len; i++)
+        if (world->instances[i].workload == workload && world->instances[i].is.ordinal == ordinal)
             return true;
     return false;
 }
@@ -156,12 +156,12 @@ static bool pod_seated(const struct world *world, size_t workload, uint32_t ordi
 /* Returns the instances on the node that are stopping. */
 static size_t stopping_on(struct world *world, size_t node, uint64_t **ret_ids)
 {
-    uint64_t *ids = ARENA_ARRAY(&world->arena, uint64_t, world->seats_len + 1);
+    uint64_t *ids = ARENA_ARRAY(&world->arena, uint64_t, world->instances_len + 1);
     size_t len = 0;
 
-    for (size_t i = 0; i < world->seats_len; i++)
-        if (world->seats[i].node == node && world->seats[i].is.state == BERTH_STOPPING)
-            ids[len++] = world->seats[i].is.id;
+    for (size_t i = 0; i < world->instances_len; i++)
+        if (world->instances[i].node == node && world->instances[i].is.state == BERTH_STOPPING)
+            ids[len++] = world->instances[i].is.id;
     *ret_ids = ids;
     return len;
 }
@@ -176,24 +176,25 @@ static void reservations_random(struct world *world, struct rng *r)
         size_t n = rng_below(r, world->nodes_len);
         uint64_t *waits;
         size_t waits_len = stopping_on(world, n, &waits);
-        struct ask ask = {.world = world, .workload = w, .gone = waits, .gone_len = waits_len};
-        if (pod_seated(world, w, ordinal) || !node_took(&ask, n))
+        struct placement_query placement_query = {.world = world, .workload = w, .gone = waits, .gone_len = waits_len};
+        if (pod_has_instance(world, w, ordinal) || !node_could_take(&placement_query, n))
             continue;
         if (!waits_len) {
             waits[0] = world->next_id++; /* confirmed: no instance has that id any more */
             waits_len = 1;
         }
-        world_add_instance(world, (struct berth_instance){
-                                      .id = world->next_id,
-                                      .workload = world->workloads[w].id,
-                                      .ordinal = ordinal,
-                                      .node = world->nodes[n].id,
-                                      .state = BERTH_RESERVED,
-                                      .since_ns = world->now_ns - MINUTE_NS,
-                                      .gpus = rule_gpu_share(&world->workloads[w].shape) ? rule_gpu_pick(&ask, n) : 0,
-                                      .waits = waits,
-                                      .waits_len = waits_len,
-                                  });
+        world_add_instance(
+            world, (struct berth_instance){
+                       .id = world->next_id,
+                       .workload = world->workloads[w].id,
+                       .ordinal = ordinal,
+                       .node = world->nodes[n].id,
+                       .state = BERTH_RESERVED,
+                       .since_ns = world->now_ns - MINUTE_NS,
+                       .gpus = rule_gpu_share(&world->workloads[w].shape) ? rule_gpu_pick(&placement_query, n) : 0,
+                       .waits = waits,
+                       .waits_len = waits_len,
+                   });
     }
 }
 
@@ -219,19 +220,19 @@ static void workloads_change(struct world *world, struct rng *r)
     for (size_t w = 0; w < world->workloads_len; w++) {
         if (!rng_chance(r, 5))
             continue;
-        for (size_t i = 0; i < world->seats_len; i++)
-            if (world->seats[i].workload == w && !world->seats[i].is.shape)
-                world->seats[i].is.shape =
+        for (size_t i = 0; i < world->instances_len; i++)
+            if (world->instances[i].workload == w && !world->instances[i].is.shape)
+                world->instances[i].is.shape =
                     arena_dup(&world->arena, &world->workloads[w].shape, sizeof world->workloads[w].shape);
         world->workloads[w].shape = shape_random(world, r);
         world_link(world);
     }
     if (world->workloads_len && rng_chance(r, 10)) {
         size_t w = rng_below(r, world->workloads_len);
-        for (size_t i = 0; i < world->seats_len; i++)
-            if (world->seats[i].workload == w && world->seats[i].shape)
-                world->seats[i].is.shape =
-                    arena_dup(&world->arena, world->seats[i].shape, sizeof *world->seats[i].shape);
+        for (size_t i = 0; i < world->instances_len; i++)
+            if (world->instances[i].workload == w && world->instances[i].shape)
+                world->instances[i].is.shape =
+                    arena_dup(&world->arena, world->instances[i].shape, sizeof *world->instances[i].shape);
         world->broken |= text_same(world->workloads[w].gang, "") ? 0 : 1;
         world_remove_workload(world, w);
     }
@@ -244,10 +245,10 @@ void instances_random(struct world *world, struct rng *r)
 
     for (size_t w = 0; w < world->workloads_len; w++)
         if (text_same(world->workloads[w].gang, "") && rng_chance(r, percent))
-            workload_seat(world, r, w);
+            workload_place(world, r, w);
     for (size_t g = 0; g < 3; g++)
         if (rng_chance(r, percent))
-            gang_seat(world, r, (const char *[]){"g1", "g2", "g3"}[g]);
+            gang_place(world, r, (const char *[]){"g1", "g2", "g3"}[g]);
     moves_random(world, r);
     reservations_random(world, r);
     nodes_shrink(world, r);

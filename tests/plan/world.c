@@ -53,7 +53,7 @@ void world_copy(struct world *to, const struct world *from)
     COPY_LIST(to, from, nodes);
     COPY_LIST(to, from, volumes);
     COPY_LIST(to, from, workloads);
-    COPY_LIST(to, from, seats);
+    COPY_LIST(to, from, instances);
     COPY_LIST(to, from, facts);
     COPY_LIST(to, from, budgets);
     world_link(to);
@@ -86,13 +86,13 @@ void world_random(struct world *ret_world, uint64_t seed)
     nodes_random(w, &r, nodes);
     volumes_random(w, &r);
     workloads_random(w, &r, workloads);
-    if (world_claims(w))
-        claims_before(w);
+    if (world_has_preemption(w))
+        preemption_before_instances(w);
     world_link(w);
     instances_random(w, &r);
-    relief_random(w);
-    if (world_claims(w))
-        claims_after(w);
+    policy_and_use_random(w);
+    if (world_has_preemption(w))
+        preemption_after_instances(w);
 }
 
 /* ---- lookup ----------------------------------------------------------------------------------------------------- */
@@ -134,33 +134,33 @@ const struct berth_volume *world_find_volume(const struct world *world, const ch
     return NULL;
 }
 
-struct seat *world_find_seat(const struct world *world, uint64_t id)
+struct inst *world_find_instance(const struct world *world, uint64_t id)
 {
-    for (size_t i = 0; i < world->seats_len; i++)
-        if (world->seats[i].is.id == id)
-            return &world->seats[i];
+    for (size_t i = 0; i < world->instances_len; i++)
+        if (world->instances[i].is.id == id)
+            return &world->instances[i];
     return NULL;
 }
 
 /* ---- changes ---------------------------------------------------------------------------------------------------- */
 
-static void seat_link(const struct world *world, struct seat *seat)
+static void inst_link(const struct world *world, struct inst *inst)
 {
     static const struct berth_shape unknown;
 
-    seat->node = world_find_node(world, seat->is.node);
-    seat->workload = world_find_workload(world, seat->is.workload);
-    seat->shape = seat->is.shape;
-    if (!seat->shape && seat->workload != NONE)
-        seat->shape = &world->workloads[seat->workload].shape;
-    if (!seat->shape)
-        seat->shape = &unknown;
+    inst->node = world_find_node(world, inst->is.node);
+    inst->workload = world_find_workload(world, inst->is.workload);
+    inst->shape = inst->is.shape;
+    if (!inst->shape && inst->workload != NONE)
+        inst->shape = &world->workloads[inst->workload].shape;
+    if (!inst->shape)
+        inst->shape = &unknown;
 }
 
 void world_link(struct world *world)
 {
-    for (size_t i = 0; i < world->seats_len; i++)
-        seat_link(world, &world->seats[i]);
+    for (size_t i = 0; i < world->instances_len; i++)
+        inst_link(world, &world->instances[i]);
 }
 
 struct berth_node *world_add_node(struct world *world, struct berth_node node)
@@ -176,14 +176,14 @@ struct berth_workload *world_add_workload(struct world *world, struct berth_work
     return &world->workloads[world->workloads_len - 1];
 }
 
-struct seat *world_add_instance(struct world *world, struct berth_instance instance)
+struct inst *world_add_instance(struct world *world, struct berth_instance instance)
 {
-    struct seat seat = {.is = instance};
-    seat_link(world, &seat);
-    APPEND(world, seats, seat);
+    struct inst inst = {.is = instance};
+    inst_link(world, &inst);
+    APPEND(world, instances, inst);
     if (instance.id >= world->next_id)
         world->next_id = instance.id + 1;
-    return &world->seats[world->seats_len - 1];
+    return &world->instances[world->instances_len - 1];
 }
 
 /* Adds the fact and removes an older one of the same kind and subject. A fact that is over is only removed. */
@@ -230,9 +230,9 @@ void world_remove_workload(struct world *world, size_t i)
     world_link(world);
 }
 
-void world_remove_seat(struct world *world, size_t i)
+void world_remove_instance(struct world *world, size_t i)
 {
-    REMOVE(world, seats, i);
+    REMOVE(world, instances, i);
 }
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
@@ -249,7 +249,7 @@ struct item {
 static int item_rank(const struct world *world, struct item item)
 {
     static const int ranks[] = {0, 1, 2, 3, 3, 5, 3};
-    bool follows = item.part == PART_INSTANCE && !world->seats[item.i].is.shape;
+    bool follows = item.part == PART_INSTANCE && !world->instances[item.i].is.shape;
     return follows ? 4 : ranks[item.part];
 }
 
@@ -260,7 +260,7 @@ static int item_put(const struct world *world, struct berth_cluster *c, struct i
     case PART_VOLUME: return berth_volume_put(c, &world->volumes[item.i], err);
     case PART_NODE: return berth_node_put(c, &world->nodes[item.i], err);
     case PART_WORKLOAD: return berth_workload_put(c, &world->workloads[item.i], err);
-    case PART_INSTANCE: return berth_instance_put(c, &world->seats[item.i].is, err);
+    case PART_INSTANCE: return berth_instance_put(c, &world->instances[item.i].is, err);
     case PART_FACT: return berth_fact_put(c, &world->facts[item.i], err);
     case PART_BUDGET: return berth_budget_put(c, &world->budgets[item.i], err);
     }
@@ -268,7 +268,8 @@ static int item_put(const struct world *world, struct berth_cluster *c, struct i
 }
 
 /* Adds objects and removes them again, which must leave no trace. */
-static int ghosts_come_and_go(const struct world *world, struct berth_cluster *c, struct rng *r, struct berth_err *err)
+static int add_and_remove_ghosts(const struct world *world, struct berth_cluster *c, struct rng *r,
+                                 struct berth_err *err)
 {
     int rc = 0;
     if (world->nodes_len && rng_chance(r, 10)) {
@@ -291,7 +292,7 @@ static int ghosts_come_and_go(const struct world *world, struct berth_cluster *c
 static size_t items_list(const struct world *world, struct item *items)
 {
     const size_t lens[] = {world->resources_len, world->volumes_len, world->nodes_len,  world->workloads_len,
-                           world->seats_len,     world->facts_len,   world->budgets_len};
+                           world->instances_len, world->facts_len,   world->budgets_len};
     size_t len = 0;
 
     for (size_t part = 0; part < sizeof lens / sizeof *lens; part++)
@@ -322,7 +323,7 @@ static int items_put(const struct world *world, struct berth_cluster *c, const s
             if (!rc && shuffle && rng_chance(&r, 5))
                 rc = item_put(world, c, items[i], err); /* putting the same object again changes nothing */
             if (!rc && shuffle && rank > 2 && rng_chance(&r, 10))
-                rc = ghosts_come_and_go(world, c, &r, err);
+                rc = add_and_remove_ghosts(world, c, &r, err);
             if (rc)
                 return rc;
         }
@@ -335,7 +336,7 @@ struct berth_cluster *world_load(const struct world *world, uint64_t shuffle)
     struct berth_err err = {0};
     struct arena arena;
     size_t room = world->resources_len + world->volumes_len + world->nodes_len + world->workloads_len +
-                  world->seats_len + world->facts_len + world->budgets_len;
+                  world->instances_len + world->facts_len + world->budgets_len;
 
     arena_init(&arena);
     struct item *items = ARENA_ARRAY(&arena, struct item, room + 1);

@@ -24,7 +24,7 @@
 #define GIB (INT64_C(1) << 30)
 
 /* An instance with its node, workload and shape looked up. */
-struct seat {
+struct inst {
     struct berth_instance is;
     size_t node;     /* index */
     size_t workload; /* index; NONE: the workload was removed */
@@ -44,10 +44,10 @@ struct world {
     struct berth_node *nodes;
     struct berth_volume *volumes;
     struct berth_workload *workloads;
-    struct seat *seats;
+    struct inst *instances;
     struct berth_fact *facts;
     struct berth_budget *budgets;
-    size_t resources_len, nodes_len, volumes_len, workloads_len, seats_len, facts_len, budgets_len;
+    size_t resources_len, nodes_len, volumes_len, workloads_len, instances_len, facts_len, budgets_len;
 
     bool broken; /* a node over capacity or an incomplete gang: an audit before planning may fail */
 };
@@ -63,19 +63,19 @@ size_t world_find_node(const struct world *world, const char *id);       /* NONE
 size_t world_find_workload(const struct world *world, const char *id);   /* NONE: not found */
 size_t world_find_resource(const struct world *world, const char *name); /* NONE: not defined */
 const struct berth_volume *world_find_volume(const struct world *world, const char *id);
-struct seat *world_find_seat(const struct world *world, uint64_t id); /* NULL: not found */
+struct inst *world_find_instance(const struct world *world, uint64_t id); /* NULL: not found */
 
 /* Append a copy of the description. The caller owns its strings and lists, which must live as long as the world. */
 struct berth_node *world_add_node(struct world *world, struct berth_node node);
 struct berth_workload *world_add_workload(struct world *world, struct berth_workload workload);
-struct seat *world_add_instance(struct world *world, struct berth_instance instance);
+struct inst *world_add_instance(struct world *world, struct berth_instance instance);
 void world_add_fact(struct world *world, struct berth_fact fact);
 void world_add_budget(struct world *world, struct berth_budget budget);
 /* Subtracts one preempted pod of the workload from the budgets that count it. */
 void world_spend_budgets(struct world *world, size_t workload);
 void world_remove_node(struct world *world, size_t i);
 void world_remove_workload(struct world *world, size_t i);
-void world_remove_seat(struct world *world, size_t i);
+void world_remove_instance(struct world *world, size_t i);
 /* Looks up nodes, workloads and shapes of all instances again. To be called after nodes or workloads moved in their
  * arrays or changed shape. */
 void world_link(struct world *world);
@@ -102,14 +102,15 @@ struct berth_workload workload_random(struct world *world, struct rng *r, size_t
 struct berth_shape shape_random(struct world *world, struct rng *r);
 void instances_random(struct world *world, struct rng *r);
 /* policy_random.c; has its own random generator. */
-void relief_random(struct world *world);
-void use_random(struct world *world, struct rng *r, struct seat *seat);
+void policy_and_use_random(struct world *world);
+void use_random(struct world *world, struct rng *r, struct inst *inst);
 void node_use_random(struct world *world, struct rng *r, struct berth_node *node);
-bool wish_random(struct world *world, struct rng *r, struct berth_fact *ret); /* false: there is no instance to move */
-/* claims_random.c; has its own random generator, for seeds from CLAIMS_FROM on. */
-#define CLAIMS_FROM UINT64_C(5000000)
-bool world_claims(const struct world *world);
-void claim_random(struct world *world, struct rng *r, struct berth_workload *w);
-void claims_before(struct world *world); /* nodes and workloads, before there are instances */
-void claims_after(struct world *world);  /* the policy, and workloads that arrive last */
+bool migration_request_random(struct world *world, struct rng *r,
+                              struct berth_fact *ret); /* false: there is no instance to move */
+/* claims_random.c; has its own random generator, for seeds from PREEMPTION_SEEDS_FROM on. */
+#define PREEMPTION_SEEDS_FROM UINT64_C(5000000)
+bool world_has_preemption(const struct world *world);
+void preemption_claims_random(struct world *world, struct rng *r, struct berth_workload *w);
+void preemption_before_instances(struct world *world); /* nodes and workloads, before there are instances */
+void preemption_after_instances(struct world *world);  /* the policy, and workloads that arrive last */
 void budget_random(struct world *world, struct rng *r, size_t number, struct berth_budget *ret);

@@ -123,7 +123,7 @@ static void workload_dump(const struct berth_workload *w, int64_t now_ns, FILE *
     shape_dump(&w->shape, to);
 }
 
-static void seat_dump(const struct seat *s, int64_t now_ns, FILE *to)
+static void inst_dump(const struct inst *s, int64_t now_ns, FILE *to)
 {
     fprintf(to, "instance %" PRIu64 " %s/%u on %s %s%s for %" PRId64 "s gpus=%" PRIx64 " replaces=%" PRIu64, s->is.id,
             s->is.workload, s->is.ordinal, s->is.node, berth_state_name(s->is.state), s->is.ready ? " ready" : "",
@@ -171,8 +171,8 @@ void world_dump(const struct world *world, FILE *to)
     }
     for (size_t i = 0; i < world->workloads_len; i++)
         workload_dump(&world->workloads[i], world->now_ns, to);
-    for (size_t i = 0; i < world->seats_len; i++)
-        seat_dump(&world->seats[i], world->now_ns, to);
+    for (size_t i = 0; i < world->instances_len; i++)
+        inst_dump(&world->instances[i], world->now_ns, to);
     for (size_t i = 0; i < world->facts_len; i++)
         fprintf(to, "fact %d of %" PRIu64 " %s = %" PRId64 " at %" PRId64 "\n", (int)world->facts[i].kind,
                 world->facts[i].subject, given(world->facts[i].key), world->facts[i].value, world->facts[i].at_ns);

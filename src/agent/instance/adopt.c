@@ -16,7 +16,7 @@ static void adopt_living(struct run *r)
     bound_read(r);
     for (size_t i = 0; i < r->ports.len; i++)
         ports[i] = (struct node_port){r->ports.at[i].endpoint, r->ports.at[i].port};
-    r->phase = RUN_LIVING;
+    r->phase = INSTANCE_RUNNING;
     limits_adopt(r);
     node_found(r->agent->node, r->id, r->config,
                &(struct node_start){ports, r->ports.len, r->exclusive, r->unenforced});
@@ -28,15 +28,15 @@ static void adopt_ended(struct run *r)
 {
     struct node_outcome outcome = {.end = NODE_FAILED, .exit = -1};
     char text[LAUNCH_TEXT_MAX] = "";
-    int code = -1, rc = launch_exit(r->agent->place, r->id, &code, text);
+    int code = -1, rc = launch_exit(r->agent->state_dir, r->id, &code, text);
     (void)cgroup_usage(r->agent->cgroups, r->group, &r->used); /* while its cgroup still exists */
     r->oom_killed = r->used.oom_kills > 0;
     if (compose_clear(r) < 0) { /* an instance is over only after its processes and mounts are gone */
         node_found(r->agent->node, r->id, r->config, &(struct node_start){0});
-        run_reap(r);
+        instance_reap(r);
         return;
     }
-    r->phase = RUN_OVER;
+    r->phase = INSTANCE_ENDED;
     if (rc == 0 && code >= 0) {
         outcome.end = code == 0 && !text[0] ? NODE_ENDED : NODE_FAILED;
         outcome.exit = code;
@@ -49,7 +49,7 @@ static void adopt_ended(struct run *r)
                                                : "the machine or its shim stopped while it was running";
     node_found_over(r->agent->node, r->id, &outcome);
     if (r->net.in + r->net.out > 0)
-        node_spent(r->agent->node, r->id, "traffic", r->net.in + r->net.out);
+        node_total_usage(r->agent->node, r->id, "traffic", r->net.in + r->net.out);
 }
 
 /* Returns the last configuration of the instance, which may differ from the one it was started with. NULL:
@@ -60,7 +60,7 @@ static json_t *config_find(const struct agent *a, uint64_t id)
     json_t *config = NULL;
     for (size_t i = 0; !config && i < sizeof files / sizeof *files; i++) {
         CLEANUP(mem) char *text = NULL;
-        if (place_read(a->place, id, files[i], &text, NULL) == 0)
+        if (instance_dir_read(a->state_dir, id, files[i], &text, NULL) == 0)
             config = json_loads(text, 0, NULL);
     }
     return config;
@@ -73,22 +73,22 @@ static void adopt(void *ctx, uint64_t id)
     struct berth_err err;
     if (!config)
         config = json_object();
-    struct run *r = run_add(a, id, config);
-    int rc = launch_look(a->place, id, &r->launched, &err);
+    struct run *r = instance_list_add(a, id, config);
+    int rc = launch_find(a->state_dir, id, &r->launched, &err);
     if (rc == 0) {
-        bundle_started(a->place, id); /* the earlier agent may have exited before this step */
+        bundle_started(a->state_dir, id); /* the earlier agent may have exited before this step */
         adopt_living(r);
         return;
     }
     if (rc == -EAGAIN) { /* a container may take a minute to start; other instances must not wait for it */
         bound_read(r);   /* reserves its ports meanwhile */
         node_found_starting(a->node, id, config);
-        run_await(r);
+        instance_await(r);
         return;
     }
     if (rc != -ESRCH) { /* it cannot be read: the instance must never start */
         NOTE(a, LEVEL_WARN, "instance.refused", LOG_NUMBER("id", (int64_t)id), LOG_TEXT("text", err.text));
-        launch_refuse(a->place, id);
+        launch_prevent(a->state_dir, id);
     }
     adopt_ended(r);
 }
@@ -99,7 +99,7 @@ static void sweep(void *ctx, const char *name)
     struct agent *a = ctx;
     char *end = NULL;
     uint64_t id = name[0] == 'i' ? strtoull(name + 1, &end, 10) : 0;
-    if (!end || *end || run_find(a, id))
+    if (!end || *end || instance_find(a, id))
         return;
     NOTE(a, LEVEL_WARN, "group.orphaned", LOG_TEXT("group", name));
     (void)cgroup_kill(a->cgroups, name);
@@ -108,15 +108,16 @@ static void sweep(void *ctx, const char *name)
 
 int adopt_all(struct agent *a, struct berth_err *err)
 {
-    char namespaces[PLACE_PATH_MAX];
-    if (snprintf(namespaces, sizeof namespaces, "%s/pid-namespaces", place_dir(a->place)) < (int)sizeof namespaces)
+    char namespaces[STATE_PATH_MAX];
+    if (snprintf(namespaces, sizeof namespaces, "%s/pid-namespaces", state_dir_path(a->state_dir)) <
+        (int)sizeof namespaces)
         pid_namespaces_trim(namespaces);
-    int rc = place_each(a->place, adopt, a);
+    int rc = instance_dirs_each(a->state_dir, adopt, a);
     if (rc < 0)
-        return err_set(err, -rc, "cannot read %s/instances: %s", place_dir(a->place), strerror(-rc));
+        return err_set(err, -rc, "cannot read %s/instances: %s", state_dir_path(a->state_dir), strerror(-rc));
     (void)cgroups_each(a->cgroups, sweep, a);
     for (size_t i = 0; i < a->runs.len; i++)
-        if (a->runs.at[i]->phase == RUN_LIVING)
-            run_watch(a->runs.at[i]);
+        if (a->runs.at[i]->phase == INSTANCE_RUNNING)
+            instance_watch(a->runs.at[i]);
     return 0;
 }

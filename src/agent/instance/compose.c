@@ -25,13 +25,13 @@
 #include "machine/launch/state_file.h"
 
 /* State of one launch; texts are allocated from the arena. */
-struct making {
+struct launch_build {
     struct run *run;
     struct arena arena;
     struct user user;
     struct launch launch;
     VEC(const char *) env;
-    char *entrances[CGROUP_PATHS_MAX];
+    char *procs_paths[CGROUP_PATHS_MAX];
     struct launch_mount *mounts;
     size_t mounts_len;
     struct bound bound; /* its ports */
@@ -45,7 +45,7 @@ struct making {
 
 static void env_add(void *ctx, const char *name, const char *value)
 {
-    struct making *m = ctx;
+    struct launch_build *m = ctx;
     size_t len = strlen(name);
     const char *line = arena_fmt(&m->arena, "%s=%s", name, value);
     for (size_t i = 0; i < m->env.len; i++)
@@ -56,13 +56,13 @@ static void env_add(void *ctx, const char *name, const char *value)
     vec_push(&m->env, line);
 }
 
-static void env_number(struct making *m, const char *name, uint64_t number)
+static void env_number(struct launch_build *m, const char *name, uint64_t number)
 {
     char text[24];
     env_add(m, name, str_u64(number, text));
 }
 
-static void env_user(struct making *m)
+static void env_user(struct launch_build *m)
 {
     env_add(m, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     env_add(m, "LANG", "C.UTF-8");
@@ -74,7 +74,7 @@ static void env_user(struct making *m)
 
 /* Sets the variables that select devices for the vendors' libraries. With an NVIDIA driver they are set even if the
  * list is empty, or the instance would use all GPUs. */
-static void env_gpus(struct making *m)
+static void env_gpus(struct launch_build *m)
 {
     const struct gpu_grant *g = &m->gpus;
     CLEANUP(str) struct str list = {0};
@@ -97,7 +97,7 @@ static void env_gpus(struct making *m)
         env_add(m, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", m->mps.limit);
 }
 
-static void env_make(struct making *m, const char *const *mounts_env)
+static void env_make(struct launch_build *m, const char *const *mounts_env)
 {
     const struct run *r = m->run;
     const char *workload = json_string_value(json_object_get(r->config, "workload"));
@@ -141,7 +141,7 @@ static const struct {
     {"msgqueue", RLIMIT_MSGQUEUE},
 };
 
-static int rlimits_make(struct making *m)
+static int rlimits_make(struct launch_build *m)
 {
     const json_t *given = json_object_get(m->run->config, "rlimits");
     struct launch_rlimit *list = ARENA_ARRAY(&m->arena, struct launch_rlimit, json_object_size(given) + 1);
@@ -165,7 +165,7 @@ static int rlimits_make(struct making *m)
     return 0;
 }
 
-static int argv_make(struct making *m)
+static int argv_make(struct launch_build *m)
 {
     const json_t *command = json_object_get(m->run->config, "command");
     size_t len = json_array_size(command);
@@ -179,7 +179,7 @@ static int argv_make(struct making *m)
 }
 
 /* Enforces a GPU share through MPS if possible; otherwise its memory use is only watched. */
-static void share_make(struct making *m)
+static void share_make(struct launch_build *m)
 {
     const struct run *r = m->run;
     const struct gpu_grant *g = &m->gpus;
@@ -193,7 +193,7 @@ static void share_make(struct making *m)
 }
 
 /* Denies access to GPUs of other instances. The memory of a share that MPS does not enforce is watched. */
-static void group_gpus(struct making *m)
+static void group_gpus(struct launch_build *m)
 {
     struct run *r = m->run;
     const struct gpu_grant *g = &m->gpus;
@@ -203,22 +203,22 @@ static void group_gpus(struct making *m)
                    rc < 0 && unbound ? "," : "", unbound ? "gpu-memory" : "");
     limit_names_join(r->unenforced, r->gpu_unenforced);
     if (*r->gpu_unenforced) /* for a restarted agent; without this file it does not know the list */
-        (void)place_write(r->agent->place, r->id, "gpu-unenforced", r->gpu_unenforced, NULL);
+        (void)instance_dir_write(r->agent->state_dir, r->id, "gpu-unenforced", r->gpu_unenforced, NULL);
 }
 
-static int group_make(struct making *m)
+static int group_make(struct launch_build *m)
 {
     struct run *r = m->run;
     int rc = limits_begin(r);
     if (rc < 0)
         return rc;
     group_gpus(m);
-    m->launch.entrances_len = cgroup_entrances(r->agent->cgroups, r->group, m->entrances);
-    m->launch.entrances = (const char *const *)m->entrances;
+    m->launch.procs_paths_len = cgroup_procs_paths(r->agent->cgroups, r->group, m->procs_paths);
+    m->launch.procs_paths = (const char *const *)m->procs_paths;
     return 0;
 }
 
-static int hostfile_add(struct making *m)
+static int hostfile_add(struct launch_build *m)
 {
     struct launch_mount file;
     int rc = task_hostfile(m->run, &m->arena, &file, &m->run->err);
@@ -234,20 +234,20 @@ static int hostfile_add(struct making *m)
 
 /* Logs a reason only if it differs from the last one: many instances may use an image that cannot have a user
  * namespace. */
-static void plain_note(struct agent *a, const char *why)
+static void userns_reason_note(struct agent *a, const char *why)
 {
-    (void)pthread_mutex_lock(&a->plain_lock);
-    bool news = strcmp(a->plain_why.text, why) != 0;
-    (void)err_set(&a->plain_why, EOPNOTSUPP, "%s", why);
-    (void)pthread_mutex_unlock(&a->plain_lock);
+    (void)pthread_mutex_lock(&a->userns_reason_lock);
+    bool news = strcmp(a->userns_reason.text, why) != 0;
+    (void)err_set(&a->userns_reason, EOPNOTSUPP, "%s", why);
+    (void)pthread_mutex_unlock(&a->userns_reason_lock);
     if (news)
         NOTE(a, LEVEL_WARN, "container.no-userns", LOG_TEXT("text", why));
 }
 
 static void plain(void *ctx, const char *why)
 {
-    const struct making *m = ctx;
-    plain_note(m->run->agent, why);
+    const struct launch_build *m = ctx;
+    userns_reason_note(m->run->agent, why);
 }
 
 void compose_check(struct agent *a)
@@ -269,14 +269,14 @@ void compose_check(struct agent *a)
         return;
     a->user_namespaces = userns_check(&err) == 0;
     if (!a->user_namespaces)
-        plain_note(a, err.text);
+        userns_reason_note(a, err.text);
 }
 
-static int bundle(struct making *m)
+static int bundle(struct launch_build *m)
 {
     struct run *r = m->run;
     const char *as = json_string_value(json_object_get(r->config, "run_as"));
-    char path[PLACE_PATH_MAX], group[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX], group[STATE_PATH_MAX];
     struct bundle_options options = {
         .cgroup_path = cgroup_path(r->agent->cgroups, r->group, group, sizeof group),
         .user = &m->user,
@@ -295,29 +295,29 @@ static int bundle(struct making *m)
     for (size_t i = 0; i < m->gpus.len; i++)
         nvml_files_add(&m->devices, m->gpus.at[i].minor, m->gpus.at[i].instance, m->gpus.at[i].compute);
     options.devices_len = m->devices.len;
-    int rc = bundle_make(r->agent->place, r->id, r->config, &options, &r->err);
+    int rc = bundle_make(r->agent->state_dir, r->id, r->config, &options, &r->err);
     if (rc == 0)
-        rc = place_instance(r->agent->place, r->id, "bundle", path);
+        rc = instance_dir_path(r->agent->state_dir, r->id, "bundle", path);
     m->launch.bundle = arena_strdup(&m->arena, path);
     return rc;
 }
 
-static int machine(struct making *m)
+static int machine(struct launch_build *m)
 {
     struct run *r = m->run;
-    const json_t *wishes = json_object_get(r->config, "ports");
+    const json_t *port_specs = json_object_get(r->config, "ports");
     struct vm_port ports[ENDPOINTS_MAX];
     struct vm_options options = {.user = &m->user, .env = m->launch.env, .ports = ports};
     for (size_t i = 0; i < m->bound.ports_len; i++) {
-        const json_t *wish = json_array_get(wishes, i);
-        const char *protocol = json_string_value(json_object_get(wish, "protocol"));
-        json_int_t guest = json_integer_value(json_object_get(wish, "guest"));
+        const json_t *port_spec = json_array_get(port_specs, i);
+        const char *protocol = json_string_value(json_object_get(port_spec, "protocol"));
+        json_int_t guest = json_integer_value(json_object_get(port_spec, "guest"));
         if (guest < 1 || guest > UINT16_MAX)
             return err_set(&r->err, EINVAL, "endpoint %s: the guest port is missing", m->bound.ports[i].endpoint);
         ports[options.ports_len++] =
             (struct vm_port){protocol && strcmp(protocol, "udp") == 0, m->bound.ports[i].port, (uint16_t)guest};
     }
-    int rc = vm_make(r->agent->place, r->id, r->config, &options, &m->arena, &m->launch, &r->err);
+    int rc = vm_make(r->agent->state_dir, r->id, r->config, &options, &m->arena, &m->launch, &r->err);
     m->launch.groups_len = m->user.groups_len;
     return rc;
 }
@@ -325,23 +325,24 @@ static int machine(struct making *m)
 /* Sets the PID namespace that tasks of one job of one user share on this node. The name includes the uid and kind, as
  * another user's or kind's workload of the same name may still be ending. Without a cgroup there is no way to find
  * orphaned processes of such a namespace. */
-static int pid_namespace_choose(struct making *m)
+static int pid_namespace_choose(struct launch_build *m)
 {
     struct run *r = m->run;
     const char *kind = json_string_value(json_object_get(r->config, "kind"));
     const char *workload = json_string_value(json_object_get(r->config, "workload"));
-    char name[NAME_MAX + 1], path[PLACE_PATH_MAX];
-    if (!r->agent->pid_namespaces || !m->launch.hide_processes || m->launch.entrances_len == 0 || m->launch.runtime)
+    char name[NAME_MAX + 1], path[STATE_PATH_MAX];
+    if (!r->agent->pid_namespaces || !m->launch.hide_processes || m->launch.procs_paths_len == 0 || m->launch.runtime)
         return 0;
     int n = snprintf(name, sizeof name, "%u-%s-%s", (unsigned)m->user.uid, kind ? kind : "", workload ? workload : "");
-    int rc = n < 0 || n >= (int)sizeof name ? -ENAMETOOLONG : place_path(r->agent->place, "pid-namespaces", name, path);
+    int rc = n < 0 || n >= (int)sizeof name ? -ENAMETOOLONG
+                                            : state_dir_entry_path(r->agent->state_dir, "pid-namespaces", name, path);
     if (rc < 0)
         return err_set(&r->err, -rc, "'%s' is not a valid name for a PID namespace: %s", workload, strerror(-rc));
     m->launch.pid_namespace = arena_strdup(&m->arena, path);
     return 0;
 }
 
-static void launch_fill(struct making *m)
+static void launch_fill(struct launch_build *m)
 {
     struct run *r = m->run;
     const json_t *log = json_object_get(r->config, "log");
@@ -368,7 +369,7 @@ static void launch_fill(struct making *m)
 
 /* ---- launch, change, cleanup ------------------------------------------------------------------------------------ */
 
-static int runtime_choose(struct making *m)
+static int runtime_choose(struct launch_build *m)
 {
     struct run *r = m->run;
     const char *runtime = json_string_value(json_object_get(r->config, "runtime"));
@@ -391,14 +392,14 @@ static int runtime_choose(struct making *m)
 /* Finds the user that the instance runs as. `launch`: the instance is about to be started. */
 static int user_find(struct run *r, bool launch, struct user *ret, struct berth_err *err)
 {
-    const struct user_ask ask = {
-        .owner = run_owner(r),
+    const struct user_query ask = {
+        .owner = instance_owner(r),
         .uid = (uid_t)json_integer_value(json_object_get(r->config, "uid")),
         .no_account = json_is_false(json_object_get(r->config, "account")),
         .launch = launch,
         .alone = r->alone,
     };
-    int rc = users_ask(r->agent->users, &ask, ret, err);
+    int rc = users_resolve(r->agent->users, &ask, ret, err);
     if (rc == 0 && ret->old_number)
         NOTE(r->agent, LEVEL_INFO, "user.old-number", LOG_TEXT("owner", ask.owner), LOG_NUMBER("uid", ret->uid),
              LOG_NUMBER("later", ask.uid),
@@ -406,7 +407,7 @@ static int user_find(struct run *r, bool launch, struct user *ret, struct berth_
     return rc;
 }
 
-static int steps(struct making *m)
+static int steps(struct launch_build *m)
 {
     struct run *r = m->run;
     const char **mounts_env = NULL;
@@ -424,7 +425,7 @@ static int steps(struct making *m)
         rc = group_make(m);
     }
     if (rc == 0)
-        rc = mounts_make(r->agent->place, r->id, r->config, &m->user, run_secret, r, &m->arena, &m->mounts,
+        rc = mounts_make(r->agent->state_dir, r->id, r->config, &m->user, instance_secret, r, &m->arena, &m->mounts,
                          &m->mounts_len, &mounts_env, &r->err);
     if (rc == 0 && !m->vm)
         rc = hostfile_add(m);
@@ -439,21 +440,21 @@ static int steps(struct making *m)
     env_make(m, (const char *const *)mounts_env);
     rc = m->vm ? machine(m) : m->launch.runtime ? bundle(m) : 0;
     if (rc == 0)
-        rc = bound_keep(r, &m->bound, &r->err);
-    rc = rc == 0 ? launch_start(r->agent->place, &m->launch, &r->launched, &r->err) : rc;
+        rc = bound_save(r, &m->bound, &r->err);
+    rc = rc == 0 ? launch_start(r->agent->state_dir, &m->launch, &r->launched, &r->err) : rc;
     if (rc == 0 && m->launch.bundle)
-        bundle_started(r->agent->place, r->id);
+        bundle_started(r->agent->state_dir, r->id);
     return rc;
 }
 
 int compose_launch(struct run *r)
 {
     char *text = json_dumps(r->config, JSON_COMPACT);
-    int rc = place_begin(r->agent->place, r->id, text, &r->err);
+    int rc = instance_dir_create(r->agent->state_dir, r->id, text, &r->err);
     free(text);
     if (rc < 0)
         return rc;
-    struct making *m = mem_zalloc(sizeof *m);
+    struct launch_build *m = mem_zalloc(sizeof *m);
     m->run = r;
     arena_init(&m->arena);
     rc = steps(m);
@@ -463,7 +464,7 @@ int compose_launch(struct run *r)
         r->err = why;
     }
     for (size_t i = 0; i < CGROUP_PATHS_MAX; i++)
-        mem_free(m->entrances[i]);
+        mem_free(m->procs_paths[i]);
     bound_done(&m->bound);
     vec_done(&m->env);
     arena_done(&m->arena);
@@ -481,7 +482,7 @@ static void changed_keep(struct run *r, bool applied)
         (void)json_object_set_new(config, "unapplied", json_true());
     char *text = json_dumps(config, JSON_COMPACT);
     if (text)
-        (void)place_write(r->agent->place, r->id, "changed.json", text, NULL);
+        (void)instance_dir_write(r->agent->state_dir, r->id, "changed.json", text, NULL);
     free(text);
 }
 
@@ -493,7 +494,7 @@ int compose_change(struct run *r)
     if (rc == 0)
         rc = user_find(r, false, user, &r->err);
     if (rc == 0)
-        rc = mounts_change(r->agent->place, r->id, r->config, user, run_secret, r, &r->err);
+        rc = mounts_change(r->agent->state_dir, r->id, r->config, user, instance_secret, r, &r->err);
     if (rc == 0)
         changed_keep(r, true);
     mem_free(user);
@@ -506,7 +507,7 @@ void compose_leftovers(struct run *r)
     struct berth_err err;
     if (user_find(r, false, user, &err) == 0 && user->given)
         (void)leftovers_remove(user->uid, user->uids, leftover_folders, agent_clock_ns());
-    users_rest(r->agent->users, run_owner(r));
+    users_release(r->agent->users, instance_owner(r));
     mem_free(user);
 }
 
@@ -518,9 +519,9 @@ int compose_clear(struct run *r)
     int rc = cgroup_kill(a->cgroups, r->group);
     if (rc < 0 && rc != -ENOENT)
         return err_set(&r->err, EBUSY, "some of its processes cannot be killed");
-    rc = bundle_end(a->place, r->id, &r->err);
+    rc = bundle_end(a->state_dir, r->id, &r->err);
     if (rc == 0)
-        rc = mounts_end(a->place, r->id, &r->err);
+        rc = mounts_end(a->state_dir, r->id, &r->err);
     if (rc == 0 || rc == -ENOENT) {
         limits_end(r);
         rc = cgroup_remove(a->cgroups, r->group);

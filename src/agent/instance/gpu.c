@@ -43,7 +43,7 @@ struct gpus {
     bool left;   /* `struct gpus` is abandoned; the pending query must not use it */
     struct nvml_look look;
     gpu_uses uses;
-    json_t *said;      /* last result of gpus_probed; NULL: none */
+    json_t *said;      /* last result of gpus_add_inventory; NULL: none */
     int64_t looked_ns; /* 0: not polled yet */
 };
 
@@ -134,7 +134,7 @@ static int grant_make(const struct gpus *g, const json_t *config, bool well, str
                       struct berth_err *err);
 
 /* Includes unhealthy GPUs, because usage still counts against the shares of others. */
-static void run_look(struct gpus *g, struct run *r)
+static void gpu_usage_report(struct gpus *g, struct run *r)
 {
     struct gpu_grant grant;
     int64_t bytes = 0, milli = 0;
@@ -153,9 +153,9 @@ static void run_look(struct gpus *g, struct run *r)
     node_usage(r->agent->node, r->id, amounts, 2);
     const struct limit_sample sample = {"gpu-memory", bytes, grant.share_bytes, false};
     struct limit_verdict verdict;
-    limit_watch_look(&r->gpu_limits, &sample, 1, &verdict);
+    limit_watch_update(&r->gpu_limits, &sample, 1, &verdict);
     r->gpu_over = verdict.over[0] != '\0';
-    limits_trouble(r);
+    limits_report(r);
     if (verdict.act == LIMIT_KILL)
         limits_stop(r, verdict.text, true);
 }
@@ -167,11 +167,11 @@ static void look_after(void *ctx)
     g->looking = false;
     for (size_t i = 0; i < a->runs.len; i++) {
         struct run *r = a->runs.at[i];
-        if (r->phase == RUN_LIVING && !r->busy && json_array_size(json_object_get(r->config, "gpus")))
-            run_look(g, r);
+        if (r->phase == INSTANCE_RUNNING && !r->busy && json_array_size(json_object_get(r->config, "gpus")))
+            gpu_usage_report(g, r);
     }
     if (gpus_changed(g)) /* a lost GPU must be reported at once, so that nothing more is placed on it */
-        look_probe(a->look);
+        usage_poll_probe(a->look);
 }
 
 /* At the report interval, bounded, so that every report has fresh values. */
@@ -334,7 +334,7 @@ int gpus_confine(const struct agent *a, const char *group, const struct gpu_gran
 
 /* ---- reporting -------------------------------------------------------------------------------------------------- */
 
-void gpus_tell(struct gpus *g, json_t *self)
+void gpus_report(struct gpus *g, json_t *self)
 {
     (void)pthread_mutex_lock(&g->lock);
     probe_gpus_use(&g->look, self);
@@ -371,7 +371,7 @@ bool gpus_changed(struct gpus *g)
     return changed;
 }
 
-void gpus_probed(struct gpus *g, json_t *machine)
+void gpus_add_inventory(struct gpus *g, json_t *machine)
 {
     (void)pthread_mutex_lock(&g->lock);
     json_decref(g->said);
@@ -414,7 +414,7 @@ static bool worker_ends(struct gpus *g)
     if (ends)
         worker_free(g->worker);
     else
-        worker_leave(g->worker);
+        worker_detach(g->worker);
     return ends;
 }
 

@@ -44,8 +44,8 @@ int gpus_grant(struct gpus *g, const json_t *config, struct gpu_grant *ret, stru
 int gpus_confine(const struct agent *a, const char *group, const struct gpu_grant *grant);
 
 /* Adds GPU usage and conditions to a report's "node"; on any thread. */
-void gpus_tell(struct gpus *g, json_t *self);
-/* Tells whether GPUs or their health have changed since gpus_probed. On any thread. */
+void gpus_report(struct gpus *g, json_t *self);
+/* Tells whether GPUs or their health have changed since gpus_add_inventory. On any thread. */
 bool gpus_changed(struct gpus *g);
 /* Adds the GPUs to the result of probe_machine; on any thread. */
-void gpus_probed(struct gpus *g, json_t *machine);
+void gpus_add_inventory(struct gpus *g, json_t *machine);

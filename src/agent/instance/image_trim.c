@@ -4,7 +4,7 @@
 static void trim_work(void *ctx)
 {
     struct agent *a = ctx;
-    images_trim(a->place, a->options->image_mib << 20);
+    images_trim(a->state_dir, a->options->image_mib << 20);
 }
 
 static void trim_after(void *ctx)
@@ -16,7 +16,7 @@ static void trim_after(void *ctx)
 static bool anything_comes(const struct agent *a)
 {
     for (size_t i = 0; i < a->runs.len; i++)
-        if (a->runs.at[i]->phase < RUN_LIVING && json_object_get(a->runs.at[i]->config, "image"))
+        if (a->runs.at[i]->phase < INSTANCE_RUNNING && json_object_get(a->runs.at[i]->config, "image"))
             return true;
     return false;
 }

@@ -19,21 +19,21 @@ static void launch(struct run *r);
 
 /* ---- list of instances ------------------------------------------------------------------------------------------ */
 
-static size_t place_of(const struct agent *a, uint64_t id)
+static size_t index_of(const struct agent *a, uint64_t id)
 {
-    return vec_place(&a->runs, id, id);
+    return vec_lower_bound(&a->runs, id, id);
 }
 
-struct run *run_find(const struct agent *a, uint64_t id)
+struct run *instance_find(const struct agent *a, uint64_t id)
 {
-    size_t at = place_of(a, id);
+    size_t at = index_of(a, id);
     return at < a->runs.len && a->runs.at[at]->id == id ? a->runs.at[at] : NULL;
 }
 
-struct run *run_add(struct agent *a, uint64_t id, const json_t *config)
+struct run *instance_list_add(struct agent *a, uint64_t id, const json_t *config)
 {
     struct run *r = mem_zalloc(sizeof *r);
-    size_t at = place_of(a, id);
+    size_t at = index_of(a, id);
     *r = (struct run){.agent = a, .id = id, .launched = {.pidfd = -1}, .pid_fd = -1, .watched = -1, .exit = -1};
     (void)snprintf(r->group, sizeof r->group, "i%" PRIu64, id);
     r->config = json_deep_copy(config);
@@ -50,13 +50,13 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-void run_free(struct run *r)
+void instance_free(struct run *r)
 {
     struct agent *a = r->agent;
-    size_t at = place_of(a, r->id);
+    size_t at = index_of(a, r->id);
     memmove(&a->runs.at[at], &a->runs.at[at + 1], (a->runs.len - 1 - at) * sizeof(struct run *));
     a->runs.len--;
-    look_end(r);
+    usage_poll_end(r);
     health_free(r->health);
     loop_source_free(r->source);
     loop_source_free(r->timer);
@@ -74,13 +74,13 @@ void run_free(struct run *r)
     mem_free(r);
 }
 
-const char *run_owner(const struct run *r)
+const char *instance_owner(const struct run *r)
 {
     const char *owner = json_string_value(json_object_get(r->config, "owner"));
     return owner && *owner ? owner : "berth";
 }
 
-uint16_t run_port(const struct run *r, const char *endpoint)
+uint16_t instance_port(const struct run *r, const char *endpoint)
 {
     for (size_t i = 0; i < r->ports.len; i++)
         if (strcmp(r->ports.at[i].endpoint, endpoint) == 0)
@@ -96,15 +96,15 @@ static void over(struct run *r, enum node_end end, int exit, const char *text)
                                    .exit = exit,
                                    .text = text && *text ? text : NULL,
                                    .oom_killed = end == NODE_FAILED && r->oom_killed};
-    r->phase = RUN_OVER;
+    r->phase = INSTANCE_ENDED;
     claims_release(r->agent->claims, r->id);
     port_guard_drop(r->agent->guard, r->id);
     if (r->net.in + r->net.out > 0)
-        node_spent(r->agent->node, r->id, "traffic", r->net.in + r->net.out);
+        node_total_usage(r->agent->node, r->id, "traffic", r->net.in + r->net.out);
     node_over(r->agent->node, r->id, &outcome); /* this call may free or remove r */
 }
 
-static void over_by_exit(struct run *r)
+static void ended_by_exit(struct run *r)
 {
     char text[LAUNCH_TEXT_MAX + 64];
     if (r->killed[0])
@@ -132,7 +132,7 @@ static void reap_work(void *ctx)
     struct run *r = ctx;
     r->exit = -1;
     r->exit_text[0] = '\0';
-    if (launch_exit(r->agent->place, r->id, &r->exit, r->exit_text) < 0)
+    if (launch_exit(r->agent->state_dir, r->id, &r->exit, r->exit_text) < 0)
         r->exit = -1;
     (void)cgroup_usage(r->agent->cgroups, r->group, &r->used);
     r->oom_killed = r->oom_killed || r->used.oom_kills > 0;
@@ -141,10 +141,10 @@ static void reap_work(void *ctx)
 
 static void reap_again(void *ctx)
 {
-    run_reap(ctx);
+    instance_reap(ctx);
 }
 
-void run_timer(struct run *r, loop_call *call, int64_t after_ns)
+void instance_set_timer(struct run *r, loop_call *call, int64_t after_ns)
 {
     loop_source_free(r->timer);
     r->timer = loop_timer_new(r->agent->loop, call, r);
@@ -152,11 +152,11 @@ void run_timer(struct run *r, loop_call *call, int64_t after_ns)
 }
 
 /* Schedules another attempt with exponential backoff. */
-static void stays(struct run *r, loop_call *again)
+static void cleanup_retry_later(struct run *r, loop_call *again)
 {
     unsigned doublings = r->tries < TRIES_DOUBLING ? r->tries++ : TRIES_DOUBLING;
     NOTE(r->agent, LEVEL_WARN, "instance.stays", LOG_NUMBER("id", (int64_t)r->id), LOG_TEXT("text", r->err.text));
-    run_timer(r, again, RUN_AGAIN_NS << doublings);
+    instance_set_timer(r, again, RETRY_NS << doublings);
 }
 
 static void reap_after(void *ctx)
@@ -164,15 +164,15 @@ static void reap_after(void *ctx)
     struct run *r = ctx;
     r->busy = false;
     if (r->rc < 0) { /* a process cannot die yet, or a file system is still mounted */
-        stays(r, reap_again);
+        cleanup_retry_later(r, reap_again);
         return;
     }
-    over_by_exit(r);
+    ended_by_exit(r);
 }
 
-void run_reap(struct run *r)
+void instance_reap(struct run *r)
 {
-    r->phase = RUN_REAPING;
+    r->phase = INSTANCE_REAPING;
     r->busy = true;
     worker_run(r->agent->cleaner, reap_work, reap_after, r);
 }
@@ -185,39 +185,39 @@ static void shim_ended(void *ctx, uint32_t events)
     r->source = NULL;
     health_free(r->health);
     r->health = NULL;
-    look_end(r);
+    usage_poll_end(r);
     loop_source_free(r->timer);
     r->timer = NULL;
-    r->phase = RUN_REAPING;
+    r->phase = INSTANCE_REAPING;
     if (!r->busy) /* otherwise the worker's callback does it */
-        run_reap(r);
+        instance_reap(r);
 }
 
-void run_watch(struct run *r)
+void instance_watch(struct run *r)
 {
     struct berth_err err;
-    r->pid_fd = launch_first(&r->launched);
+    r->pid_fd = launch_first_process(&r->launched);
     if (loop_watch_fd(r->agent->loop, r->launched.pidfd, EPOLLIN, shim_ended, r, &r->source, &err) < 0) {
         NOTE(r->agent, LEVEL_ERROR, "instance.unwatched", LOG_TEXT("text", err.text));
-        run_kill(r);
+        instance_kill(r);
     }
 }
 
 /* ---- launch ----------------------------------------------------------------------------------------------------- */
 
-const char *run_secret(void *ctx, const char *secret, const char *key)
+const char *instance_secret(void *ctx, const char *secret, const char *key)
 {
     const struct run *r = ctx;
     return json_string_value(json_object_get(json_object_get(r->secrets, secret), key));
 }
 
-/* Tells whether no other instance of the same owner is in a phase between `from` and RUN_OVER. */
-static bool is_alone_of_owner(const struct run *r, enum run_phase from)
+/* Tells whether no other instance of the same owner is in a phase between `from` and INSTANCE_ENDED. */
+static bool is_alone_of_owner(const struct run *r, enum instance_phase from)
 {
     const struct agent *a = r->agent;
     for (size_t i = 0; i < a->runs.len; i++)
-        if (a->runs.at[i] != r && a->runs.at[i]->phase >= from && a->runs.at[i]->phase < RUN_OVER &&
-            strcmp(run_owner(a->runs.at[i]), run_owner(r)) == 0)
+        if (a->runs.at[i] != r && a->runs.at[i]->phase >= from && a->runs.at[i]->phase < INSTANCE_ENDED &&
+            strcmp(instance_owner(a->runs.at[i]), instance_owner(r)) == 0)
             return false;
     return true;
 }
@@ -228,10 +228,10 @@ static void launch_work(void *ctx)
     r->rc = compose_launch(r);
 }
 
-void run_well(struct run *r)
+void instance_start_probes(struct run *r)
 {
-    look_begin(r);
-    r->health = wellness_new(r);
+    usage_poll_begin(r);
+    r->health = instance_probe_new(r);
 }
 
 static void tell_started(struct run *r)
@@ -243,10 +243,10 @@ static void tell_started(struct run *r)
     node_started(r->agent->node, r->id, &(struct node_start){ports, len, r->exclusive, r->unenforced});
 }
 
-static void begun(struct run *r)
+static void launched_running(struct run *r)
 {
-    r->phase = RUN_LIVING;
-    run_watch(r);
+    r->phase = INSTANCE_RUNNING;
+    instance_watch(r);
     tell_started(r);
     if (json_object_get(r->config, "image"))
         trim_images(r->agent);
@@ -255,9 +255,9 @@ static void begun(struct run *r)
         agent_machine.change(r->agent, r->id, next);
     }
     if (r->stop_asked)
-        run_stop(r);
+        instance_stop(r);
     else
-        run_well(r);
+        instance_start_probes(r);
 }
 
 static void launch_after(void *ctx)
@@ -268,7 +268,7 @@ static void launch_after(void *ctx)
     if (r->rc < 0)
         over(r, NODE_FAILED, -1, r->err.text);
     else
-        begun(r);
+        launched_running(r);
 }
 
 /* Returns the next launcher in round-robin order; creates it on first use. */
@@ -290,20 +290,20 @@ static void launch(struct run *r)
         over(r, NODE_FAILED, -1, r->trouble);
         return;
     }
-    r->phase = RUN_LAUNCHING;
+    r->phase = INSTANCE_LAUNCHING;
     r->busy = true;
-    r->alone = is_alone_of_owner(r, RUN_LAUNCHING);
+    r->alone = is_alone_of_owner(r, INSTANCE_LAUNCHING);
     worker_run(launcher(r->agent), launch_work, launch_after, r);
 }
 
 static void await_work(void *ctx)
 {
     struct run *r = ctx;
-    r->rc = launch_adopt(r->agent->place, r->id, &r->launched, &r->err);
+    r->rc = launch_adopt(r->agent->state_dir, r->id, &r->launched, &r->err);
     if (r->rc == 0)
-        bundle_started(r->agent->place, r->id);
+        bundle_started(r->agent->state_dir, r->id);
     else if (r->rc != -ESRCH)
-        launch_refuse(r->agent->place, r->id);
+        launch_prevent(r->agent->state_dir, r->id);
 }
 
 static void await_after(void *ctx)
@@ -314,18 +314,18 @@ static void await_after(void *ctx)
         if (r->rc != -ESRCH)
             NOTE(r->agent, LEVEL_WARN, "instance.refused", LOG_NUMBER("id", (int64_t)r->id),
                  LOG_TEXT("text", r->err.text));
-        run_reap(r);
+        instance_reap(r);
         return;
     }
     limits_adopt(r);
     NOTE(r->agent, LEVEL_INFO, "instance.adopted", LOG_NUMBER("id", (int64_t)r->id),
          LOG_NUMBER("shim", r->launched.shim));
-    begun(r);
+    launched_running(r);
 }
 
-void run_await(struct run *r)
+void instance_await(struct run *r)
 {
-    r->phase = RUN_LAUNCHING;
+    r->phase = INSTANCE_LAUNCHING;
     r->busy = true;
     worker_run(launcher(r->agent), await_work, await_after, r);
 }
@@ -333,7 +333,7 @@ void run_await(struct run *r)
 static void pull_work(void *ctx)
 {
     struct run *r = ctx;
-    r->rc = image_ensure(r->agent->place, r->config, &r->err);
+    r->rc = image_ensure(r->agent->state_dir, r->config, &r->err);
 }
 
 static void pull_after(void *ctx)
@@ -368,7 +368,7 @@ struct fetch {
 static void fetched(void *ctx, int status, const char *body, size_t len)
 {
     struct fetch *f = ctx;
-    struct run *r = status == LINK_GONE ? NULL : run_find(f->agent, f->id);
+    struct run *r = status == LINK_GONE ? NULL : instance_find(f->agent, f->id);
     void (*then)(struct run * r) = f->then;
     if (r) {
         json_t *doc = status == 200 ? json_loadb(body, len, 0, NULL) : NULL;
@@ -417,13 +417,13 @@ static void fetch_secrets(struct run *r, const json_t *config, void (*then)(stru
 static void start(void *ctx, uint64_t id, const json_t *config)
 {
     struct agent *a = ctx;
-    if (run_find(a, id)) { /* the daemon listed it again while its earlier run is still being cleaned up */
+    if (instance_find(a, id)) { /* the daemon listed it again while its earlier run is still being cleaned up */
         static const struct node_outcome again = {NODE_FAILED, -1, "it has already run on this node"};
         node_over(a->node, id, &again);
         return;
     }
-    struct run *r = run_add(a, id, config);
-    r->phase = RUN_PREPARING;
+    struct run *r = instance_list_add(a, id, config);
+    r->phase = INSTANCE_PREPARING;
     fetch_secrets(r, config, prepared);
 }
 
@@ -438,7 +438,7 @@ static void change_now(struct run *r);
 static void change_again(void *ctx)
 {
     struct run *r = ctx;
-    if (r->phase == RUN_LIVING && !r->stop_asked && !r->busy && !r->fetching)
+    if (r->phase == INSTANCE_RUNNING && !r->stop_asked && !r->busy && !r->fetching)
         fetch_secrets(r, r->config, change_now);
 }
 
@@ -449,7 +449,7 @@ static void change_later(struct run *r)
     unsigned doublings = r->change_tries < CHANGES_DOUBLING ? r->change_tries++ : CHANGES_DOUBLING;
     if (!r->rechange)
         r->rechange = loop_timer_new(r->agent->loop, change_again, r);
-    loop_timer_set(r->rechange, loop_now_ns(r->agent->loop) + (RUN_AGAIN_NS << doublings));
+    loop_timer_set(r->rechange, loop_now_ns(r->agent->loop) + (RETRY_NS << doublings));
 }
 
 static void change_after(void *ctx)
@@ -461,11 +461,11 @@ static void change_after(void *ctx)
         NOTE(r->agent, LEVEL_WARN, "instance.unchanged", LOG_NUMBER("id", (int64_t)r->id),
              LOG_TEXT("text", r->err.text));
     else
-        limits_trouble(r);
-    if (r->phase == RUN_REAPING)
-        run_reap(r);
+        limits_report(r);
+    if (r->phase == INSTANCE_REAPING)
+        instance_reap(r);
     else if (r->stop_asked)
-        run_stop(r);
+        instance_stop(r);
     else if (r->next) {
         CLEANUP(json) json_t *next = take_ptr(&r->next);
         agent_machine.change(r->agent, r->id, next);
@@ -476,7 +476,7 @@ static void change_after(void *ctx)
 
 static void change_now(struct run *r)
 {
-    if (r->phase != RUN_LIVING || r->busy) /* busy: it is being killed */
+    if (r->phase != INSTANCE_RUNNING || r->busy) /* busy: it is being killed */
         return;
     mem_free(take_ptr(&r->trouble));
     r->busy = true;
@@ -485,10 +485,10 @@ static void change_now(struct run *r)
 
 static void change(void *ctx, uint64_t id, const json_t *config)
 {
-    struct run *r = run_find(ctx, id);
-    if (!r || r->phase > RUN_LIVING)
+    struct run *r = instance_find(ctx, id);
+    if (!r || r->phase > INSTANCE_RUNNING)
         return;
-    if (r->busy || r->fetching || r->phase != RUN_LIVING) {
+    if (r->busy || r->fetching || r->phase != INSTANCE_RUNNING) {
         json_decref(r->next);
         r->next = json_deep_copy(config);
         return;
@@ -503,15 +503,15 @@ static void change(void *ctx, uint64_t id, const json_t *config)
 
 static void stop(void *ctx, uint64_t id, bool now)
 {
-    struct run *r = run_find(ctx, id);
+    struct run *r = instance_find(ctx, id);
     if (!r)
         return;
     r->stop_asked = true;
     r->stop_now = r->stop_now || now;
     health_free(r->health);
     r->health = NULL;
-    if (r->phase == RUN_LIVING)
-        run_stop(r);
+    if (r->phase == INSTANCE_RUNNING)
+        instance_stop(r);
 }
 
 static void forget_work(void *ctx)
@@ -520,11 +520,11 @@ static void forget_work(void *ctx)
     const json_t *keep = json_object_get(json_object_get(r->config, "log"), "keep_ns");
     r->rc = compose_clear(r);
     if (r->rc == 0 && keep) /* without a recorded retention time the log is kept until space is needed */
-        (void)log_keep(r->agent->place, r->id, json_integer_value(keep), NULL);
+        (void)log_keep(r->agent->state_dir, r->id, json_integer_value(keep), NULL);
     if (r->rc == 0 && r->last)
         compose_leftovers(r);
     if (r->rc == 0)
-        r->rc = place_end(r->agent->place, r->id, &r->err);
+        r->rc = instance_dir_remove(r->agent->state_dir, r->id, &r->err);
 }
 
 static void forget_again(void *ctx)
@@ -538,19 +538,19 @@ static void forget_after(void *ctx)
     struct run *r = ctx;
     r->busy = false;
     if (r->rc == 0 || r->rc == -ENOENT) {
-        run_free(r);
+        instance_free(r);
         return;
     }
-    stays(r, forget_again);
+    cleanup_retry_later(r, forget_again);
 }
 
 static void forget(void *ctx, uint64_t id)
 {
-    struct run *r = run_find(ctx, id);
+    struct run *r = instance_find(ctx, id);
     if (!r || r->busy)
         return;
-    r->phase = RUN_LEAVING;
-    r->last = is_alone_of_owner(r, RUN_PREPARING);
+    r->phase = INSTANCE_REMOVING;
+    r->last = is_alone_of_owner(r, INSTANCE_PREPARING);
     r->busy = true;
     worker_run(r->agent->cleaner, forget_work, forget_after, r);
 }

@@ -9,13 +9,13 @@
 #include "agent/agent_parts.h"
 
 /* A killed program that has not been reaped. */
-struct dying {
-    struct dying *next, **back; /* back: the pointer that points to this entry */
+struct killed_program {
+    struct killed_program *next, **back; /* back: the pointer that points to this entry */
     int pidfd;
     struct loop_source *source;
 };
 
-int beside_exit(int pidfd)
+int exec_process_exit(int pidfd)
 {
     siginfo_t info = {0};
     if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
@@ -23,7 +23,7 @@ int beside_exit(int pidfd)
     return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
-static void dying_free(struct dying *d)
+static void killed_program_free(struct killed_program *d)
 {
     *d->back = d->next;
     if (d->next)
@@ -35,32 +35,32 @@ static void dying_free(struct dying *d)
 
 static void died(void *ctx, uint32_t events)
 {
-    struct dying *d = ctx;
+    struct killed_program *d = ctx;
     (void)events;
-    (void)beside_exit(d->pidfd);
-    dying_free(d);
+    (void)exec_process_exit(d->pidfd);
+    killed_program_free(d);
 }
 
-void beside_kill(struct agent *a, struct beside *b)
+void exec_process_kill(struct agent *a, struct beside *b)
 {
     int pidfd = b->pidfd;
     b->pidfd = -1;
-    beside_close(b); /* writers get EPIPE or SIGPIPE, a terminal hangs up */
+    exec_process_close(b); /* writers get EPIPE or SIGPIPE, a terminal hangs up */
     if (pidfd < 0)
         return;
     (void)syscall(SYS_pidfd_send_signal, pidfd, SIGHUP, NULL, 0);
     (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
-    struct dying *d = mem_zalloc(sizeof *d);
-    *d = (struct dying){.next = a->dying, .back = &a->dying, .pidfd = pidfd};
-    if (a->dying)
-        a->dying->back = &d->next;
-    a->dying = d;
+    struct killed_program *d = mem_zalloc(sizeof *d);
+    *d = (struct killed_program){.next = a->killed_program, .back = &a->killed_program, .pidfd = pidfd};
+    if (a->killed_program)
+        a->killed_program->back = &d->next;
+    a->killed_program = d;
     if (loop_watch_fd(a->loop, pidfd, EPOLLIN, died, d, &d->source, NULL) < 0)
-        dying_free(d); /* the program stays a zombie until the agent exits */
+        killed_program_free(d); /* the program stays a zombie until the agent exits */
 }
 
-void beside_end(struct agent *a)
+void exec_processes_release(struct agent *a)
 {
-    while (a->dying)
-        dying_free(a->dying);
+    while (a->killed_program)
+        killed_program_free(a->killed_program);
 }

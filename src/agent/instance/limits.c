@@ -46,15 +46,15 @@ static int limits_read(const struct run *r, struct limits *ret, struct berth_err
     return rc;
 }
 
-static const char *unified(const struct run *r, char buf[static PLACE_PATH_MAX])
+static const char *unified(const struct run *r, char buf[static STATE_PATH_MAX])
 {
-    return cgroup_unified(r->agent->cgroups, r->group, buf, PLACE_PATH_MAX);
+    return cgroup_unified(r->agent->cgroups, r->group, buf, STATE_PATH_MAX);
 }
 
 /* Applies the limits other than the cgroup's, and adds those that are not enforced to r->unenforced. */
 static void rest_put(struct run *r, const struct limits *l)
 {
-    char path[PLACE_PATH_MAX], net[CGROUP_LIST_MAX];
+    char path[STATE_PATH_MAX], net[CGROUP_LIST_MAX];
     if (l->net.wanted || r->counted) {
         nets_put(r->agent->nets, r->id, unified(r, path), &l->net, agent_clock_ns(), net);
         limit_names_join(r->unenforced, net);
@@ -75,7 +75,7 @@ int limits_begin(struct run *r)
     if (rc == 0)
         rc = cgroup_make(r->agent->cgroups, r->group, &l.group, r->unenforced, &r->err);
     if (rc == 0) {
-        char path[PLACE_PATH_MAX];
+        char path[STATE_PATH_MAX];
         rest_put(r, &l);
         ports_guard(r, unified(r, path));
     }
@@ -94,14 +94,14 @@ int limits_change(struct run *r)
 }
 
 /* Restores from the instance directory what cannot be queried again: unenforced GPU limits and the guest's memory. */
-static void began_read(struct run *r)
+static void limits_restore(struct run *r)
 {
     CLEANUP(mem) char *text = NULL, *gpus = NULL;
     struct cgroup_limits first = {0};
     char other[CGROUP_LIST_MAX];
-    if (place_read(r->agent->place, r->id, "gpu-unenforced", &gpus, NULL) == 0)
+    if (instance_dir_read(r->agent->state_dir, r->id, "gpu-unenforced", &gpus, NULL) == 0)
         (void)snprintf(r->gpu_unenforced, sizeof r->gpu_unenforced, "%s", gpus);
-    if (!image_is_vm(r->config) || place_read(r->agent->place, r->id, "config.json", &text, NULL) < 0)
+    if (!image_is_vm(r->config) || instance_dir_read(r->agent->state_dir, r->id, "config.json", &text, NULL) < 0)
         return;
     CLEANUP(json) json_t *began = json_loads(text, 0, NULL);
     if (cgroup_limits_read(began, &first, other, NULL) < 0)
@@ -112,8 +112,8 @@ static void began_read(struct run *r)
 
 void limits_adopt(struct run *r)
 {
-    char path[PLACE_PATH_MAX];
-    began_read(r);
+    char path[STATE_PATH_MAX];
+    limits_restore(r);
     ports_guard(r, unified(r, path));
     if (json_object_size(r->config) == 0) /* unreadable configuration: keep the limits in force */
         (void)err_set(&r->err, ENODATA, "its configuration cannot be read; the limits are unchanged");
@@ -124,7 +124,7 @@ void limits_adopt(struct run *r)
 
 void limits_end(struct run *r)
 {
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
     struct net_limits limits;
     if (r->counted || (net_limits_read(r->config, &limits, NULL) == 0 && limits.wanted)) {
         /* including counters that an earlier agent set up */
@@ -165,20 +165,20 @@ void disks_free(struct disks *d)
 static void disk_work(void *ctx)
 {
     struct disks *d = ctx;
-    d->rc = disk_bytes(d->agent->place, d->id, d->config, &d->bytes);
+    d->rc = disk_bytes(d->agent->state_dir, d->id, d->config, &d->bytes);
 }
 
 /* Compares a completed count with the limit. */
-static void disk_judge(struct run *r)
+static void disk_limit_check(struct run *r)
 {
     struct limits l;
     struct limit_verdict verdict;
-    if (r->phase != RUN_LIVING || r->busy || limits_read(r, &l, NULL) < 0)
+    if (r->phase != INSTANCE_RUNNING || r->busy || limits_read(r, &l, NULL) < 0)
         return;
     const struct limit_sample sample = {"storage", r->disk_bytes, l.disk.bytes, false};
-    limit_watch_look(&r->disk_limits, &sample, 1, &verdict);
+    limit_watch_update(&r->disk_limits, &sample, 1, &verdict);
     r->disk_over = verdict.over[0] != '\0';
-    limits_trouble(r);
+    limits_report(r);
     if (verdict.act == LIMIT_KILL)
         limits_stop(r, verdict.text, true);
 }
@@ -186,7 +186,7 @@ static void disk_judge(struct run *r)
 static void disk_after(void *ctx)
 {
     struct disks *d = ctx;
-    struct run *r = run_find(d->agent, d->id);
+    struct run *r = instance_find(d->agent, d->id);
     json_decref(take_ptr(&d->config));
     d->id = 0;
     if (!r)
@@ -196,7 +196,7 @@ static void disk_after(void *ctx)
     if (d->rc < 0)
         return;
     r->disk_bytes = d->bytes;
-    disk_judge(r);
+    disk_limit_check(r);
 }
 
 static bool disk_is_due(const struct run *r, const struct disk_limit *limit, int64_t now_ns)
@@ -213,7 +213,7 @@ static void disk_count(struct agent *a)
     struct run *r = NULL;
     for (size_t i = 0; !d->id && i < a->runs.len; i++) {
         struct run *other = a->runs.at[i];
-        if (other->disk_due && other->phase == RUN_LIVING && !other->busy && (!r || other->disk_ns < r->disk_ns))
+        if (other->disk_due && other->phase == INSTANCE_RUNNING && !other->busy && (!r || other->disk_ns < r->disk_ns))
             r = other;
     }
     if (!r)
@@ -237,7 +237,7 @@ static struct seen net_look(struct run *r, int64_t now_ns)
 {
     struct seen s = {0};
     int64_t passed_ns = now_ns - r->net_ns;
-    s.counted = nets_look(r->agent->nets, r->id, agent_clock_ns(), &s.look) == 0;
+    s.counted = nets_poll(r->agent->nets, r->id, agent_clock_ns(), &s.look) == 0;
     if (s.counted && r->net_ns && passed_ns > 0) {
         s.rated = true;
         s.in = (int64_t)((__int128)(s.look.counts.in - r->net.in) * SECOND_NS / passed_ns);
@@ -257,7 +257,7 @@ static void net_unenforced(struct run *r, const char *now)
     limit_names_join(r->unenforced, now);
 }
 
-void limits_trouble(struct run *r)
+void limits_report(struct run *r)
 {
     char over[CGROUP_LIST_MAX];
     memcpy(over, r->over, sizeof over);
@@ -265,7 +265,7 @@ void limits_trouble(struct run *r)
         limit_names_put(over, "gpu-memory");
     if (r->disk_over)
         limit_names_put(over, "storage");
-    node_trouble(r->agent->node, r->id, r->unenforced, over);
+    node_limit_state(r->agent->node, r->id, r->unenforced, over);
 }
 
 void limits_stop(struct run *r, const char *text, bool now)
@@ -301,17 +301,17 @@ static size_t net_samples(const struct limits *l, const struct seen *s, struct l
 
 /* Compares usage with limits, including limits that the kernel does not enforce, and stops an instance that exceeds
  * them. */
-static void judge(struct run *r, const struct limits *l, const struct cgroup_usage *used, const struct seen *s,
-                  int64_t now_ns)
+static void limits_check(struct run *r, const struct limits *l, const struct cgroup_usage *used, const struct seen *s,
+                         int64_t now_ns)
 {
     struct limit_sample samples[LIMIT_SAMPLES_MAX];
     struct limit_verdict verdict = {0};
     char text[LAUNCH_TEXT_MAX], amount[QUANTITY_TEXT_MAX];
     size_t len = limit_watch_samples(&r->limits, &l->group, r->unenforced, used, now_ns, samples);
     len += net_samples(l, s, &samples[len]);
-    limit_watch_look(&r->limits, samples, len, &verdict);
+    limit_watch_update(&r->limits, samples, len, &verdict);
     memcpy(r->over, verdict.over, sizeof r->over);
-    limits_trouble(r);
+    limits_report(r);
     r->oom_killed = r->oom_killed || (verdict.act == LIMIT_KILL && verdict.memory);
     if (verdict.act == LIMIT_KILL)
         limits_stop(r, verdict.text, true);
@@ -341,7 +341,7 @@ static void tell_usage(const struct run *r, const struct limits *l, const struct
         amounts[len++] = (struct berth_amount){"network-out", s->out};
     }
     if (s->counted)
-        node_spent(r->agent->node, r->id, "traffic", s->look.counts.in + s->look.counts.out);
+        node_total_usage(r->agent->node, r->id, "traffic", s->look.counts.in + s->look.counts.out);
     if (l->disk.wanted && r->disk_ns)
         amounts[len++] = (struct berth_amount){"storage", r->disk_bytes};
     node_usage(r->agent->node, r->id, amounts, len);
@@ -354,10 +354,10 @@ static void disk_forget(struct run *r, const struct disk_limit *limit)
         return;
     r->disk_over = false;
     memset(&r->disk_limits, 0, sizeof r->disk_limits);
-    limits_trouble(r);
+    limits_report(r);
 }
 
-void limits_look(struct run *r, int64_t now_ns)
+void limits_poll(struct run *r, int64_t now_ns)
 {
     struct cgroup_usage used = {0};
     struct limits l;
@@ -379,7 +379,7 @@ void limits_look(struct run *r, int64_t now_ns)
     if (s.counted)
         net_unenforced(r, s.look.unenforced);
     tell_usage(r, &l, known ? &used : NULL, &s, now_ns);
-    judge(r, &l, &used, &s, now_ns);
+    limits_check(r, &l, &used, &s, now_ns);
     r->used = used;
     r->used_ns = now_ns;
 }

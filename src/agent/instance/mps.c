@@ -26,7 +26,7 @@ static const struct cgroup_limits daemon_limits = {.cpu_milli = 2000, .memory_by
  * limited. */
 static const char *folder(const struct agent *a, const char *key, const char *part, char buf[static PATH_MAX])
 {
-    (void)snprintf(buf, PATH_MAX, "%s/mps/%s%s%s", place_dir(a->place), key, *part ? "/" : "", part);
+    (void)snprintf(buf, PATH_MAX, "%s/mps/%s%s%s", state_dir_path(a->state_dir), key, *part ? "/" : "", part);
     return buf;
 }
 
@@ -57,7 +57,7 @@ static int folders_make(const struct agent *a, const char *key, const struct use
 
 /* Starts the daemon inside its cgroup, so that all its children stay in it. */
 static int daemon_start(const struct agent *a, const char *key, const char *uuid, const struct user *user,
-                        const char *const *entrances, struct berth_err *err)
+                        const char *const *procs_paths, struct berth_err *err)
 {
     char program[PATH_MAX], path[PATH_MAX];
     CLEANUP(str) struct str pipes = {0}, logs = {0}, gpu = {0}, uid = {0}, gid = {0};
@@ -82,8 +82,11 @@ static int daemon_start(const struct agent *a, const char *key, const char *uuid
                                 program,
                                 "-d",
                                 NULL};
-    const struct tool tool = {
-        .argv = argv, .dir = -1, .timeout_ns = 10 * SECOND_NS, .entrances = entrances, .what = "cannot start " CONTROL};
+    const struct tool tool = {.argv = argv,
+                              .dir = -1,
+                              .timeout_ns = 10 * SECOND_NS,
+                              .procs_paths = procs_paths,
+                              .what = "cannot start " CONTROL};
     return tool_run(&tool, NULL, err);
 }
 
@@ -91,7 +94,7 @@ static int daemon_ensure(const struct agent *a, const char *key, const struct gp
                          struct berth_err *err)
 {
     char group[KEY_MAX + 8], path[PATH_MAX], unenforced[CGROUP_LIST_MAX];
-    char *entrances[CGROUP_PATHS_MAX + 1] = {0};
+    char *procs_paths[CGROUP_PATHS_MAX + 1] = {0};
     group_name(key, group);
     bool lives = !cgroup_empty(a->cgroups, group);
     CLEANUP(close_fd) int before = lives ? -1 : open(folder(a, key, "", path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -105,13 +108,13 @@ static int daemon_ensure(const struct agent *a, const char *key, const struct gp
     rc = cgroup_make(a->cgroups, group, &daemon_limits, unenforced, err);
     if (rc == 0)
         (void)gpus_confine(a, group, grant); /* if this fails, the same failure is reported for the instance */
-    size_t len = rc == 0 ? cgroup_entrances(a->cgroups, group, entrances) : 0;
+    size_t len = rc == 0 ? cgroup_procs_paths(a->cgroups, group, procs_paths) : 0;
     if (rc == 0)
-        rc = daemon_start(a, key, grant->at[0].uuid, user, (const char *const *)entrances, err);
+        rc = daemon_start(a, key, grant->at[0].uuid, user, (const char *const *)procs_paths, err);
     if (rc == 0 && cgroup_empty(a->cgroups, group))
         rc = err_set(err, ESRCH, CONTROL " exited immediately");
     for (size_t i = 0; i < len; i++)
-        mem_free(entrances[i]);
+        mem_free(procs_paths[i]);
     return rc;
 }
 

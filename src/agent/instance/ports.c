@@ -59,9 +59,9 @@ void ports_look(struct run *r)
 
 static void ports_reserve(struct run *r)
 {
-    const json_t *wishes = json_object_get(r->config, "ports"), *one;
+    const json_t *port_specs = json_object_get(r->config, "ports"), *one;
     size_t i;
-    json_array_foreach(wishes, i, one)
+    json_array_foreach(port_specs, i, one)
     {
         json_int_t start = json_integer_value(json_object_get(one, "start"));
         json_int_t count = json_integer_value(json_object_get(one, "count"));
@@ -70,16 +70,16 @@ static void ports_reserve(struct run *r)
     }
 }
 
-static int port_make(struct run *r, const json_t *wish, struct bound *b, struct berth_err *err)
+static int port_make(struct run *r, const json_t *port_spec, struct bound *b, struct berth_err *err)
 {
-    const char *endpoint = json_string_value(json_object_get(wish, "endpoint"));
-    const char *protocol = json_string_value(json_object_get(wish, "protocol"));
-    const char *listen = json_string_value(json_object_get(wish, "listen"));
+    const char *endpoint = json_string_value(json_object_get(port_spec, "endpoint"));
+    const char *protocol = json_string_value(json_object_get(port_spec, "protocol"));
+    const char *listen = json_string_value(json_object_get(port_spec, "listen"));
     bool keep = listen && strcmp(listen, "socket") == 0;
     uint16_t claimed[PORT_BLOCK];
-    struct port_wish search = {
-        .start = (uint16_t)json_integer_value(json_object_get(wish, "start")),
-        .count = (uint16_t)json_integer_value(json_object_get(wish, "count")),
+    struct port_request search = {
+        .start = (uint16_t)json_integer_value(json_object_get(port_spec, "start")),
+        .count = (uint16_t)json_integer_value(json_object_get(port_spec, "count")),
         .keep_socket = keep,
         .taken = claimed,
     };
@@ -168,17 +168,17 @@ void bound_env(const struct bound *b, struct arena *arena, void (*add)(void *ctx
         add(ctx, variable(arena, "BERTH_EXCLUSIVE", resource), json_string_value(name));
 }
 
-static void run_port_add(struct run *r, const char *endpoint, uint16_t port)
+static void instance_port_add(struct run *r, const char *endpoint, uint16_t port)
 {
-    struct run_port one = {mem_strdup(endpoint), port};
+    struct instance_port one = {mem_strdup(endpoint), port};
     vec_push(&r->ports, one);
 }
 
-int bound_keep(struct run *r, const struct bound *b, struct berth_err *err)
+int bound_save(struct run *r, const struct bound *b, struct berth_err *err)
 {
     CLEANUP(json) json_t *doc = json_pack("{s:[]}", "ports");
     for (size_t i = 0; i < b->ports_len; i++) {
-        run_port_add(r, b->ports[i].endpoint, b->ports[i].port);
+        instance_port_add(r, b->ports[i].endpoint, b->ports[i].port);
         (void)json_array_append_new(
             json_object_get(doc, "ports"),
             json_pack("{s:s, s:i}", "endpoint", b->ports[i].endpoint, "port", (int)b->ports[i].port));
@@ -190,7 +190,7 @@ int bound_keep(struct run *r, const struct bound *b, struct berth_err *err)
     if (!b->ports_len && !b->exclusive)
         return 0;
     char *text = json_dumps(doc, JSON_COMPACT);
-    int rc = place_write(r->agent->place, r->id, "bound", text, err);
+    int rc = instance_dir_write(r->agent->state_dir, r->id, "bound", text, err);
     free(text);
     return rc;
 }
@@ -201,17 +201,17 @@ void bound_read(struct run *r)
     const char *resource;
     json_t *name;
     ports_reserve(r);
-    if (place_read(r->agent->place, r->id, "bound", &text, NULL) < 0)
+    if (instance_dir_read(r->agent->state_dir, r->id, "bound", &text, NULL) < 0)
         return;
     CLEANUP(json) json_t *doc = json_loads(text, 0, NULL);
-    const json_t *ports = json_object_get(doc, "ports"), *wishes = json_object_get(r->config, "ports");
+    const json_t *ports = json_object_get(doc, "ports"), *port_specs = json_object_get(r->config, "ports");
     for (size_t i = 0; i < json_array_size(ports) && i < ENDPOINTS_MAX; i++) {
         const json_t *one = json_array_get(ports, i);
         const char *endpoint = json_string_value(json_object_get(one, "endpoint"));
-        const char *protocol = json_string_value(json_object_get(json_array_get(wishes, i), "protocol"));
+        const char *protocol = json_string_value(json_object_get(json_array_get(port_specs, i), "protocol"));
         uint16_t port = (uint16_t)json_integer_value(json_object_get(one, "port"));
         char what[32];
-        run_port_add(r, endpoint ? endpoint : "", port);
+        instance_port_add(r, endpoint ? endpoint : "", port);
         (void)claims_take(r->agent->claims, r->id, port_claim(protocol ? protocol : "tcp", port, what));
     }
     r->exclusive = json_deep_copy(json_object_get(doc, "exclusive"));

@@ -27,7 +27,7 @@ int bound_make(struct run *r, struct bound *ret, struct berth_err *err);
 void bound_env(const struct bound *b, struct arena *arena, void (*add)(void *ctx, const char *name, const char *value),
                void *ctx);
 /* Writes the ports into the instance directory, for a restarted agent, and into `r`. */
-int bound_keep(struct run *r, const struct bound *b, struct berth_err *err);
+int bound_save(struct run *r, const struct bound *b, struct berth_err *err);
 /* Restores ports and claims of an adopted instance from its directory. */
 void bound_read(struct run *r);
 void bound_done(struct bound *b);

@@ -7,20 +7,20 @@
 
 #include "agent/agent_parts.h"
 
-static void press_work(void *ctx)
+static void power_down_work(void *ctx)
 {
     struct run *r = ctx;
-    r->rc = vm_power_down(r->agent->place, r->id);
+    r->rc = vm_power_down(r->agent->state_dir, r->id);
 }
 
-static void press_after(void *ctx)
+static void power_down_after(void *ctx)
 {
     struct run *r = ctx;
     r->busy = false;
-    if (r->phase == RUN_REAPING) {
-        run_reap(r);
+    if (r->phase == INSTANCE_REAPING) {
+        instance_reap(r);
     } else if (r->stop_now) { /* the grace time ended meanwhile */
-        run_kill(r);
+        instance_kill(r);
     } else if (r->rc < 0 && r->pid_fd >= 0) {
         NOTE(r->agent, LEVEL_WARN, "instance.unheard", LOG_NUMBER("id", (int64_t)r->id),
              LOG_TEXT("text", strerror(-r->rc)));
@@ -31,8 +31,8 @@ static void press_after(void *ctx)
     }
 }
 
-void run_power_down(struct run *r)
+void instance_power_down(struct run *r)
 {
     r->busy = true;
-    worker_run(r->agent->cleaner, press_work, press_after, r);
+    worker_run(r->agent->cleaner, power_down_work, power_down_after, r);
 }

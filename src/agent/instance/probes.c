@@ -3,7 +3,7 @@
 #include <sys/epoll.h>
 
 /* A probe program that runs in the instance. Its output is discarded. */
-struct question {
+struct probe_exec {
     struct run *run;
     struct beside beside;
     struct loop_source *source, *timer;
@@ -13,51 +13,51 @@ struct question {
 
 static uint16_t port(void *ctx, const char *endpoint)
 {
-    return run_port(ctx, endpoint);
+    return instance_port(ctx, endpoint);
 }
 
-static void question_free(struct question *q)
+static void probe_exec_free(struct probe_exec *q)
 {
     loop_source_free(q->source);
     loop_source_free(q->timer);
-    beside_close(&q->beside);
+    exec_process_close(&q->beside);
     mem_free(q);
 }
 
-static void note_unasked(const struct run *r, const struct berth_err *err)
+static void note_probe_not_run(const struct run *r, const struct berth_err *err)
 {
     NOTE(r->agent, LEVEL_WARN, "health.unasked", LOG_NUMBER("id", (int64_t)r->id), LOG_TEXT("text", err->text));
 }
 
 static void answered(void *ctx, uint32_t events)
 {
-    struct question *q = ctx;
+    struct probe_exec *q = ctx;
     void (*done)(void *arg, int exit) = q->done;
     void *arg = q->arg;
     struct berth_err err;
-    int code = beside_exit(q->beside.pidfd);
+    int code = exec_process_exit(q->beside.pidfd);
     (void)events;
-    if (beside_failed(&q->beside, &err) < 0) {
-        note_unasked(q->run, &err);
+    if (exec_process_error(&q->beside, &err) < 0) {
+        note_probe_not_run(q->run, &err);
         code = -1;
     }
-    question_free(q);
+    probe_exec_free(q);
     done(arg, code);
 }
 
-static void kill_question(struct question *q)
+static void probe_exec_kill(struct probe_exec *q)
 {
     loop_source_free(take_ptr(&q->source));
-    beside_kill(q->run->agent, &q->beside);
-    question_free(q);
+    exec_process_kill(q->run->agent, &q->beside);
+    probe_exec_free(q);
 }
 
-static void too_late(void *ctx)
+static void probe_timed_out(void *ctx)
 {
-    struct question *q = ctx;
+    struct probe_exec *q = ctx;
     void (*done)(void *arg, int exit) = q->done;
     void *arg = q->arg;
-    kill_question(q);
+    probe_exec_kill(q);
     done(arg, -1);
 }
 
@@ -65,19 +65,19 @@ static void *ask(void *ctx, const char *const *argv, int64_t timeout_ns, void (*
 {
     struct run *r = ctx;
     struct berth_err err;
-    struct question *q = mem_zalloc(sizeof *q);
-    *q = (struct question){.run = r, .done = done, .arg = arg};
-    if (beside_start(r->agent->place, r->id, argv, NULL, BESIDE_SILENT, 0, 0, &q->beside, &err) < 0) {
-        note_unasked(r, &err);
+    struct probe_exec *q = mem_zalloc(sizeof *q);
+    *q = (struct probe_exec){.run = r, .done = done, .arg = arg};
+    if (exec_process_start(r->agent->state_dir, r->id, argv, NULL, EXEC_SILENT, 0, 0, &q->beside, &err) < 0) {
+        note_probe_not_run(r, &err);
         mem_free(q);
         return NULL;
     }
     if (loop_watch_fd(r->agent->loop, q->beside.pidfd, EPOLLIN, answered, q, &q->source, &err) < 0) {
-        note_unasked(r, &err);
-        kill_question(q);
+        note_probe_not_run(r, &err);
+        probe_exec_kill(q);
         return NULL;
     }
-    q->timer = loop_timer_new(r->agent->loop, too_late, q);
+    q->timer = loop_timer_new(r->agent->loop, probe_timed_out, q);
     loop_timer_set(q->timer, loop_now_ns(r->agent->loop) + timeout_ns);
     return q;
 }
@@ -85,7 +85,7 @@ static void *ask(void *ctx, const char *const *argv, int64_t timeout_ns, void (*
 static void ask_cancel(void *ctx, void *asked)
 {
     (void)ctx;
-    kill_question(asked);
+    probe_exec_kill(asked);
 }
 
 static void verdict(void *ctx, bool ready, const char *text)
@@ -121,7 +121,7 @@ static void await_verdict(void *ctx, bool accepts, const char *text)
     if (!accepts) {
         CLEANUP(str) struct str why = {0};
         const char *endpoint = awaited_next(r);
-        str_addf(&why, "its port %u (%s) does not accept connections: %s", run_port(r, endpoint ? endpoint : ""),
+        str_addf(&why, "its port %u (%s) does not accept connections: %s", instance_port(r, endpoint ? endpoint : ""),
                  endpoint ? endpoint : "", text);
         node_health(r->agent->node, r->id, false, str_text(&why));
         return;
@@ -152,7 +152,7 @@ static struct health *await_new(struct run *r)
     return health;
 }
 
-struct health *wellness_new(struct run *r)
+struct health *instance_probe_new(struct run *r)
 {
     const json_t *check = json_object_get(r->config, "health");
     struct health_config config = {

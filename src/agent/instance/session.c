@@ -16,18 +16,18 @@
 #include "agent/optask/optask.h"
 #include "base/base64.h"
 
-enum { PIECE_BYTES = 48 * 1024, ERRANDS_MAX = 256, INPUT_BYTES_MAX = 8 << 20 };
+enum { PIECE_BYTES = 48 * 1024, SESSIONS_MAX = 256, INPUT_BYTES_MAX = 8 << 20 };
 #define LOOK_NS (SECOND_NS / 5)
 
 struct pipe_out {
-    struct errand *errand;
+    struct session *session;
     int fd; /* -1: closed */
     const char *stream;
     struct loop_source *source; /* NULL: not watched while a piece is being sent */
 };
 
-struct errand {
-    struct errands *all;
+struct session {
+    struct sessions *all;
     char *call;
     uint64_t id;  /* id of the instance */
     char *optask; /* key of an OpTask instead of an instance; NULL: none */
@@ -47,13 +47,13 @@ struct errand {
     VEC(char) piece;
 };
 
-struct errands {
+struct sessions {
     struct agent *agent;
-    VEC(struct errand *) at;
+    VEC(struct session *) at;
 };
 
 static void log_step(void *ctx);
-static void program_step(struct errand *e);
+static void program_step(struct session *e);
 
 static void close_fd(int *fd)
 {
@@ -68,9 +68,9 @@ static void source_drop(struct loop_source **s)
     *s = NULL;
 }
 
-static void errand_free(struct errand *e)
+static void session_free(struct session *e)
 {
-    struct errands *all = e->all;
+    struct sessions *all = e->all;
     for (size_t i = 0; i < all->at.len; i++)
         if (all->at.at[i] == e) {
             all->at.at[i] = all->at.at[--all->at.len];
@@ -82,9 +82,9 @@ static void errand_free(struct errand *e)
     source_drop(&e->out.source);
     source_drop(&e->err.source);
     if (e->exited)
-        beside_close(&e->beside);
+        exec_process_close(&e->beside);
     else
-        beside_kill(all->agent, &e->beside);
+        exec_process_kill(all->agent, &e->beside);
     logfile_free(e->log);
     str_done(&e->input);
     vec_done(&e->piece);
@@ -93,7 +93,7 @@ static void errand_free(struct errand *e)
     mem_free(e);
 }
 
-static struct errand *errand_find(const struct errands *all, const char *call)
+static struct session *session_find(const struct sessions *all, const char *call)
 {
     for (size_t i = 0; i < all->at.len; i++)
         if (strcmp(all->at.at[i]->call, call) == 0)
@@ -124,14 +124,14 @@ static void send_end(struct agent *a, const char *call, int exit, const char *er
 
 /* A pending POST. It refers to its session by name, because the session may end first. */
 struct sent {
-    struct errands *all;
+    struct sessions *all;
     char *call;
 };
 
 static void sent_answered(void *ctx, int status, const char *body, size_t len)
 {
     struct sent *s = ctx;
-    struct errand *e = status == LINK_GONE ? NULL : errand_find(s->all, s->call);
+    struct session *e = status == LINK_GONE ? NULL : session_find(s->all, s->call);
     (void)body;
     (void)len;
     mem_free(s->call);
@@ -143,7 +143,7 @@ static void sent_answered(void *ctx, int status, const char *body, size_t len)
     if (!taken && status != 404) /* a client that is still connected would otherwise wait for ever */
         send_end(e->all->agent, e->call, -1, "its output could not be sent");
     if (!taken)
-        errand_free(e);
+        session_free(e);
     else if (e->log)
         log_step(e);
     else
@@ -152,7 +152,7 @@ static void sent_answered(void *ctx, int status, const char *body, size_t len)
 
 /* Sends one piece of output. A piece of a log comes with the cursor behind it, from which the log can be continued over
  * another connection. */
-static void send_piece(struct errand *e, const char *stream, const void *data, size_t len)
+static void send_piece(struct session *e, const char *stream, const void *data, size_t len)
 {
     CLEANUP(str) struct str path = {0};
     struct sent *s = mem_zalloc(sizeof *s);
@@ -172,42 +172,42 @@ static void send_piece(struct errand *e, const char *stream, const void *data, s
 
 static void log_step(void *ctx)
 {
-    struct errand *e = ctx;
+    struct session *e = ctx;
     struct agent *a = e->all->agent;
     if (e->sending)
         return;
     vec_resize(&e->piece, PIECE_BYTES);
-    const struct run *r = run_find(a, e->id);
+    const struct run *r = instance_find(a, e->id);
     bool lives = e->optask ? optask_lives(a->optasks, e->optask, e->id)
                            /* checked before the read, so that the last lines are not missed */
-                           : r && r->phase <= RUN_REAPING;
+                           : r && r->phase <= INSTANCE_REAPING;
     ssize_t len = logfile_read(e->log, e->piece.at, e->piece.len);
     if (len > 0) {
         send_piece(e, "out", e->piece.at, (size_t)len);
     } else if (len < 0 || !e->follow || !lives) {
         send_end(a, e->call, 0, len < 0 ? "its log cannot be read" : NULL);
-        errand_free(e);
+        session_free(e);
     } else {
         loop_timer_set(e->timer, loop_now_ns(a->loop) + LOOK_NS);
     }
 }
 
-static int log_begin(struct errand *e, const json_t *line, struct berth_err *err)
+static int log_begin(struct session *e, const json_t *line, struct berth_err *err)
 {
     const json_t *tail = json_object_get(line, "tail");
     const char *optask = json_string_value(json_object_get(line, "optask"));
     const char *cursor = json_string_value(json_object_get(line, "cursor"));
-    const struct place *place = e->all->agent->place;
+    const struct state_dir *state_dir = e->all->agent->state_dir;
     int rc = 0;
     if (optask) {
         e->optask = mem_strdup(optask);
-        rc = optask_log(e->all->agent->optasks, optask, json_is_true(json_object_get(line, "undo")), &place, &e->id,
+        rc = optask_log(e->all->agent->optasks, optask, json_is_true(json_object_get(line, "undo")), &state_dir, &e->id,
                         err);
     }
     if (rc == 0 && cursor)
-        rc = logfile_open_at(place, e->id, cursor, &e->log, &e->gap, err);
+        rc = logfile_open_at(state_dir, e->id, cursor, &e->log, &e->gap, err);
     else if (rc == 0)
-        rc = logfile_open(place, e->id, tail ? json_integer_value(tail) : -1, &e->log, err);
+        rc = logfile_open(state_dir, e->id, tail ? json_integer_value(tail) : -1, &e->log, err);
     if (rc < 0)
         return rc;
     e->follow = json_is_true(json_object_get(line, "follow"));
@@ -221,7 +221,7 @@ static int log_begin(struct errand *e, const json_t *line, struct berth_err *err
 static void out_ready(void *ctx, uint32_t events)
 {
     struct pipe_out *p = ctx;
-    struct errand *e = p->errand;
+    struct session *e = p->session;
     (void)events;
     if (e->sending) {
         /* the answer's callback watches it again; a closed pipe would wake the loop constantly meanwhile */
@@ -243,12 +243,12 @@ static void out_ready(void *ctx, uint32_t events)
 static void pipe_watch(struct pipe_out *p)
 {
     if (p->fd >= 0 && !p->source &&
-        loop_watch_fd(p->errand->all->agent->loop, p->fd, EPOLLIN, out_ready, p, &p->source, NULL) < 0)
+        loop_watch_fd(p->session->all->agent->loop, p->fd, EPOLLIN, out_ready, p, &p->source, NULL) < 0)
         p->fd = -1;
 }
 
 /* Continues after the daemon has accepted a piece, or ends the session after the last one. */
-static void program_step(struct errand *e)
+static void program_step(struct session *e)
 {
     if (e->sending)
         return;
@@ -257,23 +257,23 @@ static void program_step(struct errand *e)
     if (!e->exited || e->out.fd >= 0 || e->err.fd >= 0)
         return;
     send_end(e->all->agent, e->call, e->failure.code ? -1 : e->exit, e->failure.code ? e->failure.text : NULL);
-    errand_free(e);
+    session_free(e);
 }
 
 static void program_ended(void *ctx, uint32_t events)
 {
-    struct errand *e = ctx;
+    struct session *e = ctx;
     (void)events;
     source_drop(&e->ended);
-    e->exit = beside_exit(e->beside.pidfd);
+    e->exit = exec_process_exit(e->beside.pidfd);
     e->exited = true;
-    (void)beside_failed(&e->beside, &e->failure);
+    (void)exec_process_error(&e->beside, &e->failure);
     program_step(e);
 }
 
 static void input_room(void *ctx, uint32_t events)
 {
-    struct errand *e = ctx;
+    struct session *e = ctx;
     (void)events;
     ssize_t n = e->input.len ? write(e->beside.in, e->input.at, e->input.len) : 0;
     if (n > 0) {
@@ -290,7 +290,7 @@ static void input_room(void *ctx, uint32_t events)
         close_fd(&e->beside.in);
 }
 
-static void input_more(struct errand *e)
+static void input_more(struct session *e)
 {
     if (!e->program || e->beside.in < 0 || e->room)
         return;
@@ -305,7 +305,7 @@ static void input_more(struct errand *e)
 
 /* Queues input for the program. False: the queue is full, and the session must end, because input with a gap is
  * useless. */
-static bool input_take(struct errand *e, const char *text)
+static bool input_take(struct session *e, const char *text)
 {
     CLEANUP(str) struct str bytes = {0};
     if (e->beside.in < 0) /* the program has closed its input: discard, as a pipe would */
@@ -317,9 +317,9 @@ static bool input_take(struct errand *e, const char *text)
     return true;
 }
 
-static void pipe_begin(struct errand *e, struct pipe_out *p, int fd, const char *stream)
+static void pipe_begin(struct session *e, struct pipe_out *p, int fd, const char *stream)
 {
-    *p = (struct pipe_out){.errand = e, .fd = fd, .stream = stream};
+    *p = (struct pipe_out){.session = e, .fd = fd, .stream = stream};
     if (fd >= 0)
         (void)fcntl(fd, F_SETFL, O_NONBLOCK);
     pipe_watch(p);
@@ -349,22 +349,22 @@ static const char **env_of(const json_t *object, struct arena *arena)
     return env;
 }
 
-static int program_begin(struct errand *e, const json_t *line, struct berth_err *err)
+static int program_begin(struct session *e, const json_t *line, struct berth_err *err)
 {
     struct agent *a = e->all->agent;
-    const struct run *r = run_find(a, e->id);
+    const struct run *r = instance_find(a, e->id);
     struct arena arena;
-    if (!r || r->phase != RUN_LIVING)
+    if (!r || r->phase != INSTANCE_RUNNING)
         return err_set(err, ESRCH, "the instance is not running on this node");
     if (image_is_vm(r->config))
         return err_set(err, ENOTSUP, "programs cannot be started in a virtual machine; use an endpoint");
     if (json_array_size(json_object_get(line, "command")) == 0)
         return err_set(err, EINVAL, "missing command");
     arena_init(&arena);
-    int rc = beside_start(a->place, e->id, argv_of(json_object_get(line, "command"), &arena),
-                          env_of(json_object_get(line, "env"), &arena),
-                          json_is_true(json_object_get(line, "terminal")) ? BESIDE_TERMINAL : BESIDE_PIPES,
-                          number(line, "rows", 24), number(line, "columns", 80), &e->beside, err);
+    int rc = exec_process_start(a->state_dir, e->id, argv_of(json_object_get(line, "command"), &arena),
+                                env_of(json_object_get(line, "env"), &arena),
+                                json_is_true(json_object_get(line, "terminal")) ? EXEC_TERMINAL : EXEC_PIPES,
+                                number(line, "rows", 24), number(line, "columns", 80), &e->beside, err);
     arena_done(&arena);
     if (rc < 0)
         return rc;
@@ -379,10 +379,10 @@ static int program_begin(struct errand *e, const json_t *line, struct berth_err 
 
 static int send_signal(struct agent *a, uint64_t id, const json_t *signal, struct berth_err *err)
 {
-    const struct run *r = run_find(a, id);
+    const struct run *r = instance_find(a, id);
     int signo = json_is_integer(signal) ? (int)json_integer_value(signal)
                                         : signal_number(json_string_value(signal) ? json_string_value(signal) : "");
-    if (!r || r->phase != RUN_LIVING || r->pid_fd < 0)
+    if (!r || r->phase != INSTANCE_RUNNING || r->pid_fd < 0)
         return err_set(err, ESRCH, "the instance is not running on this node");
     if (image_is_vm(r->config))
         return err_set(err, ENOTSUP, "signals to virtual machines are not supported; stop it instead");
@@ -395,7 +395,7 @@ static int send_signal(struct agent *a, uint64_t id, const json_t *signal, struc
 
 /* ---- lines of the stream ---------------------------------------------------------------------------------------- */
 
-static void begin(struct errands *all, const char *call, const char *verb, const json_t *line)
+static void begin(struct sessions *all, const char *call, const char *verb, const json_t *line)
 {
     struct agent *a = all->agent;
     struct berth_err err = {0};
@@ -405,12 +405,12 @@ static void begin(struct errands *all, const char *call, const char *verb, const
         send_end(a, call, rc < 0 ? -1 : 0, rc < 0 ? err.text : NULL);
         return;
     }
-    if (all->at.len >= ERRANDS_MAX) {
+    if (all->at.len >= SESSIONS_MAX) {
         send_end(a, call, -1, "too many concurrent sessions on this node");
         return;
     }
-    struct errand *e = mem_zalloc(sizeof *e);
-    *e = (struct errand){
+    struct session *e = mem_zalloc(sizeof *e);
+    *e = (struct session){
         .all = all, .id = id, .exit = -1, .beside = {.pidfd = -1, .in = -1, .out = -1, .err = -1, .word = -1}
     };
     e->call = mem_strdup(call);
@@ -422,16 +422,16 @@ static void begin(struct errands *all, const char *call, const char *verb, const
                  : err_set(&err, ENOTSUP, "this agent does not support sessions of type '%s'", verb);
     if (rc < 0) {
         send_end(a, call, -1, err.text);
-        errand_free(e);
+        session_free(e);
     }
 }
 
-void errands_line(struct errands *all, const json_t *line)
+void sessions_handle_line(struct sessions *all, const json_t *line)
 {
     const char *call = json_string_value(json_object_get(line, "call"));
     const char *verb = json_string_value(json_object_get(line, "verb"));
     const char *input = json_string_value(json_object_get(line, "input"));
-    struct errand *e = call ? errand_find(all, call) : NULL;
+    struct session *e = call ? session_find(all, call) : NULL;
     if (!call || (verb && e))
         return;
     if (verb) {
@@ -442,7 +442,7 @@ void errands_line(struct errands *all, const json_t *line)
         return;
     if (input && e->program && !input_take(e, input)) {
         send_end(all->agent, call, -1, "the program read its input too slowly; more than 8 MiB were waiting");
-        errand_free(e);
+        session_free(e);
         return;
     }
     if (json_is_true(json_object_get(line, "eof"))) {
@@ -450,29 +450,29 @@ void errands_line(struct errands *all, const json_t *line)
         input_more(e);
     }
     if (json_object_get(line, "rows") && e->program)
-        beside_resize(&e->beside, number(line, "rows", 24), number(line, "columns", 80));
+        exec_process_resize(&e->beside, number(line, "rows", 24), number(line, "columns", 80));
     if (json_is_true(json_object_get(line, "close")))
-        errand_free(e);
+        session_free(e);
 }
 
-void errands_drop(struct errands *all)
+void sessions_close_all(struct sessions *all)
 {
     while (all->at.len)
-        errand_free(all->at.at[0]);
+        session_free(all->at.at[0]);
 }
 
-struct errands *errands_new(struct agent *a)
+struct sessions *sessions_new(struct agent *a)
 {
-    struct errands *all = mem_zalloc(sizeof *all);
+    struct sessions *all = mem_zalloc(sizeof *all);
     all->agent = a;
     return all;
 }
 
-void errands_free(struct errands *all)
+void sessions_free(struct sessions *all)
 {
     if (!all)
         return;
-    errands_drop(all);
+    sessions_close_all(all);
     vec_done(&all->at);
     mem_free(all);
 }

@@ -25,23 +25,23 @@ static void kill_work(void *ctx)
 
 static void kill_again(void *ctx)
 {
-    run_kill(ctx);
+    instance_kill(ctx);
 }
 
 static void kill_after(void *ctx)
 {
     struct run *r = ctx;
     r->busy = false;
-    if (r->phase == RUN_REAPING)
-        run_reap(r);
+    if (r->phase == INSTANCE_REAPING)
+        instance_reap(r);
     else
-        run_timer(r, kill_again, RUN_AGAIN_NS); /* the shim should exit now; if it does not, kill again */
+        instance_set_timer(r, kill_again, RETRY_NS); /* the shim should exit now; if it does not, kill again */
 }
 
 /* Kills the cgroup; without cgroups at least the first process. */
-void run_kill(struct run *r)
+void instance_kill(struct run *r)
 {
-    if (r->busy || r->phase != RUN_LIVING)
+    if (r->busy || r->phase != INSTANCE_RUNNING)
         return;
     if (r->pid_fd >= 0)
         (void)syscall(SYS_pidfd_send_signal, r->pid_fd, SIGKILL, NULL, 0);
@@ -59,7 +59,7 @@ static void grace_over(void *ctx)
 {
     struct run *r = ctx;
     r->stop_now = true;
-    run_kill(r);
+    instance_kill(r);
 }
 
 static void send_signal(const struct run *r, const json_t *rule, int fallback)
@@ -72,20 +72,20 @@ static void send_signal(const struct run *r, const json_t *rule, int fallback)
 
 /* Sends power-down repeatedly until the virtual machine is off or its grace time is over: a guest that is still booting
  * ignores it. */
-static void press(void *ctx)
+static void power_down_repeat(void *ctx)
 {
     struct run *r = ctx;
     int64_t left_ns = r->grace_until_ns - loop_now_ns(r->agent->loop);
-    int64_t again_ns = r->busy ? RUN_AGAIN_NS : PRESS_AGAIN_NS;
-    if (r->phase != RUN_LIVING || r->stop_now)
+    int64_t again_ns = r->busy ? RETRY_NS : PRESS_AGAIN_NS;
+    if (r->phase != INSTANCE_RUNNING || r->stop_now)
         return;
     if (left_ns <= 0) {
         grace_over(r);
         return;
     }
     if (!r->busy)
-        run_power_down(r);
-    run_timer(r, press, left_ns < again_ns ? left_ns : again_ns);
+        instance_power_down(r);
+    instance_set_timer(r, power_down_repeat, left_ns < again_ns ? left_ns : again_ns);
 }
 
 /* Sends the checkpoint signal first, if one is configured, and the stop signal after the checkpoint's grace time. The
@@ -96,31 +96,31 @@ static void stop_signal(void *ctx)
     const json_t *checkpoint = json_object_get(r->config, "checkpoint");
     if (image_is_vm(r->config)) {
         if (r->busy) {
-            run_timer(r, stop_signal, RUN_AGAIN_NS);
+            instance_set_timer(r, stop_signal, RETRY_NS);
             return;
         }
         r->signalled = true;
         r->grace_until_ns = loop_now_ns(r->agent->loop) + stop_number(r, "grace_ns", GRACE_NS_DEFAULT);
-        press(r);
+        power_down_repeat(r);
         return;
     }
     if (checkpoint && !r->warned) {
         r->warned = true;
         send_signal(r, checkpoint, SIGUSR1);
-        run_timer(r, stop_signal, json_integer_value(json_object_get(checkpoint, "grace_ns")));
+        instance_set_timer(r, stop_signal, json_integer_value(json_object_get(checkpoint, "grace_ns")));
         return;
     }
     r->signalled = true;
     send_signal(r, json_object_get(r->config, "stop"), SIGTERM);
-    run_timer(r, grace_over, stop_number(r, "grace_ns", GRACE_NS_DEFAULT));
+    instance_set_timer(r, grace_over, stop_number(r, "grace_ns", GRACE_NS_DEFAULT));
 }
 
-void run_stop(struct run *r)
+void instance_stop(struct run *r)
 {
     if (r->stop_now && r->busy) /* the worker will be done soon */
-        run_timer(r, kill_again, RUN_AGAIN_NS);
+        instance_set_timer(r, kill_again, RETRY_NS);
     else if (r->stop_now)
-        run_kill(r);
+        instance_kill(r);
     else if (!r->signalled && !r->warned) /* after a signal the promised grace time is kept */
-        run_timer(r, stop_signal, stop_number(r, "delay_ns", r->ports.len ? GATEWAYS_NS : 0));
+        instance_set_timer(r, stop_signal, stop_number(r, "delay_ns", r->ports.len ? GATEWAYS_NS : 0));
 }

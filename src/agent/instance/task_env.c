@@ -136,7 +136,7 @@ int task_hostfile(struct run *r, struct arena *arena, struct launch_mount *ret, 
 {
     const json_t *hosts = json_object_get(json_object_get(r->config, "task"), "hosts");
     CLEANUP(str) struct str text = {0};
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
     *ret = (struct launch_mount){0};
     if (!json_array_size(hosts))
         return 0;
@@ -145,9 +145,9 @@ int task_hostfile(struct run *r, struct arena *arena, struct launch_mount *ret, 
         str_addf(&text, "%s slots=%" JSON_INTEGER_FORMAT "\n", host_text(host, "address"),
                  json_integer_value(json_object_get(host, "slots")));
     }
-    int rc = place_write(r->agent->place, r->id, "hostfile", str_text(&text), err);
+    int rc = instance_dir_write(r->agent->state_dir, r->id, "hostfile", str_text(&text), err);
     if (rc == 0)
-        rc = place_instance(r->agent->place, r->id, "hostfile", path);
+        rc = instance_dir_path(r->agent->state_dir, r->id, "hostfile", path);
     if (rc == 0 && chmod(path, 0444) < 0) /* its user reads it, where it is mounted */
         rc = err_set(err, errno, "%s: %s", path, strerror(errno));
     if (rc == 0)

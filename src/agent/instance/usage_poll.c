@@ -38,23 +38,23 @@ static void probe_work(void *ctx)
     struct look *l = ctx;
     json_t *machine = NULL;
     port_guard_look(l->agent->guard);
-    l->probed = probe_use_look(l->use, agent_boottime_ns());
+    l->probed = probe_use_poll(l->use, agent_boottime_ns());
     if ((l->due || gpus_changed(l->agent->gpus)) && probe_machine(&l->config, &machine, NULL) == 0) {
-        gpus_probed(l->agent->gpus, machine);
+        gpus_add_inventory(l->agent->gpus, machine);
         (void)json_object_set_new(l->probed, "probed", machine);
     }
     /* Last, so that an unhealthy GPU and its condition are in the same report. */
-    gpus_tell(l->agent->gpus, l->probed);
+    gpus_report(l->agent->gpus, l->probed);
 }
 
 static void probe_after(void *ctx)
 {
     struct look *l = ctx;
     l->probing = false;
-    node_self(l->agent->node, take_ptr(&l->probed));
+    node_machine_state(l->agent->node, take_ptr(&l->probed));
 }
 
-void look_probe(struct look *l)
+void usage_poll_probe(struct look *l)
 {
     if (!l || l->probing)
         return;
@@ -70,10 +70,10 @@ void look_probe(struct look *l)
 static void logs_work(void *ctx)
 {
     const struct agent *a = ctx;
-    logs_trim(a->place, a->options->log_mib << 20, INT64_MAX, agent_clock_ns());
+    logs_trim(a->state_dir, a->options->log_mib << 20, INT64_MAX, agent_clock_ns());
 }
 
-static void look_around(void *ctx)
+static void usage_poll_tick(void *ctx)
 {
     struct look *l = ctx;
     struct agent *a = l->agent;
@@ -82,11 +82,11 @@ static void look_around(void *ctx)
     nets_share(a->nets, now_ns);
     for (size_t i = 0; i < slice && i < a->runs.len; i++) {
         l->next = l->next + 1 < a->runs.len ? l->next + 1 : 0;
-        if (a->runs.at[l->next]->phase == RUN_LIVING && !a->runs.at[l->next]->busy)
-            limits_look(a->runs.at[l->next], now_ns);
+        if (a->runs.at[l->next]->phase == INSTANCE_RUNNING && !a->runs.at[l->next]->busy)
+            limits_poll(a->runs.at[l->next], now_ns);
     }
     if (l->seconds++ % ROUND_S == 0 || probe_pools(&l->config) != l->pools)
-        look_probe(l);
+        usage_poll_probe(l);
     if (l->seconds % TRIM_S == 0)
         worker_run(l->prober, logs_work, NULL, a);
     if (l->seconds % IMAGES_S == 1) /* for the first time soon after the start: removes what a crash has left */
@@ -100,11 +100,11 @@ static void read_progress(struct run *r)
 {
     char note[LAUNCH_TEXT_MAX] = "";
     int milli = -1;
-    if (launch_progress(r->agent->place, r->id, &milli, note) == 0)
+    if (launch_progress(r->agent->state_dir, r->id, &milli, note) == 0)
         node_progress(r->agent->node, r->id, milli, note);
 }
 
-static struct run *run_watched(const struct agent *a, int watch)
+static struct run *instance_by_watch(const struct agent *a, int watch)
 {
     for (size_t i = 0; i < a->runs.len; i++)
         if (a->runs.at[i]->watched == watch)
@@ -120,24 +120,25 @@ static void heard(void *ctx, uint32_t events)
     ssize_t len = read(l->inotify, buf, sizeof buf);
     for (const char *at = buf; len > 0 && at < buf + len;) {
         const struct inotify_event *event = (const void *)at;
-        struct run *r = event->len && strcmp(event->name, "progress") == 0 ? run_watched(l->agent, event->wd) : NULL;
+        struct run *r =
+            event->len && strcmp(event->name, "progress") == 0 ? instance_by_watch(l->agent, event->wd) : NULL;
         if (r)
             read_progress(r);
         at += sizeof *event + event->len;
     }
 }
 
-void look_begin(struct run *r)
+void usage_poll_begin(struct run *r)
 {
-    char path[PLACE_PATH_MAX], name[24];
-    if (place_path(r->agent->place, "instances", str_u64(r->id, name), path) == 0)
+    char path[STATE_PATH_MAX], name[24];
+    if (state_dir_entry_path(r->agent->state_dir, "instances", str_u64(r->id, name), path) == 0)
         r->watched = inotify_add_watch(r->agent->look->inotify, path, IN_MOVED_TO | IN_ONLYDIR);
     if (r->watched < 0)
         NOTE(r->agent, LEVEL_WARN, "progress.unwatched", LOG_NUMBER("id", (int64_t)r->id));
     read_progress(r);
 }
 
-void look_end(struct run *r)
+void usage_poll_end(struct run *r)
 {
     if (r->watched < 0)
         return;
@@ -148,13 +149,13 @@ void look_end(struct run *r)
 
 /* ---- lifetime --------------------------------------------------------------------------------------------------- */
 
-int look_new(struct agent *a, struct look **ret, struct berth_err *err)
+int usage_poll_new(struct agent *a, struct look **ret, struct berth_err *err)
 {
     struct look *l = mem_zalloc(sizeof *l);
     l->agent = a;
     l->config = (struct probe_config){.root = "",
                                       .plugins = a->options->plugins,
-                                      .disk = place_dir(a->place),
+                                      .disk = state_dir_path(a->state_dir),
                                       .reserve = a->options->reserve,
                                       .bandwidth_bytes = a->options->bandwidth_bytes};
     l->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -163,17 +164,17 @@ int look_new(struct agent *a, struct look **ret, struct berth_err *err)
         rc = loop_watch_fd(a->loop, l->inotify, EPOLLIN, heard, l, &l->source, err);
     l->use = probe_use_new(&l->config);
     l->prober = worker_new(a->loop);
-    l->timer = loop_timer_new(a->loop, look_around, l);
+    l->timer = loop_timer_new(a->loop, usage_poll_tick, l);
     loop_timer_set(l->timer, loop_now_ns(a->loop) + SECOND_NS);
     if (rc < 0) {
-        look_free(l);
+        usage_poll_free(l);
         return rc;
     }
     *ret = l;
     return 0;
 }
 
-void look_free(struct look *l)
+void usage_poll_free(struct look *l)
 {
     if (!l)
         return;

@@ -237,11 +237,11 @@ static int token_read(const struct agent_options *o, char **ret, struct berth_er
 }
 
 /* Sends the join request to one address. Returns 0, a negative errno, or the HTTP status (positive) of a refusal. */
-static int ask(const struct half_user *user, const char *url, const char *pin, const char *body, json_t **ret,
+static int ask(const struct net_sandbox_user *user, const char *url, const char *pin, const char *body, json_t **ret,
                struct berth_err *err)
 {
     CLEANUP(str) struct str answer = {0};
-    int status = half_ask(user, url, pin, body, &answer, err);
+    int status = net_sandbox_ask(user, url, pin, body, &answer, err);
     if (status < 0)
         return status;
     json_t *doc = json_loadb(str_text(&answer), answer.len, 0, NULL);
@@ -308,8 +308,8 @@ int identity_join(const struct agent_options *options, const json_t *probed, cha
             err, EEXIST,
             "this machine has already joined (%s); start it with 'berth-agent', or use --force to join again",
             node_path);
-    struct half_user user;
-    int rc = half_user_find(options, &user, err);
+    struct net_sandbox_user user;
+    int rc = net_sandbox_user_find(options, &user, err);
     if (rc == 0)
         rc = dir_make(options->state, err); /* fails before the one-time token is used up */
     if (rc == 0)

@@ -12,7 +12,7 @@
 #define HOUR (3600 * SECOND)
 #define DAY (24 * HOUR)
 
-static void it_is_renewed_by_the_clock(void **state)
+static void certificate_is_renewed_at_half_of_its_lifetime(void **state)
 {
     static const struct {
         const char *label;
@@ -37,7 +37,7 @@ static void it_is_renewed_by_the_clock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_renewed_by_the_clock),
+        cmocka_unit_test(certificate_is_renewed_at_half_of_its_lifetime),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

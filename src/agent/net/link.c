@@ -21,7 +21,7 @@ struct listening {
     void (*path)(const struct link *l, struct str *to);
     void (*line)(struct link *l, const json_t *line);
     void (*lost)(struct link *l); /* NULL: no action */
-    struct half_call *call;
+    struct net_sandbox_request *call;
     struct loop_source *timer;
     struct str buffer;
     unsigned failures;
@@ -30,7 +30,7 @@ struct listening {
 
 struct link {
     struct loop *loop;
-    struct half *half;
+    struct net_sandbox *net_sandbox;
     const struct identity *id;
     const struct log *log;
     struct link_heard heard;
@@ -38,11 +38,11 @@ struct link {
     size_t at;             /* index of the current address */
     bool listens, rereads; /* rereads: a reopening is scheduled */
     char hash[80];
-    struct listening config, errands;
+    struct listening config, sessions;
     struct loop_source *reread;
-    struct half_call *report;
+    struct net_sandbox_request *report;
     uint64_t report_seq;
-    struct small *smalls; /* pending requests of link_get and link_post */
+    struct small_request *smalls; /* pending requests of link_get and link_post */
 };
 
 static void url_make(const struct link *l, const char *path, struct str *to)
@@ -123,13 +123,13 @@ static void stream_open(void *ctx)
     s->heard = false;
     struct async_request request = {
         .method = "GET", .url = url.at, .piece = took_piece, .done = stream_ended, .ctx = s};
-    s->call = half_start(s->link->half, &request);
+    s->call = net_sandbox_start(s->link->net_sandbox, &request);
 }
 
 static void stream_again(struct listening *s)
 {
     if (s->call) {
-        half_cancel(s->call);
+        net_sandbox_cancel(s->call);
         s->call = NULL;
         if (s->lost)
             s->lost(s->link);
@@ -157,20 +157,20 @@ static void config_line(struct link *l, const json_t *line)
     l->heard.config(l->heard.ctx, hash, object);
 }
 
-static void errands_path(const struct link *l, struct str *to)
+static void sessions_path(const struct link *l, struct str *to)
 {
     str_addf(to, "/calls?epoch=%llu", (unsigned long long)l->epoch);
 }
 
-static void errand_line(struct link *l, const json_t *line)
+static void session_line(struct link *l, const json_t *line)
 {
     if (json_object_get(line, "call"))
-        l->heard.errand(l->heard.ctx, line);
+        l->heard.session(l->heard.ctx, line);
 }
 
-static void errands_lost(struct link *l)
+static void sessions_lost(struct link *l)
 {
-    l->heard.errands_lost(l->heard.ctx);
+    l->heard.sessions_lost(l->heard.ctx);
 }
 
 void link_listen(struct link *l)
@@ -179,7 +179,7 @@ void link_listen(struct link *l)
         return;
     l->listens = true;
     stream_open(&l->config);
-    stream_open(&l->errands);
+    stream_open(&l->sessions);
 }
 
 static void reread_due(void *ctx)
@@ -201,14 +201,14 @@ void link_reread(struct link *l)
 /* ---- sending ---------------------------------------------------------------------------------------------------- */
 
 /* Switches to the next daemon address and reopens both streams there. */
-static void move_on(struct link *l, const char *text)
+static void switch_address(struct link *l, const char *text)
 {
     note(l, LEVEL_WARN, "control.unreachable", text);
     if (l->id->controls_len < 2)
         return;
     l->at = (l->at + 1) % l->id->controls_len;
     stream_again(&l->config);
-    stream_again(&l->errands);
+    stream_again(&l->sessions);
 }
 
 /* Logs why the daemon refused a report: the daemon's message, or, for an invalid certificate, how to join again. */
@@ -229,7 +229,7 @@ static void report_done(void *ctx, const struct async_answer *answer)
     json_t *doc = answer->status ? json_loadb(answer->body, answer->len, 0, NULL) : NULL;
     l->report = NULL;
     if (answer->status == 0)
-        move_on(l, answer->text);
+        switch_address(l, answer->text);
     else if (answer->status != 200)
         note_refused(l, answer->status, doc);
     l->heard.reported(l->heard.ctx, l->report_seq, answer->status, doc);
@@ -248,17 +248,17 @@ void link_report(struct link *l, uint64_t seq, char *text)
                                     .timeout_ns = REPORT_TIMEOUT_NS,
                                     .done = report_done,
                                     .ctx = l};
-    l->report = half_start(l->half, &request);
+    l->report = net_sandbox_start(l->net_sandbox, &request);
     free(text);
 }
 
-struct small {
-    struct small *next, **back; /* back: the pointer that points to this entry */
+struct small_request {
+    struct small_request *next, **back; /* back: the pointer that points to this entry */
     link_answered *answered;
     void *ctx;
 };
 
-static void small_end(struct small *s, int status, const char *body, size_t len)
+static void small_request_end(struct small_request *s, int status, const char *body, size_t len)
 {
     *s->back = s->next;
     if (s->next)
@@ -267,32 +267,32 @@ static void small_end(struct small *s, int status, const char *body, size_t len)
     mem_free(s);
 }
 
-static void small_done(void *ctx, const struct async_answer *answer)
+static void small_request_done(void *ctx, const struct async_answer *answer)
 {
     const char *said = answer->status ? answer->body : answer->text;
-    small_end(ctx, answer->status, said, answer->status ? answer->len : strlen(said));
+    small_request_end(ctx, answer->status, said, answer->status ? answer->len : strlen(said));
 }
 
-static void small_start(struct link *l, const char *path, struct async_request *request, link_answered *answered,
-                        void *ctx)
+static void small_request_start(struct link *l, const char *path, struct async_request *request,
+                                link_answered *answered, void *ctx)
 {
     CLEANUP(str) struct str url = {0};
-    struct small *s = mem_zalloc(sizeof *s);
-    *s = (struct small){.next = l->smalls, .back = &l->smalls, .answered = answered, .ctx = ctx};
+    struct small_request *s = mem_zalloc(sizeof *s);
+    *s = (struct small_request){.next = l->smalls, .back = &l->smalls, .answered = answered, .ctx = ctx};
     if (l->smalls)
         l->smalls->back = &s->next;
     l->smalls = s;
     url_make(l, path, &url);
     request->url = url.at;
-    request->done = small_done;
+    request->done = small_request_done;
     request->ctx = s;
-    (void)half_start(l->half, request);
+    (void)net_sandbox_start(l->net_sandbox, request);
 }
 
 void link_get(struct link *l, const char *path, link_answered *answered, void *ctx)
 {
     struct async_request request = {.method = "GET"};
-    small_start(l, path, &request, answered, ctx);
+    small_request_start(l, path, &request, answered, ctx);
 }
 
 void link_post(struct link *l, const char *path, const char *type, const void *body, size_t len,
@@ -300,7 +300,7 @@ void link_post(struct link *l, const char *path, const char *type, const void *b
 {
     struct async_request request = {
         .method = "POST", .content_type = type, .body = body, .body_len = len, .timeout_ns = POST_TIMEOUT_NS};
-    small_start(l, path, &request, answered, ctx);
+    small_request_start(l, path, &request, answered, ctx);
 }
 
 /* ---- lifetime --------------------------------------------------------------------------------------------------- */
@@ -312,26 +312,26 @@ static void listening_init(struct listening *s, struct link *l, const char *name
     s->timer = loop_timer_new(l->loop, stream_open, s);
 }
 
-static void half_known(void *ctx, int64_t not_after_ns, const char *text, bool trial)
+static void certificate_checked(void *ctx, int64_t not_after_ns, const char *text, bool trial)
 {
     const struct link *l = ctx;
     l->heard.certificate(l->heard.ctx, not_after_ns, text, trial);
 }
 
-struct link *link_new(struct loop *loop, const struct identity *id, const struct half_user *user, uint64_t epoch,
+struct link *link_new(struct loop *loop, const struct identity *id, const struct net_sandbox_user *user, uint64_t epoch,
                       const struct link_heard *heard, const struct log *log)
 {
     struct link *l = mem_zalloc(sizeof *l);
     *l = (struct link){.loop = loop, .id = id, .epoch = epoch, .heard = *heard, .log = log};
-    l->half =
-        half_new(loop,
-                 &(struct half_config){
-                     .user = *user, .ca_path = id->ca_path, .pem_path = id->pem_path, .known = half_known, .ctx = l},
-                 log);
+    l->net_sandbox = net_sandbox_new(
+        loop,
+        &(struct net_sandbox_config){
+            .user = *user, .ca_path = id->ca_path, .pem_path = id->pem_path, .known = certificate_checked, .ctx = l},
+        log);
     l->config = (struct listening){.path = config_path, .line = config_line};
-    l->errands = (struct listening){.path = errands_path, .line = errand_line, .lost = errands_lost};
+    l->sessions = (struct listening){.path = sessions_path, .line = session_line, .lost = sessions_lost};
     listening_init(&l->config, l, "configuration");
-    listening_init(&l->errands, l, "errands");
+    listening_init(&l->sessions, l, "errands");
     l->reread = loop_timer_new(loop, reread_due, l);
     return l;
 }
@@ -340,24 +340,24 @@ void link_free(struct link *l)
 {
     if (!l)
         return;
-    half_free(l->half);
+    net_sandbox_free(l->net_sandbox);
     while (l->smalls)
-        small_end(l->smalls, LINK_GONE, "", 0);
+        small_request_end(l->smalls, LINK_GONE, "", 0);
     loop_source_free(l->config.timer);
-    loop_source_free(l->errands.timer);
+    loop_source_free(l->sessions.timer);
     loop_source_free(l->reread);
     str_done(&l->config.buffer);
-    str_done(&l->errands.buffer);
+    str_done(&l->sessions.buffer);
     mem_free(l);
 }
 
-void link_try(struct link *l, const char *pem)
+void link_try_certificate(struct link *l, const char *pem)
 {
-    half_try(l->half, pem);
+    net_sandbox_try(l->net_sandbox, pem);
 }
 
-void link_renewed(struct link *l)
+void link_reopen_streams(struct link *l)
 {
     stream_again(&l->config);
-    stream_again(&l->errands);
+    stream_again(&l->sessions);
 }

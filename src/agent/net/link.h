@@ -18,15 +18,15 @@ struct link;
 
 struct link_heard {
     void (*config)(void *ctx, const char *hash, const json_t *config);
-    void (*errand)(void *ctx, const json_t *line);
+    void (*session)(void *ctx, const json_t *line);
     /* The session stream was lost: all sessions are void, because their clients are gone. */
-    void (*errands_lost)(void *ctx);
+    void (*sessions_lost)(void *ctx);
     void (*reported)(void *ctx, uint64_t seq, int status, const json_t *answer);
-    void (*certificate)(void *ctx, int64_t not_after_ns, const char *text, bool trial); /* half_config.known */
+    void (*certificate)(void *ctx, int64_t not_after_ns, const char *text, bool trial); /* net_sandbox_config.known */
     void *ctx;
 };
 
-struct link *link_new(struct loop *loop, const struct identity *id, const struct half_user *user, uint64_t epoch,
+struct link *link_new(struct loop *loop, const struct identity *id, const struct net_sandbox_user *user, uint64_t epoch,
                       const struct link_heard *heard, const struct log *log);
 void link_free(struct link *l); /* NULL is fine */
 /* Opens the streams; called after the daemon has accepted the first report. Repeated calls have no effect. */
@@ -36,9 +36,9 @@ void link_reread(struct link *l);
 /* Sends a report; frees `text` with free(). The answer goes to `reported`. */
 void link_report(struct link *l, uint64_t seq, char *text);
 /* Tries another certificate with its key; `certificate` receives the result. */
-void link_try(struct link *l, const char *pem);
+void link_try_certificate(struct link *l, const char *pem);
 /* Called when the tried certificate is valid: reopens the streams with it. */
-void link_renewed(struct link *l);
+void link_reopen_streams(struct link *l);
 
 typedef void link_answered(void *ctx, int status, const char *body, size_t len);
 /* Sends a request below /v1/nodes/ID. `path` is percent-encoded: "/secrets/x". `answered` is called exactly once.

@@ -24,9 +24,9 @@
 #define QUEUE_BYTES_MAX ((size_t)128 << 20)
 enum { KEPT_BYTES = 64 * 1024 };
 
-struct half_call {
-    struct half *half;
-    struct half_call *next, **back; /* back: the pointer that points to this entry */
+struct net_sandbox_request {
+    struct net_sandbox *net_sandbox;
+    struct net_sandbox_request *next, **back; /* back: the pointer that points to this entry */
     uint32_t id;
     int64_t deadline_ns; /* INT64_MAX: none */
     struct str answer;
@@ -35,10 +35,10 @@ struct half_call {
     void *ctx;
 };
 
-struct half {
+struct net_sandbox {
     struct loop *loop;
     const struct log *log;
-    struct half_config config;
+    struct net_sandbox_config config;
     pid_t pid; /* 0: no process */
     int fd;
     struct loop_source *source, *again, *overdue;
@@ -46,14 +46,15 @@ struct half {
     bool asked, trial;       /* asked: verdict on the last certificates is pending; trial: they are not the files' */
     unsigned failures;
     int64_t born_ns, overdue_ns;
-    struct half_call *calls;
+    struct net_sandbox_request *calls;
     size_t answers_bytes;
     struct str out;
     size_t in_len;
-    char in[HALF_HEAD_BYTES + HALF_PIECE_BYTES_MAX]; /* large enough for the longest frame from the sandbox */
+    char
+        in[NET_FRAME_HEADER_BYTES + NET_FRAME_DATA_BYTES_MAX]; /* large enough for the longest frame from the sandbox */
 };
 
-static void note(const struct half *h, enum log_level level, const char *event, const char *text)
+static void note(const struct net_sandbox *h, enum log_level level, const char *event, const char *text)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
@@ -62,21 +63,21 @@ static void note(const struct half *h, enum log_level level, const char *event, 
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
-static void call_unlink(struct half_call *c)
+static void call_unlink(struct net_sandbox_request *c)
 {
     *c->back = c->next;
     if (c->next)
         c->next->back = c->back;
 }
 
-static void call_free(struct half_call *c)
+static void call_free(struct net_sandbox_request *c)
 {
-    c->half->answers_bytes -= c->answer.len;
+    c->net_sandbox->answers_bytes -= c->answer.len;
     str_done(&c->answer);
     mem_free(c);
 }
 
-static void call_end(struct half_call *c, int status, const char *text)
+static void call_end(struct net_sandbox_request *c, int status, const char *text)
 {
     const struct async_answer answer = {
         .status = status, .text = text, .body = str_text(&c->answer), .len = c->answer.len, .sent = true};
@@ -86,9 +87,9 @@ static void call_end(struct half_call *c, int status, const char *text)
 }
 
 /* Fails all pending requests. Requests that callbacks start meanwhile stay queued for the next process. */
-static void calls_fail(struct half *h, const char *text)
+static void calls_fail(struct net_sandbox *h, const char *text)
 {
-    struct half_call *all = h->calls;
+    struct net_sandbox_request *all = h->calls;
     h->calls = NULL;
     if (all)
         all->back = &all;
@@ -98,7 +99,7 @@ static void calls_fail(struct half *h, const char *text)
 
 /* ---- process lifetime ------------------------------------------------------------------------------------------- */
 
-static void half_end(struct half *h)
+static void process_kill(struct net_sandbox *h)
 {
     loop_source_free(h->source);
     h->source = NULL;
@@ -109,7 +110,7 @@ static void half_end(struct half *h)
 }
 
 /* Reaps the process without blocking. False: it has not exited yet. */
-static bool half_reap(struct half *h)
+static bool process_reap(struct net_sandbox *h)
 {
     if (h->pid && waitpid(h->pid, NULL, WNOHANG) == 0)
         return false;
@@ -118,12 +119,12 @@ static bool half_reap(struct half *h)
 }
 
 /* Gives up the process: kills it, fails its requests and schedules a restart. */
-static void half_lost(struct half *h, const char *text)
+static void process_lost(struct net_sandbox *h, const char *text)
 {
     int64_t now_ns = loop_now_ns(h->loop);
     bool trial = h->trial;
     note(h, LEVEL_WARN, "network.lost", text);
-    half_end(h);
+    process_kill(h);
     h->failures = now_ns - h->born_ns > STEADY_NS ? 0 : h->failures + 1;
     int64_t wait_ns = h->failures < 7 ? AGAIN_NS << h->failures : AGAIN_NS_MAX;
     loop_timer_set(h->again, now_ns + (wait_ns < AGAIN_NS_MAX ? wait_ns : AGAIN_NS_MAX));
@@ -139,9 +140,9 @@ static void half_lost(struct half *h, const char *text)
 
 static const char forbidden[] = "the net sandbox sent a forbidden message";
 
-static struct half_call *call_find(const struct half *h, uint32_t id)
+static struct net_sandbox_request *call_find(const struct net_sandbox *h, uint32_t id)
 {
-    struct half_call *c = h->calls;
+    struct net_sandbox_request *c = h->calls;
     while (c && c->id != id)
         c = c->next;
     return c;
@@ -149,14 +150,14 @@ static struct half_call *call_find(const struct half *h, uint32_t id)
 
 /* Handles the verdict on a certificate. Returns NULL, or why the process must be restarted: without a certificate it
  * would refuse every request. */
-static const char *take_known(struct half *h, struct half_frame *f)
+static const char *take_known(struct net_sandbox *h, struct net_frame *f)
 {
-    char text[HALF_TEXT_BYTES_MAX + 1];
+    char text[NET_FRAME_TEXT_BYTES_MAX + 1];
     int64_t not_after_ns = 0;
     bool trial = h->trial;
-    if (!h->asked || !half_take_number(f, &not_after_ns) || (f->call != h->identity && f->call != 0))
+    if (!h->asked || !net_frame_take_number(f, &not_after_ns) || (f->call != h->identity && f->call != 0))
         return NULL; /* call 0: the sandbox failed to start */
-    half_take_words(f, text);
+    net_frame_take_printable(f, text);
     h->asked = h->trial = false; /* one verdict for each certificate */
     bool good = f->call && not_after_ns > 0;
     h->config.known(h->config.ctx, good ? not_after_ns : 0, text, trial);
@@ -164,54 +165,54 @@ static const char *take_known(struct half *h, struct half_frame *f)
 }
 
 /* Appends part of an answer. False: the answers exceed their bound. */
-static bool take_piece(struct half_call *c, const struct half_frame *f)
+static bool take_piece(struct net_sandbox_request *c, const struct net_frame *f)
 {
     if (c->piece) {
         c->piece(c->ctx, f->at, f->len);
         return true;
     }
-    if (f->len > ANSWERS_BYTES_MAX - c->half->answers_bytes)
+    if (f->len > ANSWERS_BYTES_MAX - c->net_sandbox->answers_bytes)
         return false;
-    c->half->answers_bytes += f->len;
+    c->net_sandbox->answers_bytes += f->len;
     str_add_bytes(&c->answer, f->at, f->len);
     return true;
 }
 
-static bool take_end(struct half_call *c, struct half_frame *f)
+static bool take_end(struct net_sandbox_request *c, struct net_frame *f)
 {
-    char text[HALF_TEXT_BYTES_MAX + 1];
+    char text[NET_FRAME_TEXT_BYTES_MAX + 1];
     int64_t status = 0;
-    if (!half_take_number(f, &status) || (status != 0 && (status < 100 || status > 999)))
+    if (!net_frame_take_number(f, &status) || (status != 0 && (status < 100 || status > 999)))
         return false;
-    half_take_words(f, text);
+    net_frame_take_printable(f, text);
     call_end(c, (int)status, text);
     return true;
 }
 
 /* Handles one frame. Returns NULL, or why the process must be killed. */
-static const char *take_frame(struct half *h, struct half_frame *f)
+static const char *take_frame(struct net_sandbox *h, struct net_frame *f)
 {
-    if (f->kind == HALF_KNOWN)
+    if (f->kind == NET_FRAME_CERTIFICATE)
         return take_known(h, f);
-    struct half_call *c = call_find(h, f->call);
+    struct net_sandbox_request *c = call_find(h, f->call);
     if (!c) /* it was cancelled */
         return NULL;
-    return (f->kind == HALF_PIECE ? take_piece(c, f) : take_end(c, f)) ? NULL : forbidden;
+    return (f->kind == NET_FRAME_DATA ? take_piece(c, f) : take_end(c, f)) ? NULL : forbidden;
 }
 
 /* Parses the received frames. Callbacks may start and cancel requests, but must not free the sandbox handle. */
-static void take_bytes(struct half *h)
+static void take_bytes(struct net_sandbox *h)
 {
-    struct half_frame frame;
+    struct net_frame frame;
     const char *why = NULL;
     size_t done = 0;
     ssize_t n = 0;
-    while (!why && (n = half_frame_read(h->in + done, h->in_len - done, true, &frame)) > 0) {
+    while (!why && (n = net_frame_read(h->in + done, h->in_len - done, true, &frame)) > 0) {
         done += (size_t)n;
         why = take_frame(h, &frame);
     }
     if (why || n < 0) {
-        half_lost(h, why ? why : forbidden);
+        process_lost(h, why ? why : forbidden);
         return;
     }
     memmove(h->in, h->in + done, h->in_len - done);
@@ -221,7 +222,7 @@ static void take_bytes(struct half *h)
 /* ---- sending ---------------------------------------------------------------------------------------------------- */
 
 /* Sends what the socket accepts; the rest waits for EPOLLOUT. A closed socket is detected when reading. */
-static void send_more(struct half *h)
+static void send_more(struct net_sandbox *h)
 {
     if (h->fd < 0)
         return;
@@ -235,9 +236,9 @@ static void send_more(struct half *h)
     loop_set_events(h->source, h->out.len ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-static void half_ready(void *ctx, uint32_t events)
+static void process_ready(void *ctx, uint32_t events)
 {
-    struct half *h = ctx;
+    struct net_sandbox *h = ctx;
     if (events & EPOLLOUT)
         send_more(h);
     if (!(events & ~(uint32_t)EPOLLOUT))
@@ -247,20 +248,20 @@ static void half_ready(void *ctx, uint32_t events)
         h->in_len += (size_t)n;
         take_bytes(h);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        half_lost(h, "the net sandbox has ended");
+        process_lost(h, "the net sandbox has ended");
     }
 }
 
-static void identity_add(struct half *h, struct str *to, const char *pem, const char *ca)
+static void identity_add(struct net_sandbox *h, struct str *to, const char *pem, const char *ca)
 {
-    size_t began = half_frame_begin(to, HALF_IDENTITY, ++h->identity);
+    size_t began = net_frame_begin(to, NET_FRAME_IDENTITY, ++h->identity);
     h->asked = true;
-    half_add_text(to, pem);
-    half_add_text(to, ca); /* empty: unchanged */
-    half_frame_end(to, began);
+    net_frame_add_text(to, pem);
+    net_frame_add_text(to, ca); /* empty: unchanged */
+    net_frame_end(to, began);
 }
 
-static int half_begin(struct half *h, struct berth_err *err)
+static int process_begin(struct net_sandbox *h, struct berth_err *err)
 {
     CLEANUP(mem) char *ca = NULL, *pem = NULL;
     CLEANUP(str) struct str out = {0};
@@ -268,9 +269,9 @@ static int half_begin(struct half *h, struct berth_err *err)
     if (rc == 0)
         rc = identity_file_read(h->config.pem_path, &pem, err);
     if (rc == 0)
-        rc = half_spawn(&h->config.user, &h->pid, &h->fd, err);
+        rc = net_sandbox_spawn(&h->config.user, &h->pid, &h->fd, err);
     if (rc == 0)
-        rc = loop_watch_fd(h->loop, h->fd, EPOLLIN, half_ready, h, &h->source, err);
+        rc = loop_watch_fd(h->loop, h->fd, EPOLLIN, process_ready, h, &h->source, err);
     if (rc < 0)
         return rc;
     identity_add(h, &out, pem, ca); /* ahead of requests that are already queued */
@@ -284,16 +285,16 @@ static int half_begin(struct half *h, struct berth_err *err)
 
 static void begin_again(void *ctx)
 {
-    struct half *h = ctx;
+    struct net_sandbox *h = ctx;
     struct berth_err err;
     h->born_ns = loop_now_ns(h->loop);
-    if (!half_reap(h)) {
+    if (!process_reap(h)) {
         loop_timer_set(h->again, h->born_ns + AGAIN_NS);
         return;
     }
-    if (half_begin(h, &err) == 0)
+    if (process_begin(h, &err) == 0)
         return;
-    half_lost(h, err.text);
+    process_lost(h, err.text);
     h->config.known(h->config.ctx, 0, err.text, false);
 }
 
@@ -301,40 +302,40 @@ static void begin_again(void *ctx)
 
 static void overdue(void *ctx)
 {
-    struct half *h = ctx;
+    struct net_sandbox *h = ctx;
     int64_t now_ns = loop_now_ns(h->loop), first_ns = INT64_MAX;
-    for (const struct half_call *c = h->calls; c; c = c->next)
+    for (const struct net_sandbox_request *c = h->calls; c; c = c->next)
         first_ns = c->deadline_ns < first_ns ? c->deadline_ns : first_ns;
     h->overdue_ns = first_ns > now_ns ? first_ns : INT64_MAX;
     loop_timer_set(h->overdue, h->overdue_ns);
     if (first_ns <= now_ns)
-        half_lost(h, "the net sandbox does not answer");
+        process_lost(h, "the net sandbox does not answer");
 }
 
-struct half_call *half_start(struct half *h, const struct async_request *q)
+struct net_sandbox_request *net_sandbox_start(struct net_sandbox *h, const struct async_request *q)
 {
-    struct half_call *c = mem_zalloc(sizeof *c);
+    struct net_sandbox_request *c = mem_zalloc(sizeof *c);
     int64_t now_ns = loop_now_ns(h->loop);
-    const struct half_request request = {.timeout_ns = q->timeout_ns,
-                                         .stream = q->piece != NULL,
-                                         .method = q->method,
-                                         .url = q->url,
-                                         .type = q->content_type ? q->content_type : "",
-                                         .body = q->body,
-                                         .body_len = q->body ? q->body_len : 0};
+    const struct net_frame_request request = {.timeout_ns = q->timeout_ns,
+                                              .stream = q->piece != NULL,
+                                              .method = q->method,
+                                              .url = q->url,
+                                              .type = q->content_type ? q->content_type : "",
+                                              .body = q->body,
+                                              .body_len = q->body ? q->body_len : 0};
     size_t len = request.body_len + strlen(q->url) + KEPT_BYTES;
-    *c = (struct half_call){
-        .half = h, .next = h->calls, .back = &h->calls, .piece = q->piece, .done = q->done, .ctx = q->ctx};
+    *c = (struct net_sandbox_request){
+        .net_sandbox = h, .next = h->calls, .back = &h->calls, .piece = q->piece, .done = q->done, .ctx = q->ctx};
     c->id = ++h->last;
     c->deadline_ns = q->piece ? INT64_MAX : now_ns + (q->timeout_ns ? q->timeout_ns : TIMEOUT_NS) + OVERDUE_NS;
     if (h->calls)
         h->calls->back = &c->next;
     h->calls = c;
-    if (len > HALF_REQUEST_BYTES_MAX || h->out.len + len > QUEUE_BYTES_MAX)
+    if (len > NET_FRAME_REQUEST_BYTES_MAX || h->out.len + len > QUEUE_BYTES_MAX)
         /* queue full: fails from the timer, because the caller is not ready for its callback yet */
         c->deadline_ns = now_ns;
     else
-        half_request_add(&h->out, c->id, &request);
+        net_frame_add_request(&h->out, c->id, &request);
     if (c->deadline_ns < h->overdue_ns) {
         h->overdue_ns = c->deadline_ns;
         loop_timer_set(h->overdue, h->overdue_ns);
@@ -343,16 +344,16 @@ struct half_call *half_start(struct half *h, const struct async_request *q)
     return c;
 }
 
-void half_cancel(struct half_call *c)
+void net_sandbox_cancel(struct net_sandbox_request *c)
 {
-    struct half *h = c->half;
-    half_frame_end(&h->out, half_frame_begin(&h->out, HALF_CANCEL, c->id));
+    struct net_sandbox *h = c->net_sandbox;
+    net_frame_end(&h->out, net_frame_begin(&h->out, NET_FRAME_CANCEL, c->id));
     call_unlink(c);
     call_free(c);
     send_more(h);
 }
 
-void half_try(struct half *h, const char *pem)
+void net_sandbox_try(struct net_sandbox *h, const char *pem)
 {
     const char *why = h->fd < 0                         ? "the net sandbox has ended"
                       : h->asked                        ? "the net sandbox is starting"
@@ -367,9 +368,9 @@ void half_try(struct half *h, const char *pem)
     send_more(h);
 }
 
-struct half *half_new(struct loop *loop, const struct half_config *config, const struct log *log)
+struct net_sandbox *net_sandbox_new(struct loop *loop, const struct net_sandbox_config *config, const struct log *log)
 {
-    struct half *h = mem_zalloc(sizeof *h);
+    struct net_sandbox *h = mem_zalloc(sizeof *h);
     h->loop = loop;
     h->log = log;
     h->config = *config;
@@ -381,14 +382,14 @@ struct half *half_new(struct loop *loop, const struct half_config *config, const
     return h;
 }
 
-void half_free(struct half *h)
+void net_sandbox_free(struct net_sandbox *h)
 {
     if (!h)
         return;
-    half_end(h);
-    (void)half_reap(h);
+    process_kill(h);
+    (void)process_reap(h);
     while (h->calls) {
-        struct half_call *c = h->calls;
+        struct net_sandbox_request *c = h->calls;
         call_unlink(c);
         call_free(c);
     }

@@ -20,46 +20,46 @@
 #include "net/client/async.h"
 #include "net/loop.h"
 
-struct half;
-struct half_call; /* a pending request */
+struct net_sandbox;
+struct net_sandbox_request; /* a pending request */
 
 /* User and group of the sandbox process. */
-struct half_user {
+struct net_sandbox_user {
     uid_t uid;
     gid_t gid;
 };
 /* Finds the user: --network-user, the account 'berth-agent', or the uid just below --uid-first. If the agent is not
  * root: the agent's own user. */
-int half_user_find(const struct agent_options *options, struct half_user *ret, struct berth_err *err);
+int net_sandbox_user_find(const struct agent_options *options, struct net_sandbox_user *ret, struct berth_err *err);
 
-struct half_config {
-    struct half_user user;
+struct net_sandbox_config {
+    struct net_sandbox_user user;
     const char *ca_path, *pem_path; /* files; read at each start of the sandbox */
     /* `not_after_ns`: when the certificate expires (since 1970); 0: the certificate is invalid or the process cannot be
-     * started, with the reason in `text`. `trial`: refers to the certificate of half_try, not to the files. */
+     * started, with the reason in `text`. `trial`: refers to the certificate of net_sandbox_try, not to the files. */
     void (*known)(void *ctx, int64_t not_after_ns, const char *text, bool trial);
     void *ctx;
 };
 
 /* Creates the handle; the process is started from the event loop. */
-struct half *half_new(struct loop *loop, const struct half_config *config, const struct log *log);
+struct net_sandbox *net_sandbox_new(struct loop *loop, const struct net_sandbox_config *config, const struct log *log);
 /* Drops all pending requests without calling their callbacks; NULL is fine. */
-void half_free(struct half *h);
+void net_sandbox_free(struct net_sandbox *h);
 /* Tries another certificate with its key and uses it from now on if it is valid: `known` receives the result. */
-void half_try(struct half *h, const char *pem);
+void net_sandbox_try(struct net_sandbox *h, const char *pem);
 
 /* Like async_start and async_cancel; `token` and `accept` are not sent. */
-struct half_call *half_start(struct half *h, const struct async_request *request);
-void half_cancel(struct half_call *call);
+struct net_sandbox_request *net_sandbox_start(struct net_sandbox *h, const struct async_request *request);
+void net_sandbox_cancel(struct net_sandbox_request *call);
 
 /* Sends one request to the server that has the key of this pin, through a temporary sandbox process; blocks. Returns
  * the HTTP status or a negative errno. */
-int half_ask(const struct half_user *user, const char *url, const char *pin, const char *body, struct str *ret_answer,
-             struct berth_err *err);
+int net_sandbox_ask(const struct net_sandbox_user *user, const char *url, const char *pin, const char *body,
+                    struct str *ret_answer, struct berth_err *err);
 
 /* net_sandbox_spawn.c: starts the process. The caller owns *ret_fd, the socket to it. */
-int half_spawn(const struct half_user *user, pid_t *ret_pid, int *ret_fd, struct berth_err *err);
+int net_sandbox_spawn(const struct net_sandbox_user *user, pid_t *ret_pid, int *ret_fd, struct berth_err *err);
 /* net_sandbox_drop.c: irrevocably drops all privileges that the sandbox does not need. */
-int half_drop(const struct half_user *user, struct berth_err *err);
+int net_sandbox_drop(const struct net_sandbox_user *user, struct berth_err *err);
 /* net_sandbox_main.c: main function of the sandbox process. */
-int half_main(int argc, char **argv);
+int net_sandbox_main(int argc, char **argv);

@@ -38,7 +38,7 @@ static void oom_score_reset(void)
         (void)fd_write(fd, "0", 1);
 }
 
-static int user_become(const struct half_user *user, struct berth_err *err)
+static int user_become(const struct net_sandbox_user *user, struct berth_err *err)
 {
     if (geteuid() == 0) {
         oom_score_reset();
@@ -53,7 +53,7 @@ static int user_become(const struct half_user *user, struct berth_err *err)
     return 0;
 }
 
-int half_drop(const struct half_user *user, struct berth_err *err)
+int net_sandbox_drop(const struct net_sandbox_user *user, struct berth_err *err)
 {
     const struct rlimit no_core = {0};
     int rc = user_become(user, err);

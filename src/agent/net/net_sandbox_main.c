@@ -54,14 +54,14 @@ static void to_root(struct str *frame)
     }
 }
 
-/* Sends a frame with a number and a text: HALF_KNOWN or HALF_END. */
-static void tell(enum half_kind kind, uint32_t call, int64_t number, const char *text)
+/* Sends a frame with a number and a text: NET_FRAME_CERTIFICATE or NET_FRAME_RESULT. */
+static void tell(enum net_frame_kind kind, uint32_t call, int64_t number, const char *text)
 {
     CLEANUP(str) struct str frame = {0};
-    size_t began = half_frame_begin(&frame, kind, call), len = strlen(text);
-    half_add_number(&frame, number);
-    str_add_bytes(&frame, text, len < HALF_TEXT_BYTES_MAX ? len : HALF_TEXT_BYTES_MAX);
-    half_frame_end(&frame, began);
+    size_t began = net_frame_begin(&frame, kind, call), len = strlen(text);
+    net_frame_add_number(&frame, number);
+    str_add_bytes(&frame, text, len < NET_FRAME_TEXT_BYTES_MAX ? len : NET_FRAME_TEXT_BYTES_MAX);
+    net_frame_end(&frame, began);
     to_root(&frame);
 }
 
@@ -69,11 +69,11 @@ static void tell_pieces(uint32_t call, const char *at, size_t len)
 {
     CLEANUP(str) struct str frame = {0};
     for (size_t done = 0; done < len;) {
-        size_t piece = len - done < HALF_PIECE_BYTES_MAX ? len - done : HALF_PIECE_BYTES_MAX;
+        size_t piece = len - done < NET_FRAME_DATA_BYTES_MAX ? len - done : NET_FRAME_DATA_BYTES_MAX;
         str_clear(&frame);
-        size_t began = half_frame_begin(&frame, HALF_PIECE, call);
+        size_t began = net_frame_begin(&frame, NET_FRAME_DATA, call);
         str_add_bytes(&frame, at + done, piece);
-        half_frame_end(&frame, began);
+        net_frame_end(&frame, began);
         to_root(&frame);
         done += piece;
     }
@@ -104,21 +104,21 @@ static void answered(void *ctx, const struct async_answer *answer)
     struct net *net = c->net;
     if (!c->stream)
         tell_pieces(c->id, answer->body, answer->len);
-    tell(HALF_END, c->id, answer->status, answer->text);
+    tell(NET_FRAME_RESULT, c->id, answer->status, answer->text);
     call_drop(c);
     if (!net->trimmed && answer->status)
         footprint_trim();
     net->trimmed = net->trimmed || answer->status;
 }
 
-static bool start(struct net *net, struct half_frame *f)
+static bool start(struct net *net, struct net_frame *f)
 {
-    struct half_request q;
+    struct net_frame_request q;
     uint32_t id = f->call;
-    if (!half_request_take(f, &q))
+    if (!net_frame_take_request(f, &q))
         return false;
     if (!net->async) {
-        tell(HALF_END, id, 0, "no certificate for the daemon");
+        tell(NET_FRAME_RESULT, id, 0, "no certificate for the daemon");
         return true;
     }
     struct net_call *c = mem_zalloc(sizeof *c);
@@ -148,31 +148,31 @@ static void cancel(struct net *net, uint32_t id)
 
 /* ---- certificates ----------------------------------------------------------------------------------------------- */
 
-static bool identify(struct net *net, struct half_frame *f)
+static bool identify(struct net *net, struct net_frame *f)
 {
     struct tls_cert_info info;
     struct berth_err err = {0};
     const char *pem, *ca;
-    if (!half_take_text(f, &pem) || !half_take_text(f, &ca))
+    if (!net_frame_take_text(f, &pem) || !net_frame_take_text(f, &ca))
         return false;
     const struct async_config config = {
         .ca_pem = *ca ? ca : NULL, .cert_pem = pem, .key_pem = pem, .agent = AGENT_NAME};
     int rc = tls_cert_info(pem, &info, &err);
     if (rc == 0)
         rc = net->async ? async_pems(net->async, &config, &err) : async_new(net->loop, &config, &net->async, &err);
-    tell(HALF_KNOWN, f->call, rc < 0 ? 0 : info.not_after_ns, rc < 0 ? err.text : "");
+    tell(NET_FRAME_CERTIFICATE, f->call, rc < 0 ? 0 : info.not_after_ns, rc < 0 ? err.text : "");
     return true;
 }
 
 /* ---- a join ----------------------------------------------------------------------------------------------------- */
 
-static bool ask(struct half_frame *f)
+static bool ask(struct net_frame *f)
 {
     struct client_answer answer = {0};
     struct berth_err err = {0};
     struct client *client = NULL;
     const char *url, *pin;
-    if (!half_take_text(f, &url) || !half_take_text(f, &pin))
+    if (!net_frame_take_text(f, &url) || !net_frame_take_text(f, &pin))
         return false;
     const struct client_config config = {.url = url, .pin = pin, .agent = AGENT_NAME};
     const struct client_request request = {.method = "POST", .path = "/v1/join", .body = f->at, .body_len = f->len};
@@ -180,7 +180,7 @@ static bool ask(struct half_frame *f)
     if (rc == 0)
         rc = client_do(client, &request, &answer, &err);
     tell_pieces(f->call, str_text(&answer.body), answer.body.len);
-    tell(HALF_END, f->call, rc < 0 ? 0 : answer.status, rc < 0 ? err.text : "");
+    tell(NET_FRAME_RESULT, f->call, rc < 0 ? 0 : answer.status, rc < 0 ? err.text : "");
     client_answer_done(&answer);
     client_free(client);
     return true;
@@ -188,12 +188,12 @@ static bool ask(struct half_frame *f)
 
 /* ---- process lifetime ------------------------------------------------------------------------------------------- */
 
-static bool take_frame(struct net *net, struct half_frame *f)
+static bool take_frame(struct net *net, struct net_frame *f)
 {
     switch (f->kind) {
-    case HALF_IDENTITY: return identify(net, f);
-    case HALF_START: return start(net, f);
-    case HALF_ASK: return ask(f);
+    case NET_FRAME_IDENTITY: return identify(net, f);
+    case NET_FRAME_REQUEST: return start(net, f);
+    case NET_FRAME_JOIN: return ask(f);
     default: cancel(net, f->call); return true;
     }
 }
@@ -201,7 +201,7 @@ static bool take_frame(struct net *net, struct half_frame *f)
 static void heard_root(void *ctx, uint32_t events)
 {
     struct net *net = ctx;
-    struct half_frame frame;
+    struct net_frame frame;
     char room[READ_BYTES];
     size_t done = 0;
     ssize_t n = recv(ROOT_FD, room, sizeof room, MSG_DONTWAIT);
@@ -211,7 +211,7 @@ static void heard_root(void *ctx, uint32_t events)
     if (n <= 0)
         _exit(EXIT_SUCCESS); /* the kernel releases all resources */
     str_add_bytes(&net->in, room, (size_t)n);
-    while ((n = half_frame_read(net->in.at + done, net->in.len - done, false, &frame)) > 0) {
+    while ((n = net_frame_read(net->in.at + done, net->in.len - done, false, &frame)) > 0) {
         if (!take_frame(net, &frame))
             _exit(EXIT_FAILURE);
         done += (size_t)n;
@@ -231,7 +231,7 @@ static bool is_root_there(void)
     return getsockopt(ROOT_FD, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX;
 }
 
-int half_main(int argc, char **argv)
+int net_sandbox_main(int argc, char **argv)
 {
     struct berth_err err = {0};
     struct net net = {0};
@@ -244,13 +244,13 @@ int half_main(int argc, char **argv)
     }
     (void)signal(SIGPIPE, SIG_IGN);
     (void)prctl(PR_SET_NAME, "berth-agent-net"); /* started as /proc/self/exe, so its name would be "exe" */
-    int rc = half_drop(&(struct half_user){(uid_t)uid, (gid_t)gid}, &err);
+    int rc = net_sandbox_drop(&(struct net_sandbox_user){(uid_t)uid, (gid_t)gid}, &err);
     if (rc == 0)
         rc = loop_new(&net.loop, &err);
     if (rc == 0)
         rc = loop_watch_fd(net.loop, ROOT_FD, EPOLLIN, heard_root, &net, &source, &err);
     if (rc == 0)
         (void)loop_run(net.loop, &err); /* returns only on failure */
-    tell(HALF_KNOWN, 0, 0, err.text);
+    tell(NET_FRAME_CERTIFICATE, 0, 0, err.text);
     _exit(EXIT_FAILURE);
 }

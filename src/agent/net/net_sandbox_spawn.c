@@ -22,14 +22,14 @@ enum { ASK_TIMEOUT_MS = 60000, ASK_BYTES_MAX = 1 << 20 };
 
 /* ---- user ------------------------------------------------------------------------------------------------------- */
 
-int half_user_find(const struct agent_options *o, struct half_user *ret, struct berth_err *err)
+int net_sandbox_user_find(const struct agent_options *o, struct net_sandbox_user *ret, struct berth_err *err)
 {
     const char *name = o->network_user ? o->network_user : "berth-agent";
     uid_t number = (uid_t)o->uid_first - 1;
     if (geteuid() != 0) {
         if (o->network_user)
             return err_set(err, EPERM, "--network-user: needs root");
-        *ret = (struct half_user){geteuid(), getegid()};
+        *ret = (struct net_sandbox_user){geteuid(), getegid()};
         return 0;
     }
     const struct passwd *account = getpwnam(name);
@@ -37,7 +37,7 @@ int half_user_find(const struct agent_options *o, struct half_user *ret, struct 
         return err_set(err, EINVAL, "--network-user: '%s' is %s; use an unprivileged account", name,
                        account->pw_uid == 0 ? "root" : "in root's group");
     if (account) {
-        *ret = (struct half_user){account->pw_uid, account->pw_gid};
+        *ret = (struct net_sandbox_user){account->pw_uid, account->pw_gid};
         return 0;
     }
     if (o->network_user)
@@ -47,13 +47,13 @@ int half_user_find(const struct agent_options *o, struct half_user *ret, struct 
                        "UID or GID %u, the one below --uid-first, is already in use; create an unprivileged account "
                        "'berth-agent', or choose one with --network-user",
                        (unsigned)number);
-    *ret = (struct half_user){number, number};
+    *ret = (struct net_sandbox_user){number, number};
     return 0;
 }
 
 /* ---- start ------------------------------------------------------------------------------------------------------ */
 
-int half_spawn(const struct half_user *user, pid_t *ret_pid, int *ret_fd, struct berth_err *err)
+int net_sandbox_spawn(const struct net_sandbox_user *user, pid_t *ret_pid, int *ret_fd, struct berth_err *err)
 {
     char uid[24], gid[24];
     const char *const argv[] = {"berth-agent", "network", str_u64(user->uid, uid), str_u64(user->gid, gid), NULL};
@@ -78,11 +78,11 @@ int half_spawn(const struct half_user *user, pid_t *ret_pid, int *ret_fd, struct
 static int question_send(int fd, const char *url, const char *pin, const char *body)
 {
     CLEANUP(str) struct str out = {0};
-    size_t began = half_frame_begin(&out, HALF_ASK, 1), sent = 0;
-    half_add_text(&out, url);
-    half_add_text(&out, pin);
+    size_t began = net_frame_begin(&out, NET_FRAME_JOIN, 1), sent = 0;
+    net_frame_add_text(&out, url);
+    net_frame_add_text(&out, pin);
     str_add(&out, body);
-    half_frame_end(&out, began);
+    net_frame_end(&out, began);
     while (sent < out.len) {
         ssize_t n = send(fd, out.at + sent, out.len - sent, MSG_NOSIGNAL);
         if (n < 0 && errno != EINTR)
@@ -95,17 +95,17 @@ static int question_send(int fd, const char *url, const char *pin, const char *b
 }
 
 /* Handles one frame of the answer. 0: more frames follow; 1: the answer is complete. */
-static int answer_take(struct half_frame *f, struct str *answer, int64_t *ret_status, struct berth_err *err)
+static int answer_take(struct net_frame *f, struct str *answer, int64_t *ret_status, struct berth_err *err)
 {
-    char text[HALF_TEXT_BYTES_MAX + 1];
-    if (f->kind == HALF_PIECE && f->len <= ASK_BYTES_MAX - answer->len) {
+    char text[NET_FRAME_TEXT_BYTES_MAX + 1];
+    if (f->kind == NET_FRAME_DATA && f->len <= ASK_BYTES_MAX - answer->len) {
         str_add_bytes(answer, f->at, f->len);
         return 0;
     }
-    if (f->kind == HALF_PIECE || !half_take_number(f, ret_status))
+    if (f->kind == NET_FRAME_DATA || !net_frame_take_number(f, ret_status))
         return err_set(err, EPROTO, "the answer is too large");
-    half_take_words(f, text);
-    if (f->kind == HALF_KNOWN || *ret_status < 100 || *ret_status > 999)
+    net_frame_take_printable(f, text);
+    if (f->kind == NET_FRAME_CERTIFICATE || *ret_status < 100 || *ret_status > 999)
         return err_set(err, EIO, "%s", text);
     return 1;
 }
@@ -113,15 +113,15 @@ static int answer_take(struct half_frame *f, struct str *answer, int64_t *ret_st
 static int answer_read(int fd, struct str *answer, int64_t *ret_status, struct berth_err *err)
 {
     CLEANUP(str) struct str in = {0};
-    CLEANUP(mem) char *room = mem_alloc(HALF_PIECE_BYTES_MAX);
-    struct half_frame frame;
+    CLEANUP(mem) char *room = mem_alloc(NET_FRAME_DATA_BYTES_MAX);
+    struct net_frame frame;
     for (;;) {
         struct pollfd wait = {.fd = fd, .events = POLLIN};
-        ssize_t n = poll(&wait, 1, ASK_TIMEOUT_MS) > 0 ? recv(fd, room, HALF_PIECE_BYTES_MAX, 0) : 0;
+        ssize_t n = poll(&wait, 1, ASK_TIMEOUT_MS) > 0 ? recv(fd, room, NET_FRAME_DATA_BYTES_MAX, 0) : 0;
         if (n <= 0)
             return err_set(err, EIO, "the net sandbox of the agent did not answer");
         str_add_bytes(&in, room, (size_t)n);
-        while ((n = half_frame_read(in.at, in.len, true, &frame)) != 0) {
+        while ((n = net_frame_read(in.at, in.len, true, &frame)) != 0) {
             int rc = n < 0 ? err_set(err, EPROTO, "the net sandbox sent a forbidden message")
                            : answer_take(&frame, answer, ret_status, err);
             if (rc != 0)
@@ -132,13 +132,13 @@ static int answer_read(int fd, struct str *answer, int64_t *ret_status, struct b
     }
 }
 
-int half_ask(const struct half_user *user, const char *url, const char *pin, const char *body, struct str *ret_answer,
-             struct berth_err *err)
+int net_sandbox_ask(const struct net_sandbox_user *user, const char *url, const char *pin, const char *body,
+                    struct str *ret_answer, struct berth_err *err)
 {
     CLEANUP(close_fd) int fd = -1;
     int64_t status = 0;
     pid_t pid = 0;
-    int rc = half_spawn(user, &pid, &fd, err);
+    int rc = net_sandbox_spawn(user, &pid, &fd, err);
     if (rc < 0)
         return rc;
     rc = question_send(fd, url, pin, body);

@@ -28,76 +28,76 @@ static void say_bytes(const void *at, size_t len)
         _exit(0);
 }
 
-static void say(enum half_kind kind, uint32_t call, const void *at, size_t len)
+static void say(enum net_frame_kind kind, uint32_t call, const void *at, size_t len)
 {
     const uint32_t head[3] = {(uint32_t)len, (uint32_t)kind, call};
     say_bytes(head, sizeof head);
     say_bytes(at, len);
 }
 
-static void say_number(enum half_kind kind, uint32_t call, int64_t number, const char *text)
+static void say_number(enum net_frame_kind kind, uint32_t call, int64_t number, const char *text)
 {
     CLEANUP(str) struct str bytes = {0};
-    half_add_number(&bytes, number);
+    net_frame_add_number(&bytes, number);
     str_add(&bytes, text);
     say(kind, call, bytes.at, bytes.len);
 }
 
 static void play_well(uint32_t call)
 {
-    say(HALF_PIECE, call, "hel", 3);
-    say(HALF_PIECE, call, "lo", 2);
-    say_number(HALF_END, call, 200, "");
+    say(NET_FRAME_DATA, call, "hel", 3);
+    say(NET_FRAME_DATA, call, "lo", 2);
+    say_number(NET_FRAME_RESULT, call, 200, "");
 }
 
 static void play_slowly(uint32_t call)
 {
     CLEANUP(str) struct str bytes = {0};
-    size_t began = half_frame_begin(&bytes, HALF_PIECE, call);
+    size_t began = net_frame_begin(&bytes, NET_FRAME_DATA, call);
     str_add(&bytes, "hello");
-    half_frame_end(&bytes, began);
+    net_frame_end(&bytes, began);
     for (size_t i = 0; i < bytes.len; i++) {
         say_bytes(bytes.at + i, 1);
         (void)usleep(1000);
     }
-    say_number(HALF_END, call, 200, "");
+    say_number(NET_FRAME_RESULT, call, 200, "");
 }
 
 static void play_others(uint32_t call)
 {
-    say(HALF_PIECE, call + 1000, "not yours", 9);
-    say_number(HALF_END, call + 1000, 500, "not yours");
-    say_number(HALF_KNOWN, 4711, 1, "of certificates that nobody sent");
-    say_number(HALF_KNOWN, 1, 1, "the same once more");
+    say(NET_FRAME_DATA, call + 1000, "not yours", 9);
+    say_number(NET_FRAME_RESULT, call + 1000, 500, "not yours");
+    say_number(NET_FRAME_CERTIFICATE, 4711, 1, "of certificates that nobody sent");
+    say_number(NET_FRAME_CERTIFICATE, 1, 1, "the same once more");
     play_well(call);
 }
 
 static void play_too_long(uint32_t call)
 {
-    const uint32_t head[3] = {UINT32_MAX, HALF_PIECE, call};
+    const uint32_t head[3] = {UINT32_MAX, NET_FRAME_DATA, call};
     say_bytes(head, sizeof head);
 }
 
 static void play_unknown(uint32_t call)
 {
-    say((enum half_kind)99, call, "x", 1);
+    say((enum net_frame_kind)99, call, "x", 1);
 }
 
 static void play_root(uint32_t call)
 {
-    say(HALF_START, call, "0123456701234567GET\0url\0\0", 26);
+    say(NET_FRAME_REQUEST, call, "0123456701234567GET\0url\0\0", 26);
 }
 
 static void play_odd_status(uint32_t call)
 {
-    say_number(HALF_END, call, 5, "");
+    say_number(NET_FRAME_RESULT, call, 5, "");
 }
 
 static void play_flood(uint32_t call)
 {
-    static char piece[HALF_PIECE_BYTES_MAX];
+    static char piece[NET_FRAME_DATA_BYTES_MAX];
     for (;;)
-        say(HALF_PIECE, call, piece, sizeof piece);
+        say(NET_FRAME_DATA, call, piece, sizeof piece);
 }
 
 static void play_death(uint32_t call)
@@ -108,7 +108,7 @@ static void play_death(uint32_t call)
 
 static void play_control(uint32_t call)
 {
-    say_number(HALF_END, call, 0, "a\nb\33c");
+    say_number(NET_FRAME_RESULT, call, 0, "a\nb\33c");
 }
 
 static const struct part {
@@ -137,25 +137,25 @@ static const struct part *part_find(const char *name)
     return NULL;
 }
 
-static void play_frame(const struct half_frame *f)
+static void play_frame(const struct net_frame *f)
 {
     const struct part *part = part_find(getenv(PART));
-    if (f->kind == HALF_IDENTITY)
-        say_number(HALF_KNOWN, f->call, strncmp(f->at, "bad", 3) ? 1234 : 0, "");
-    else if (f->kind == HALF_START && part)
+    if (f->kind == NET_FRAME_IDENTITY)
+        say_number(NET_FRAME_CERTIFICATE, f->call, strncmp(f->at, "bad", 3) ? 1234 : 0, "");
+    else if (f->kind == NET_FRAME_REQUEST && part)
         part->play(f->call);
 }
 
 static int play(void)
 {
     static char in[1 << 20];
-    struct half_frame f;
+    struct net_frame f;
     for (size_t len = 0;;) {
         ssize_t n = recv(ROOT_FD, in + len, sizeof in - len, 0);
         if (n <= 0)
             return 0;
         len += (size_t)n;
-        while ((n = half_frame_read(in, len, false, &f)) > 0) {
+        while ((n = net_frame_read(in, len, false, &f)) > 0) {
             play_frame(&f);
             len -= (size_t)n;
             memmove(in, in + n, len);
@@ -167,11 +167,11 @@ static int play(void)
 
 struct scene {
     struct loop *loop;
-    struct half *half;
+    struct net_sandbox *net_sandbox;
     char pem_path[32];
     unsigned knowns, trials;
     int64_t not_after_ns;
-    struct half_call *stream;
+    struct net_sandbox_request *stream;
     struct str streamed;
     bool done;
     int status;
@@ -200,7 +200,7 @@ static void took_piece(void *ctx, const char *at, size_t len)
     struct scene *s = ctx;
     str_add_bytes(&s->streamed, at, len);
     if (s->stream && s->streamed.len == 3) {
-        half_cancel(s->stream); /* the rest must not be delivered */
+        net_sandbox_cancel(s->stream); /* the rest must not be delivered */
         s->stream = NULL;
     }
 }
@@ -213,9 +213,9 @@ static void scene_begin(struct scene *s, const char *part)
     assert_true(fd >= 0 && write(fd, "pem", 3) == 3 && close(fd) == 0);
     assert_int_equal(setenv(PART, part, 1), 0);
     assert_int_equal(loop_new(&s->loop, NULL), 0);
-    s->half = half_new(
+    s->net_sandbox = net_sandbox_new(
         s->loop,
-        &(struct half_config){
+        &(struct net_sandbox_config){
             .user = {geteuid(), getegid()},
               .ca_path = s->pem_path, .pem_path = s->pem_path, .known = known, .ctx = s
     },
@@ -224,7 +224,7 @@ static void scene_begin(struct scene *s, const char *part)
 
 static void scene_end(struct scene *s)
 {
-    half_free(s->half);
+    net_sandbox_free(s->net_sandbox);
     loop_free(s->loop);
     str_done(&s->streamed);
     assert_int_equal(unlink(s->pem_path), 0);
@@ -233,8 +233,8 @@ static void scene_end(struct scene *s)
 static void ask(struct scene *s)
 {
     s->done = false;
-    (void)half_start(s->half,
-                     &(struct async_request){.method = "GET", .url = "https://h/", .done = answered, .ctx = s});
+    (void)net_sandbox_start(s->net_sandbox,
+                            &(struct async_request){.method = "GET", .url = "https://h/", .done = answered, .ctx = s});
 }
 
 static void wait_answer(struct scene *s)
@@ -245,7 +245,7 @@ static void wait_answer(struct scene *s)
 }
 
 /* For each behaviour of a sandbox: the request ends, and the next request succeeds or fails on its own. */
-static void each_part(void **state)
+static void request_ends_for_every_sandbox_behaviour(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -270,14 +270,14 @@ static void each_part(void **state)
     }
 }
 
-static void a_stream_is_cancelled_from_within(void **state)
+static void stream_can_be_cancelled_in_its_callback(void **state)
 {
     struct scene s;
     (void)state;
     scene_begin(&s, "well");
-    s.stream =
-        half_start(s.half, &(struct async_request){
-                               .method = "GET", .url = "https://h/", .piece = took_piece, .done = answered, .ctx = &s});
+    s.stream = net_sandbox_start(
+        s.net_sandbox, &(struct async_request){
+                           .method = "GET", .url = "https://h/", .piece = took_piece, .done = answered, .ctx = &s});
     while (s.stream)
         assert_int_equal(loop_once(s.loop, SECOND, NULL), 0);
     ask(&s);
@@ -287,7 +287,7 @@ static void a_stream_is_cancelled_from_within(void **state)
     scene_end(&s);
 }
 
-static void certificates_are_tried(void **state)
+static void tried_certificate_reports_its_result(void **state)
 {
     static const struct {
         const char *part, *pem;
@@ -305,7 +305,7 @@ static void certificates_are_tried(void **state)
             assert_int_equal(loop_once(s.loop, SECOND, NULL), 0);
         if (rows[i].want == 0 && strcmp(rows[i].part, "it dies") == 0)
             ask(&s); /* first, so that it does not hear of the certificate */
-        half_try(s.half, rows[i].pem);
+        net_sandbox_try(s.net_sandbox, rows[i].pem);
         while (!s.trials)
             assert_int_equal(loop_once(s.loop, SECOND, NULL), 0);
         assert_int_equal(s.not_after_ns, rows[i].want);
@@ -313,7 +313,7 @@ static void certificates_are_tried(void **state)
     }
 }
 
-static void it_is_told_where_nothing_can_be_read(void **state)
+static void unreadable_certificate_is_reported(void **state)
 {
     struct scene s;
     (void)state;
@@ -329,7 +329,7 @@ static void it_is_told_where_nothing_can_be_read(void **state)
 }
 
 /* A sandbox without a valid certificate is restarted until the files contain one. */
-static void it_is_started_again_until_the_certificate_is_good(void **state)
+static void sandbox_restarts_until_certificate_is_valid(void **state)
 {
     struct scene s;
     (void)state;
@@ -352,11 +352,11 @@ static void it_is_started_again_until_the_certificate_is_good(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_part),
-        cmocka_unit_test(a_stream_is_cancelled_from_within),
-        cmocka_unit_test(certificates_are_tried),
-        cmocka_unit_test(it_is_told_where_nothing_can_be_read),
-        cmocka_unit_test(it_is_started_again_until_the_certificate_is_good),
+        cmocka_unit_test(request_ends_for_every_sandbox_behaviour),
+        cmocka_unit_test(stream_can_be_cancelled_in_its_callback),
+        cmocka_unit_test(tried_certificate_reports_its_result),
+        cmocka_unit_test(unreadable_certificate_is_reported),
+        cmocka_unit_test(sandbox_restarts_until_certificate_is_valid),
     };
     if (argc > 1 && strcmp(argv[1], "network") == 0)
         return play();

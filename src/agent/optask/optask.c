@@ -111,12 +111,12 @@ static void settle_now(void *ctx)
         return;
     }
     op->busy = op->unsettled = false;
-    (void)place_end(op->all->place, (uint64_t)number_at(op->record, "run"), &err); /* its log stays */
-    CLEANUP(json) json_t *wish = take_ptr(&op->wish);
-    if (wish && number_at(wish, "attempt") > number_at(op->record, "attempt"))
-        want(op->all, wish);
+    (void)instance_dir_remove(op->all->state_dir, (uint64_t)number_at(op->record, "run"), &err); /* its log stays */
+    CLEANUP(json) json_t *requested = take_ptr(&op->requested);
+    if (requested && number_at(requested, "attempt") > number_at(op->record, "attempt"))
+        want(op->all, requested);
     else
-        op_say(op);
+        op_report(op);
 }
 
 static void settle(struct op *op, enum opstep_state state)
@@ -180,19 +180,19 @@ static int begin(struct op *op, const char *phase)
     NOTE(op->all->agent, LEVEL_INFO, "optask.begin", LOG_TEXT("key", op->key), LOG_TEXT("phase", phase),
          LOG_NUMBER("run", (int64_t)op->all->last_run));
     op->busy = true;
-    run_begin(op);
+    optask_run_begin(op);
     if (undo)
-        op_say(op);
+        op_report(op);
     return 0;
 }
 
 /* Starts a run that follows another one; removes the earlier run's directory after the new record is on disk. */
-static void go_on(struct op *op, const char *phase, loop_call *call)
+static void next_run_begin(struct op *op, const char *phase, loop_call *call)
 {
     struct berth_err err;
     uint64_t run = (uint64_t)number_at(op->record, "run");
     if (begin(op, phase) == 0)
-        (void)place_end(op->all->place, run, &err);
+        (void)instance_dir_remove(op->all->state_dir, run, &err);
     else
         later(op, call, SAVE_AGAIN_NS);
 }
@@ -200,10 +200,10 @@ static void go_on(struct op *op, const char *phase, loop_call *call)
 static void again(void *ctx)
 {
     struct op *op = ctx;
-    go_on(op, strcmp(text_at(op->record, "phase"), "undo") == 0 ? "undo" : "run", again);
+    next_run_begin(op, strcmp(text_at(op->record, "phase"), "undo") == 0 ? "undo" : "run", again);
 }
 
-void run_again(struct op *op)
+void optask_run_again(struct op *op)
 {
     again(op);
 }
@@ -212,7 +212,7 @@ static void undo_failed(void *ctx)
 {
     struct op *op = ctx;
     (void)json_object_del(op->record, "tries"); /* the undo script has its own count */
-    go_on(op, "undo", undo_failed);
+    next_run_begin(op, "undo", undo_failed);
 }
 
 static void again_later(struct op *op)
@@ -221,10 +221,10 @@ static void again_later(struct op *op)
     later(op, again, AGAIN_NS << (tries < AGAIN_DOUBLING ? tries : AGAIN_DOUBLING));
 }
 
-void run_over(struct op *op)
+void optask_run_ended(struct op *op)
 {
     bool undo = strcmp(text_at(op->record, "phase"), "undo") == 0;
-    bool goes_on = op->exit == EXIT_AGAIN || (op->fault == OPFAULT_LOST && run_resumable(op));
+    bool goes_on = op->exit == EXIT_AGAIN || (op->fault == OPFAULT_LOST && optask_run_resumable(op));
     if (op->began && !undo)
         (void)json_object_set_new(op->record, "began", json_true());
     if (goes_on && number_at(op->record, "tries") < AGAIN_MAX && op->fault != OPFAULT_TIMEOUT) {
@@ -247,13 +247,13 @@ void run_over(struct op *op)
 
 /* ---- requests of the daemon ------------------------------------------------------------------------------------- */
 
-static void say_anew(struct op *op, uint64_t attempt)
+static void report_again(struct op *op, uint64_t attempt)
 {
     if (attempt > (uint64_t)number_at(op->record, "attempt"))
         set_number(op, "attempt", attempt);
     (void)json_object_set_new(op->record, "said", json_false());
     op->changes++;
-    op_say(op);
+    op_report(op);
 }
 
 static void attempt_begin(struct op *op, const json_t *item, bool undo)
@@ -284,8 +284,8 @@ static void want(struct optasks *o, const json_t *item)
         return;
     if (op &&
         (op->busy || op_under_way(op))) { /* the daemon had given up on this run; the new request is handled after it */
-        json_decref(op->wish);
-        op->wish = json_deep_copy(item);
+        json_decref(op->requested);
+        op->requested = json_deep_copy(item);
         return;
     }
     const char *content = op ? text_at(op->record, "content") : "";
@@ -299,7 +299,7 @@ static void want(struct optasks *o, const json_t *item)
     /* A key that is done stays done; the outcome of this attempt or an earlier one is final. */
     if (op &&
         (state_is(op, undo ? OPSTEP_UNDONE : OPSTEP_DONE) || attempt <= (uint64_t)number_at(op->record, "attempt"))) {
-        say_anew(op, attempt);
+        report_again(op, attempt);
         return;
     }
     if (!op)
@@ -316,15 +316,15 @@ void optasks_configure(struct optasks *o, const json_t *config)
 
 /* ---- lookup ----------------------------------------------------------------------------------------------------- */
 
-int optask_log(const struct optasks *o, const char *key, bool undo, const struct place **ret_place, uint64_t *ret_run,
-               struct berth_err *err)
+int optask_log(const struct optasks *o, const char *key, bool undo, const struct state_dir **ret_place,
+               uint64_t *ret_run, struct berth_err *err)
 {
     const struct op *op = op_find(o, key);
     const json_t *run = op ? json_object_get(json_object_get(op->record, "runs"), undo ? "undo" : "run") : NULL;
     if (!run)
         return err_set(err, ENOENT, "%s of optask %s has not run on this node", undo ? "the undo script" : "the script",
                        key);
-    *ret_place = o->place;
+    *ret_place = o->state_dir;
     *ret_run = (uint64_t)json_integer_value(run);
     return 0;
 }
@@ -363,7 +363,7 @@ static void record_read(struct optasks *o, const char *name)
 }
 
 /* Removes the directory of a run that no record has in progress: the outcome was written to disk before. */
-static void run_seen(void *ctx, uint64_t run)
+static void run_dir_check(void *ctx, uint64_t run)
 {
     struct optasks *o = ctx;
     struct berth_err err;
@@ -372,8 +372,8 @@ static void run_seen(void *ctx, uint64_t run)
     for (size_t i = 0; i < o->at.len; i++)
         if (op_under_way(o->at.at[i]) && (uint64_t)number_at(o->at.at[i]->record, "run") == run)
             return;
-    launch_refuse(o->place, run); /* if its record is unreadable, the run may even be alive */
-    if (place_end(o->place, run, &err) < 0)
+    launch_prevent(o->state_dir, run); /* if its record is unreadable, the run may even be alive */
+    if (instance_dir_remove(o->state_dir, run, &err) < 0)
         NOTE(o->agent, LEVEL_WARN, "optask.left", LOG_TEXT("text", err.text));
 }
 
@@ -381,10 +381,10 @@ static int folders_open(struct optasks *o, struct berth_err *err)
 {
     static const char *const below[] = {"keys", "checkpoints"};
     CLEANUP(str) struct str dir = {0};
-    str_addf(&dir, "%s/optasks", place_dir(o->agent->place));
+    str_addf(&dir, "%s/optasks", state_dir_path(o->agent->state_dir));
     if (mkdir(dir.at, 0700) < 0 && errno != EEXIST)
         return err_set(err, errno, "cannot create %s: %s", dir.at, strerror(errno));
-    int rc = place_open(dir.at, &o->place, err);
+    int rc = state_dir_open(dir.at, &o->state_dir, err);
     for (size_t i = 0; rc == 0 && i < sizeof below / sizeof *below; i++) {
         CLEANUP(str) struct str path = {0};
         str_addf(&path, "%s/%s", dir.at, below[i]);
@@ -416,13 +416,13 @@ int optasks_new(struct agent *a, uint64_t epoch, struct optasks **ret, struct be
         return rc;
     }
     records_read(o);
-    runs_sweep(o);
-    (void)place_each(o->place, run_seen, o);
+    optask_runs_sweep(o);
+    (void)instance_dirs_each(o->state_dir, run_dir_check, o);
     for (size_t i = 0; i < o->at.len; i++) {
         if (op_under_way(o->at.at[i]))
-            run_find_again(o->at.at[i]);
+            optask_run_adopt(o->at.at[i]);
         else
-            op_say(o->at.at[i]);
+            op_report(o->at.at[i]);
     }
     *ret = o;
     return 0;
@@ -442,13 +442,13 @@ void optasks_free(struct optasks *o)
         if (op->launched.pidfd >= 0)
             (void)close(op->launched.pidfd);
         json_decref(op->record);
-        json_decref(op->wish);
+        json_decref(op->requested);
         json_decref(op->declined);
         mem_free(op->key);
         mem_free(op);
     }
     vec_done(&o->at);
-    place_free(o->place);
+    state_dir_free(o->state_dir);
     if (o->keys >= 0)
         (void)close(o->keys);
     mem_free(o);

@@ -20,7 +20,7 @@ void optasks_free(struct optasks *o); /* running scripts continue; NULL is fine 
 void optasks_configure(struct optasks *o, const json_t *config);
 
 /* Finds the log of the last run of a script, or of its undo script. -ENOENT: it has not run on this node. */
-int optask_log(const struct optasks *o, const char *key, bool undo, const struct place **ret_place, uint64_t *ret_run,
-               struct berth_err *err);
+int optask_log(const struct optasks *o, const char *key, bool undo, const struct state_dir **ret_place,
+               uint64_t *ret_run, struct berth_err *err);
 /* Tells whether this run is in progress. */
 bool optask_lives(const struct optasks *o, const char *key, uint64_t run);

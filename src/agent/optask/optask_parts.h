@@ -14,7 +14,7 @@ struct op {
     /* Content of its file: content, attempt, phase, state, fault, error, exit, run, runs, boot, said, item; began: the
      * script of this attempt has started; tries: runs of this phase in this attempt; begun: all runs. */
     json_t *record;
-    json_t *wish;             /* request received during a run; NULL: none */
+    json_t *requested;        /* request received during a run; NULL: none */
     bool busy;                /* a run is in progress or about to start */
     struct launched launched; /* pidfd -1: none */
     struct loop_source *source, *timer, *say_timer, *decline_timer;
@@ -33,7 +33,7 @@ struct op {
 
 struct optasks {
     struct agent *agent;
-    struct place *place;
+    struct state_dir *state_dir;
     struct worker *worker; /* NULL: not started yet */
     int keys;              /* descriptor of the directory of key files */
     uint64_t epoch, last_run;
@@ -51,24 +51,24 @@ int op_save(struct op *op);
 /* optask_report.c. Both repeat the report until the daemon has received it. */
 
 /* Reports the state, unless it was reported already or is not on disk yet. */
-void op_say(struct op *op);
+void op_report(struct op *op);
 /* Reports that a requested attempt failed before it started; the record is unchanged. */
 void op_decline(struct op *op, const json_t *item, enum opstep_fault fault, const char *why);
 /* Tells whether this attempt was declined for a reason other than its content. If so, repeats the report to the daemon,
  * because the attempt will not be started. */
 bool op_declined(struct op *op, uint64_t attempt);
 
-/* optask_run.c. run_begin and run_find_again end with a call of run_over, now or later. */
+/* optask_run.c. optask_run_begin and optask_run_adopt end with a call of optask_run_ended, now or later. */
 
 /* Runs the script of the recorded phase under the recorded run number. */
-void run_begin(struct op *op);
+void optask_run_begin(struct op *op);
 /* Finds a run that an earlier agent started. */
-void run_find_again(struct op *op);
+void optask_run_adopt(struct op *op);
 /* Runs the same phase again under a new run number. (optask.c) */
-void run_again(struct op *op);
+void optask_run_again(struct op *op);
 /* Called when all processes of a run have ended; the outcome is in op->exit, op->text and op->fault. (optask.c) */
-void run_over(struct op *op);
+void optask_run_ended(struct op *op);
 /* Kills and removes cgroups of runs without a record. */
-void runs_sweep(struct optasks *o);
+void optask_runs_sweep(struct optasks *o);
 /* Tells whether the script declared itself resumable after a crash of the machine or of its shim. */
-bool run_resumable(const struct op *op);
+bool optask_run_resumable(const struct op *op);

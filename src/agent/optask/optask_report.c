@@ -50,7 +50,7 @@ static void later(struct op *op, struct loop_source **timer, loop_call *call)
 
 static void say(void *ctx)
 {
-    op_say(ctx);
+    op_report(ctx);
 }
 
 static void said(void *ctx, int status, const char *body, size_t len)
@@ -65,14 +65,14 @@ static void said(void *ctx, int status, const char *body, size_t len)
     if (!heard(status)) {
         later(op, &op->say_timer, say);
     } else if (op->changes != changes) {
-        op_say(op);
+        op_report(op);
     } else if (!op_under_way(op)) {
         (void)json_object_set_new(op->record, "said", json_true());
         (void)op_save(op);
     }
 }
 
-void op_say(struct op *op)
+void op_report(struct op *op)
 {
     static const char *const keys[] = {"attempt", "state", "fault", "error", "exit"};
     CLEANUP(json) json_t *body = json_object();

@@ -24,7 +24,7 @@ static const char *text_at(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-static uint64_t run_of(const struct op *op)
+static uint64_t run_number(const struct op *op)
 {
     return (uint64_t)json_integer_value(json_object_get(op->record, "run"));
 }
@@ -36,18 +36,18 @@ static bool undoes(const struct op *op)
 
 static const char *group_of(const struct op *op, char buf[static 32])
 {
-    (void)snprintf(buf, 32, "o%" PRIu64, run_of(op));
+    (void)snprintf(buf, 32, "o%" PRIu64, run_number(op));
     return buf;
 }
 
-static int checkpoint_path(const struct op *op, char ret[static PLACE_PATH_MAX])
+static int checkpoint_path(const struct op *op, char ret[static STATE_PATH_MAX])
 {
-    return place_path(op->all->place, "checkpoints", op->key, ret);
+    return state_dir_entry_path(op->all->state_dir, "checkpoints", op->key, ret);
 }
 
-bool run_resumable(const struct op *op)
+bool optask_run_resumable(const struct op *op)
 {
-    char folder[PLACE_PATH_MAX], path[PLACE_PATH_MAX + 16];
+    char folder[STATE_PATH_MAX], path[STATE_PATH_MAX + 16];
     if (checkpoint_path(op, folder) < 0)
         return false;
     (void)snprintf(path, sizeof path, "%s/resumable", folder);
@@ -55,7 +55,7 @@ bool run_resumable(const struct op *op)
 }
 
 /* Runs `work` on the worker thread, then `after` on the loop. */
-static void beside(struct op *op, loop_call *work, loop_call *after)
+static void run_on_worker(struct op *op, loop_call *work, loop_call *after)
 {
     if (!op->all->worker)
         op->all->worker = worker_new(op->all->agent->loop);
@@ -76,7 +76,7 @@ static void group_sweep(void *ctx, const char *name)
     (void)cgroup_remove(o->agent->cgroups, name);
 }
 
-void runs_sweep(struct optasks *o)
+void optask_runs_sweep(struct optasks *o)
 {
     (void)cgroups_each(o->agent->cgroups, group_sweep, o);
 }
@@ -139,21 +139,21 @@ static int launch(struct op *op, const char *script, const char *checkpoint, str
     struct agent *a = op->all->agent;
     static const struct launch_rlimit no_core = {RLIMIT_CORE, 0, 0};
     char group[32], unenforced[CGROUP_LIST_MAX];
-    char *entrances[CGROUP_PATHS_MAX] = {NULL};
+    char *procs_paths[CGROUP_PATHS_MAX] = {NULL};
     const struct cgroup_limits limits = {0};
     int rc = cgroup_make(a->cgroups, group_of(op, group), &limits, unenforced, &op->err);
     if (rc < 0)
         return rc;
     struct launch l = {
-        .id = run_of(op),
+        .id = run_number(op),
         .shim = a->shim,
         .argv = argv_make(op, script, arena),
         .env = env_make(op, checkpoint, arena),
         .cwd = "/",
         .rlimits = &no_core,
         .rlimits_len = 1,
-        .entrances_len = cgroup_entrances(a->cgroups, group, entrances),
-        .entrances = (const char *const *)entrances,
+        .procs_paths_len = cgroup_procs_paths(a->cgroups, group, procs_paths),
+        .procs_paths = (const char *const *)procs_paths,
         .log_bytes = LOG_BYTES,
         .log_files = LOG_FILES,
         /* The heartbeat file of this directory is never updated, so the shim's fence timer runs from the start and
@@ -162,13 +162,13 @@ static int launch(struct op *op, const char *script, const char *checkpoint, str
         .stop_signal = SIGTERM,
         .trusted = true,
     };
-    rc = launch_start(op->all->place, &l, &op->launched, &op->err);
+    rc = launch_start(op->all->state_dir, &l, &op->launched, &op->err);
     /* after a timeout or lost connection to the shim it is unknown */
     op->began = rc == 0 || rc == -ETIMEDOUT || rc == -EPIPE;
     for (size_t i = 0; i < CGROUP_PATHS_MAX; i++)
-        mem_free(entrances[i]);
+        mem_free(procs_paths[i]);
     if (rc < 0) {
-        launch_refuse(op->all->place, l.id);
+        launch_prevent(op->all->state_dir, l.id);
         (void)cgroup_kill(a->cgroups, group);
         (void)cgroup_remove(a->cgroups, group);
     }
@@ -179,7 +179,7 @@ static void begin_work(void *ctx)
 {
     struct op *op = ctx;
     const char *script = NULL;
-    char checkpoint[PLACE_PATH_MAX], path[PLACE_PATH_MAX];
+    char checkpoint[STATE_PATH_MAX], path[STATE_PATH_MAX];
     struct arena arena;
     op->err = (struct berth_err){0};
     op->began = false;
@@ -192,11 +192,11 @@ static void begin_work(void *ctx)
     if (op->rc == 0 && mkdir(checkpoint, 0700) < 0 && errno != EEXIST)
         op->rc = err_set(&op->err, errno, "cannot create %s: %s", checkpoint, strerror(errno));
     if (op->rc == 0)
-        op->rc = place_begin(op->all->place, run_of(op), "{}", &op->err);
+        op->rc = instance_dir_create(op->all->state_dir, run_number(op), "{}", &op->err);
     if (op->rc == 0)
-        op->rc = place_write(op->all->place, run_of(op), "script", script, &op->err);
+        op->rc = instance_dir_write(op->all->state_dir, run_number(op), "script", script, &op->err);
     if (op->rc == 0)
-        op->rc = place_instance(op->all->place, run_of(op), "script", path);
+        op->rc = instance_dir_path(op->all->state_dir, run_number(op), "script", path);
     if (op->rc < 0)
         return;
     arena_init(&arena);
@@ -235,7 +235,7 @@ static size_t log_tail(const struct op *op, int64_t lines, char *text, size_t si
     struct logfile *log = NULL;
     struct berth_err err;
     size_t len = 0;
-    if (logfile_open(op->all->place, run_of(op), lines, &log, &err) == 0) {
+    if (logfile_open(op->all->state_dir, run_number(op), lines, &log, &err) == 0) {
         for (ssize_t n; len < size && (n = logfile_read(log, text + len, size - len)) > 0;)
             len += (size_t)n;
         logfile_free(log);
@@ -257,7 +257,7 @@ static enum opstep_fault fault_in_log(const struct op *op)
 
 /* Uses the last line of a failed script as the error text: made printable and cut to the available room. If the line is
  * not valid UTF-8, only the exit code is reported. */
-static void last_words(struct op *op)
+static void last_log_line(struct op *op)
 {
     char line[LAUNCH_TEXT_MAX] = "";
     size_t room = sizeof op->text - sizeof "exit code 255: ", len = log_tail(op, 1, line, sizeof line);
@@ -291,7 +291,7 @@ static enum opstep_fault fault_of(const struct op *op)
 
 /* Tells whether a machine shutdown ended the run: it kills all processes by a signal, which is not the script's
  * fault. */
-static bool went_down(const struct op *op)
+static bool machine_rebooted(const struct op *op)
 {
     char boot[BOOT_ID_MAX];
     return op->exit > 128 && boot_id(boot) == 0 && strcmp(boot, text_at(op->record, "boot")) != 0;
@@ -306,7 +306,8 @@ static void reap_work(void *ctx)
     op->text[0] = '\0';
     op->fault = OPFAULT_NONE;
     op->began = true;
-    if (launch_exit(op->all->place, run_of(op), &op->exit, op->text) < 0 || op->exit < 0 || went_down(op)) {
+    if (launch_exit(op->all->state_dir, run_number(op), &op->exit, op->text) < 0 || op->exit < 0 ||
+        machine_rebooted(op)) {
         op->exit = -1; /* the script has started and its shim is gone, so the recorded exit code is not used */
         op->text[0] = '\0';
     }
@@ -322,9 +323,9 @@ static void reap_work(void *ctx)
     } else if (op->exit != 0) {
         op->fault = fault_of(op);
         if (op->exit > 0 && op->exit <= 128 && !op->text[0])
-            last_words(op);
+            last_log_line(op);
     }
-    logs_trim(op->all->place, LOGS_BYTES_MAX, LOGS_AGE_NS, agent_clock_ns());
+    logs_trim(op->all->state_dir, LOGS_BYTES_MAX, LOGS_AGE_NS, agent_clock_ns());
 }
 
 static void reap(void *ctx);
@@ -338,13 +339,13 @@ static void reap_after(void *ctx)
         loop_timer_set(op->timer, loop_now_ns(op->all->agent->loop) + SECOND_NS);
         return;
     }
-    run_over(op);
+    optask_run_ended(op);
 }
 
 static void reap(void *ctx)
 {
     struct op *op = ctx;
-    beside(op, reap_work, reap_after);
+    run_on_worker(op, reap_work, reap_after);
 }
 
 static void shim_ended(void *ctx, uint32_t events)
@@ -362,7 +363,7 @@ static void watch(struct op *op)
 {
     if (loop_watch_fd(op->all->agent->loop, op->launched.pidfd, EPOLLIN, shim_ended, op, &op->source, &op->err) == 0)
         return;
-    launch_refuse(op->all->place, run_of(op)); /* its end would not be noticed */
+    launch_prevent(op->all->state_dir, run_number(op)); /* its end would not be noticed */
     reap(op);
 }
 
@@ -378,31 +379,32 @@ static void begin_after(void *ctx)
     op->fault = op->rc == -EBADMSG                       ? OPFAULT_REFUSED
                 : op->rc == -ENOSPC || op->rc == -EDQUOT ? OPFAULT_NO_SPACE
                                                          : OPFAULT_SCRIPT;
-    run_over(op);
+    optask_run_ended(op);
 }
 
-void run_begin(struct op *op)
+void optask_run_begin(struct op *op)
 {
     op->busy = true;
-    beside(op, begin_work, begin_after);
+    run_on_worker(op, begin_work, begin_after);
 }
 
 /* Tells whether no shim has written its mark, so that nothing was executed. This is certain only within the same
  * boot. */
-static bool never_came(const struct op *op)
+static bool shim_never_started(const struct op *op)
 {
     struct stat st;
-    char path[PLACE_PATH_MAX], boot[BOOT_ID_MAX];
+    char path[STATE_PATH_MAX], boot[BOOT_ID_MAX];
     return boot_id(boot) == 0 && strcmp(boot, text_at(op->record, "boot")) == 0 &&
-           place_instance(op->all->place, run_of(op), "shim", path) == 0 && stat(path, &st) == 0 && st.st_size == 0;
+           instance_dir_path(op->all->state_dir, run_number(op), "shim", path) == 0 && stat(path, &st) == 0 &&
+           st.st_size == 0;
 }
 
 static void find_work(void *ctx)
 {
     struct op *op = ctx;
-    op->rc = launch_adopt(op->all->place, run_of(op), &op->launched, &op->err);
+    op->rc = launch_adopt(op->all->state_dir, run_number(op), &op->launched, &op->err);
     if (op->rc < 0 && op->rc != -ESRCH)
-        launch_refuse(op->all->place, run_of(op));
+        launch_prevent(op->all->state_dir, run_number(op));
 }
 
 static void find_after(void *ctx)
@@ -411,20 +413,20 @@ static void find_after(void *ctx)
     if (op->rc == 0) {
         NOTE(op->all->agent, LEVEL_INFO, "optask.adopted", LOG_TEXT("key", op->key));
         watch(op);
-    } else if (op->rc == -ESRCH && never_came(op)) {
-        run_again(op);
+    } else if (op->rc == -ESRCH && shim_never_started(op)) {
+        optask_run_again(op);
     } else {
         reap(op);
     }
 }
 
-void run_find_again(struct op *op)
+void optask_run_adopt(struct op *op)
 {
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
     op->busy = true;
-    if (place_instance(op->all->place, run_of(op), "config.json", path) < 0 || access(path, F_OK) < 0) {
-        run_begin(op); /* the start marker is written before anything runs, so nothing has run */
+    if (instance_dir_path(op->all->state_dir, run_number(op), "config.json", path) < 0 || access(path, F_OK) < 0) {
+        optask_run_begin(op); /* the start marker is written before anything runs, so nothing has run */
         return;
     }
-    beside(op, find_work, find_after);
+    run_on_worker(op, find_work, find_after);
 }

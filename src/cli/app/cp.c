@@ -18,21 +18,21 @@
 enum { PIECE_BYTES = 64 * 1024 };
 
 /* One side of the copy: "POD:PATH", or a local path, which starts with '.' or '/' or has no colon. */
-struct end {
+struct copy_side {
     char *pod; /* NULL: a local path */
     const char *path;
 };
 
-static void end_cleanup(struct end *e)
+static void copy_side_cleanup(struct copy_side *e)
 {
     mem_free(e->pod);
 }
 
-static void end_read(const char *text, struct end *ret)
+static void copy_side_parse(const char *text, struct copy_side *ret)
 {
     const char *colon = strchr(text, ':');
 
-    *ret = (struct end){.path = text};
+    *ret = (struct copy_side){.path = text};
     if (!colon || colon == text || *text == '.' || *text == '/')
         return;
     ret->pod = mem_strdup(text);
@@ -83,12 +83,12 @@ static void skipped(void *ctx, const char *path, const char *why)
 
 static void moved(void *ctx, size_t done, size_t total)
 {
-    progress_tell(ctx, done, total);
+    progress_update(ctx, done, total);
 }
 
 /* ---- from a pod ------------------------------------------------------------------------------------------------- */
 
-struct taking {
+struct download {
     const struct cli *cli;
     struct untar *untar;
     struct berth_err err;
@@ -97,21 +97,21 @@ struct taking {
 
 static bool archive_take(void *ctx, const char *at, size_t len)
 {
-    struct taking *t = ctx;
+    struct download *t = ctx;
     t->rc = untar_feed(t->untar, at, len, &t->err);
     return t->rc == 0;
 }
 
 static bool words_pass(void *ctx, const char *at, size_t len)
 {
-    FILE *err = ((const struct taking *)ctx)->cli->err;
+    FILE *err = ((const struct download *)ctx)->cli->err;
     (void)fwrite(at, 1, len, err);
     return true;
 }
 
 /* Opens the folder to write to and returns the name of the copy: LOCAL itself, or the original name if LOCAL is a
  * folder. */
-static int place_open(const struct cli *cli, const char *local, const char *name, struct parts *ret, int *ret_fd)
+static int target_open(const struct cli *cli, const char *local, const char *name, struct parts *ret, int *ret_fd)
 {
     struct stat st;
 
@@ -129,13 +129,14 @@ static int place_open(const struct cli *cli, const char *local, const char *name
     return EXIT_OK;
 }
 
-static int exec_words(struct api *a, const struct pod *pod, const char *const *words, size_t len, struct remote *ret)
+static int exec_words(struct api *a, const struct pod *pod, const char *const *words, size_t len,
+                      struct pod_session *ret)
 {
     CLEANUP(json) json_t *list = words_json(a->cli, words, len);
     if (!list)
         return EXIT_USAGE;
     CLEANUP(json) json_t *body = json_pack("{s:O}", "command", list);
-    return remote_open(a, pod, body, ret);
+    return pod_session_open(a, pod, body, ret);
 }
 
 static int tar_failed(const struct cli *cli, int exit_code)
@@ -149,26 +150,26 @@ static int copy_out(struct api *a, const struct pod *pod, const char *path, cons
 {
     CLEANUP(parts) struct parts from = {0}, to = {0};
     struct progress progress;
-    struct remote e;
+    struct pod_session e;
     int exit_code = 0, fd = -1;
 
     parts_of(path, &from);
-    int rc = place_open(a->cli, local, from.name, &to, &fd);
+    int rc = target_open(a->cli, local, from.name, &to, &fd);
     const char *const words[] = {"tar", "-cf", "-", "-C", from.folder, "--", *from.name ? from.name : "."};
     if (rc == EXIT_OK)
         rc = exec_words(a, pod, words, sizeof words / sizeof words[0], &e);
     if (rc == EXIT_OK)
-        rc = remote_feed(a, &e, NULL, 0, true);
+        rc = pod_session_write(a, &e, NULL, 0, true);
     if (rc != EXIT_OK && rc != EXIT_NOT_FOUND) {
         if (fd >= 0)
             (void)close(fd);
         return rc;
     }
     progress_start(&progress, a->cli, "Copying");
-    const struct tar_told told = {.ctx = &progress, .skipped = skipped, .moved = moved};
-    struct taking t = {.cli = a->cli, .untar = untar_new(fd, *from.name ? from.name : NULL, to.name, &told)};
-    const struct remote_ear ear = {.ctx = &t, .out = archive_take, .err = words_pass};
-    rc = remote_hear(a, &e, &ear, &exit_code);
+    const struct tar_callbacks told = {.ctx = &progress, .skipped = skipped, .moved = moved};
+    struct download t = {.cli = a->cli, .untar = untar_new(fd, *from.name ? from.name : NULL, to.name, &told)};
+    const struct pod_session_output ear = {.ctx = &t, .out = archive_take, .err = words_pass};
+    rc = pod_session_read(a, &e, &ear, &exit_code);
     progress_end(&progress);
     if (t.rc < 0)
         rc = cli_fail(a->cli, EXIT_FAILED, "%s", t.err.text);
@@ -184,10 +185,10 @@ static int copy_out(struct api *a, const struct pod *pod, const char *path, cons
 /* ---- to a pod --------------------------------------------------------------------------------------------------- */
 
 /* One thread reads the output of the pod's tar while another thread sends the archive. */
-struct sending {
-    struct api input, heard;
-    struct remote remote;
-    struct taking words;
+struct upload {
+    struct api input, output;
+    struct pod_session pod_session;
+    struct download words;
     pthread_t thread;
     int rc, exit_code;
     char *piece;
@@ -195,24 +196,24 @@ struct sending {
     int fed;
 };
 
-static void *hear_main(void *ctx)
+static void *output_reader_main(void *ctx)
 {
-    struct sending *s = ctx;
-    const struct remote_ear ear = {.ctx = &s->words, .out = words_pass, .err = words_pass};
-    s->rc = remote_hear(&s->heard, &s->remote, &ear, &s->exit_code);
+    struct upload *s = ctx;
+    const struct pod_session_output ear = {.ctx = &s->words, .out = words_pass, .err = words_pass};
+    s->rc = pod_session_read(&s->output, &s->pod_session, &ear, &s->exit_code);
     return NULL;
 }
 
-static bool piece_send(struct sending *s, bool eof)
+static bool piece_send(struct upload *s, bool eof)
 {
-    s->fed = remote_feed(&s->input, &s->remote, s->piece, s->len, eof);
+    s->fed = pod_session_write(&s->input, &s->pod_session, s->piece, s->len, eof);
     s->len = 0;
     return s->fed == EXIT_OK;
 }
 
 static bool archive_send(void *ctx, const void *at, size_t len)
 {
-    struct sending *s = ctx;
+    struct upload *s = ctx;
 
     while (len > 0) {
         size_t n = PIECE_BYTES - s->len < len ? PIECE_BYTES - s->len : len;
@@ -234,7 +235,7 @@ static int target_of(struct api *a, const struct pod *pod, const char *path, con
     bool folder = len > 0 && path[len - 1] == '/';
     int exit_code = 1;
 
-    int rc = folder ? EXIT_OK : remote_run(a, pod, test, &exit_code);
+    int rc = folder ? EXIT_OK : pod_session_run(a, pod, test, &exit_code);
     if (rc != EXIT_OK)
         return rc;
     if (!folder && exit_code != 0) {
@@ -250,13 +251,13 @@ static int target_of(struct api *a, const struct pod *pod, const char *path, con
     return *ret->name ? EXIT_OK : cli_fail(a->cli, EXIT_USAGE, "'%s' has no file name", path);
 }
 
-static int send_all(struct api *a, struct sending *s, const char *local, const char *name)
+static int send_all(struct api *a, struct upload *s, const char *local, const char *name)
 {
     struct progress progress;
     struct berth_err err = {0};
 
     progress_start(&progress, a->cli, "Copying");
-    const struct tar_told told = {.ctx = &progress, .skipped = skipped, .moved = moved};
+    const struct tar_callbacks told = {.ctx = &progress, .skipped = skipped, .moved = moved};
     int rc = tar_write(local, name, archive_send, s, &told, &err);
     if (rc == 0 && !piece_send(s, true))
         rc = -ECANCELED;
@@ -270,27 +271,27 @@ static int copy_in(struct api *a, const struct pod *pod, const char *local, cons
 {
     CLEANUP(parts) struct parts to = {0};
     CLEANUP(mem) char *piece = mem_alloc(PIECE_BYTES);
-    struct sending s = {.words = {.cli = a->cli}, .piece = piece};
+    struct upload s = {.words = {.cli = a->cli}, .piece = piece};
 
     if (access(local, R_OK) != 0)
         return cli_fail(a->cli, EXIT_FAILED, "cannot read %s: %s", local, strerror(errno));
     int rc = target_of(a, pod, path, local, &to);
     const char *const words[] = {"tar", "-xmof", "-", "-C", to.folder};
     if (rc == EXIT_OK)
-        rc = exec_words(a, pod, words, sizeof words / sizeof words[0], &s.remote);
+        rc = exec_words(a, pod, words, sizeof words / sizeof words[0], &s.pod_session);
     if (rc == EXIT_OK)
-        rc = api_twin(a, &s.input);
+        rc = api_clone(a, &s.input);
     if (rc == EXIT_OK)
-        rc = api_twin(a, &s.heard);
-    int failed = rc == EXIT_OK ? pthread_create(&s.thread, NULL, hear_main, &s) : 0;
+        rc = api_clone(a, &s.output);
+    int failed = rc == EXIT_OK ? pthread_create(&s.thread, NULL, output_reader_main, &s) : 0;
     if (failed)
         rc = cli_fail(a->cli, EXIT_FAILED, "cannot start a thread: %s", strerror(failed));
     if (rc == EXIT_OK) {
         rc = send_all(a, &s, local, to.name);
         if (rc != EXIT_OK) { /* the copy in the pod is incomplete: end tar */
             CLEANUP(api_answer) struct api_answer answer = {0};
-            struct api_trouble trouble;
-            (void)api_try(&s.input, &(struct api_request){.method = "DELETE", .path = s.remote.path}, &answer,
+            struct api_error trouble;
+            (void)api_try(&s.input, &(struct api_request){.method = "DELETE", .path = s.pod_session.path}, &answer,
                           &trouble);
         }
         (void)pthread_join(s.thread, NULL);
@@ -300,7 +301,7 @@ static int copy_in(struct api *a, const struct pod *pod, const char *local, cons
             rc = tar_failed(a->cli, s.exit_code);
     }
     client_free(s.input.client);
-    client_free(s.heard.client);
+    client_free(s.output.client);
     return rc;
 }
 
@@ -309,12 +310,12 @@ static int copy_in(struct api *a, const struct pod *pod, const char *local, cons
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     CLEANUP(api) struct api api = {0};
-    CLEANUP(end) struct end from = {0}, to = {0};
+    CLEANUP(copy_side) struct copy_side from = {0}, to = {0};
     struct pod pod;
 
     (void)values;
-    end_read(operands->at[0], &from);
-    end_read(operands->at[1], &to);
+    copy_side_parse(operands->at[0], &from);
+    copy_side_parse(operands->at[1], &to);
     if (!from.pod == !to.pod)
         return cli_fail(cli, EXIT_USAGE,
                         "expected one POD:PATH and one local path; write a local path that contains a colon as "

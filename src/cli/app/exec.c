@@ -31,9 +31,9 @@ static const struct option options[] = {
 
 /* State of one command. Detached threads use it until the process ends, so it is freed only if no thread was
  * started. */
-struct session {
+struct exec_state {
     struct api api;
-    struct remote remote;
+    struct pod_session pod_session;
     size_t threads;
     struct api input, size; /* each thread has its own connection */
     struct termios was;
@@ -48,7 +48,7 @@ static bool window(struct winsize *ret)
 }
 
 /* Sets raw mode: all keys, including Ctrl-C, go to the command. */
-static int terminal_raw(const struct cli *cli, struct session *s)
+static int terminal_raw(const struct cli *cli, struct exec_state *s)
 {
     if (tcgetattr(STDIN_FILENO, &s->was) != 0)
         return cli_fail(cli, EXIT_FAILED, "cannot read the terminal settings: %s", strerror(errno));
@@ -60,23 +60,23 @@ static int terminal_raw(const struct cli *cli, struct session *s)
     return EXIT_OK;
 }
 
-static void terminal_restore(const struct session *s)
+static void terminal_restore(const struct exec_state *s)
 {
     if (s->raw)
         (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &s->was);
 }
 
-static void size_tell(struct session *s)
+static void size_send(struct exec_state *s)
 {
     struct winsize size;
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
 
     if (!window(&size) || !size.ws_row || !size.ws_col)
         return;
     CLEANUP(json) json_t *body = json_pack("{s:i, s:i}", "rows", size.ws_row, "columns", size.ws_col);
-    str_addf(&path, "%s/resize", s->remote.path);
+    str_addf(&path, "%s/resize", s->pod_session.path);
     /* The stream will report the same error. */
     (void)api_try(&s->size, &(struct api_request){.method = "POST", .path = str_text(&path), .body = body}, &answer,
                   &trouble);
@@ -93,7 +93,7 @@ static void signals_make(sigset_t *ret)
 /* Restores the terminal when a signal ends the program. */
 static void *signals_main(void *ctx)
 {
-    struct session *s = ctx;
+    struct exec_state *s = ctx;
     sigset_t set;
     int signo;
 
@@ -103,7 +103,7 @@ static void *signals_main(void *ctx)
             terminal_restore(s);
             _exit(128 + signo);
         }
-        size_tell(s);
+        size_send(s);
     }
     return NULL;
 }
@@ -112,7 +112,7 @@ static void *signals_main(void *ctx)
 
 static void *input_main(void *ctx)
 {
-    struct session *s = ctx;
+    struct exec_state *s = ctx;
     char *piece = mem_alloc(PIECE_BYTES);
     int rc = EXIT_OK;
 
@@ -120,7 +120,7 @@ static void *input_main(void *ctx)
         ssize_t n = read(STDIN_FILENO, piece, PIECE_BYTES);
         if (n < 0 && errno == EINTR)
             continue;
-        rc = remote_feed(&s->input, &s->remote, piece, n > 0 ? (size_t)n : 0, n <= 0);
+        rc = pod_session_write(&s->input, &s->pod_session, piece, n > 0 ? (size_t)n : 0, n <= 0);
         if (n <= 0)
             break;
     }
@@ -158,10 +158,10 @@ static bool err_print(void *ctx, const char *at, size_t len)
 
 /* ---- the verb --------------------------------------------------------------------------------------------------- */
 
-static int thread_start(const struct cli *cli, struct session *s, struct api *own, void *(*body)(void *))
+static int thread_start(const struct cli *cli, struct exec_state *s, struct api *own, void *(*body)(void *))
 {
     pthread_t thread;
-    int rc = api_twin(&s->api, own);
+    int rc = api_clone(&s->api, own);
 
     if (rc != EXIT_OK)
         return rc;
@@ -173,7 +173,7 @@ static int thread_start(const struct cli *cli, struct session *s, struct api *ow
     return EXIT_OK;
 }
 
-static int env_add(const struct cli *cli, const struct exec_ask *v, json_t *env)
+static int env_add(const struct cli *cli, const struct exec_request *v, json_t *env)
 {
     for (size_t i = 0; i < v->env_len; i++) {
         const char *word = v->env[i], *equals = strchr(word, '=');
@@ -187,7 +187,7 @@ static int env_add(const struct cli *cli, const struct exec_ask *v, json_t *env)
     return EXIT_OK;
 }
 
-static int body_make(const struct cli *cli, const struct exec_ask *v, json_t *body)
+static int body_make(const struct cli *cli, const struct exec_request *v, json_t *body)
 {
     json_t *words = words_json(cli, v->command, v->command_len), *env = json_object();
     const char *term = getenv("TERM");
@@ -210,9 +210,9 @@ static int body_make(const struct cli *cli, const struct exec_ask *v, json_t *bo
     return rc;
 }
 
-static int talk(struct cli *cli, const struct exec_ask *v, struct session *s)
+static int exec_session_run(struct cli *cli, const struct exec_request *v, struct exec_state *s)
 {
-    const struct remote_ear ear = {.ctx = cli, .out = out_print, .err = err_print};
+    const struct pod_session_output ear = {.ctx = cli, .out = out_print, .err = err_print};
     int exit_code = 0, rc = EXIT_OK;
 
     if (v->terminal) {
@@ -227,16 +227,16 @@ static int talk(struct cli *cli, const struct exec_ask *v, struct session *s)
     if (rc == EXIT_OK && v->interactive)
         rc = thread_start(cli, s, &s->input, input_main);
     if (rc == EXIT_OK && !v->interactive && !v->terminal)
-        rc = remote_feed(&s->api, &s->remote, NULL, 0, true); /* without -i the input is empty */
+        rc = pod_session_write(&s->api, &s->pod_session, NULL, 0, true); /* without -i the input is empty */
     if (rc == EXIT_OK || rc == EXIT_NOT_FOUND)
-        rc = remote_hear(&s->api, &s->remote, &ear, &exit_code);
+        rc = pod_session_read(&s->api, &s->pod_session, &ear, &exit_code);
     terminal_restore(s);
     if (v->ret_ended)
         *v->ret_ended = rc == EXIT_OK;
     return rc == EXIT_OK ? exit_code : rc;
 }
 
-int exec_in(struct cli *cli, const struct exec_ask *ask)
+int exec_run(struct cli *cli, const struct exec_request *ask)
 {
     CLEANUP(json) json_t *body = json_object();
     struct pod pod;
@@ -246,14 +246,14 @@ int exec_in(struct cli *cli, const struct exec_ask *ask)
     int rc = body_make(cli, ask, body);
     if (rc != EXIT_OK)
         return rc;
-    struct session *s = mem_zalloc(sizeof *s);
+    struct exec_state *s = mem_zalloc(sizeof *s);
     rc = api_open(&s->api, cli);
     if (rc == EXIT_OK)
         rc = pod_running(&s->api, ask->pod, true, &pod);
     if (rc == EXIT_OK)
-        rc = remote_open(&s->api, &pod, body, &s->remote);
+        rc = pod_session_open(&s->api, &pod, body, &s->pod_session);
     if (rc == EXIT_OK)
-        rc = talk(cli, ask, s);
+        rc = exec_session_run(cli, ask, s);
     if (s->threads == 0) {
         api_close(&s->api);
         mem_free(s);
@@ -267,7 +267,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 
     if (operands->before < 1)
         return cli_fail(cli, EXIT_USAGE, "exec needs a POD before the '--'");
-    struct exec_ask ask = {
+    struct exec_request ask = {
         .pod = operands->at[0],
         .interactive = v->interactive,
         .terminal = v->terminal,
@@ -276,7 +276,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         .command = operands->at + 1,
         .command_len = operands->len - 1,
     };
-    return exec_in(cli, &ask);
+    return exec_run(cli, &ask);
 }
 
 const struct command exec_command = {

@@ -6,7 +6,7 @@
 
 #include "cli/lib/cli.h"
 
-struct exec_ask {
+struct exec_request {
     const char *pod; /* the pod's name as in cli/app/session.h */
     bool interactive, terminal;
     const char *const *env; /* NAME=VALUE */
@@ -18,4 +18,4 @@ struct exec_ask {
 
 /* Runs the command to its end. Returns the command's exit code, or an enum exit_code after printing an error. Threads
  * that it starts continue until the process ends. */
-int exec_in(struct cli *cli, const struct exec_ask *ask);
+int exec_run(struct cli *cli, const struct exec_request *ask);

@@ -36,7 +36,7 @@ struct gateway {
     struct api api;
     const struct gateway_values *values;
     unsigned program;
-    VEC(struct gateway_door) doors;
+    VEC(struct gateway_listener) listeners;
     VEC(char *) texts; /* own the strings of the doors */
     const char *const *then;
     size_t then_len;
@@ -47,7 +47,7 @@ struct gateway {
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
 
 /* Parses "photos.ada/http=0.0.0.0:80"; ":80" means every address. */
-static int door_parse(struct gateway *g, const char *word)
+static int listener_parse(struct gateway *g, const char *word)
 {
     const char *equals = strchr(word, '='), *colon = equals ? strrchr(equals, ':') : NULL;
     if (!equals || equals == word || !colon || !colon[1])
@@ -65,8 +65,8 @@ static int door_parse(struct gateway *g, const char *word)
     }
     vec_push(&g->texts, app);
     vec_push(&g->texts, bind);
-    struct gateway_door door = {app, slash ? slash + 1 : NULL, bind};
-    vec_push(&g->doors, door);
+    struct gateway_listener listener = {app, slash ? slash + 1 : NULL, bind};
+    vec_push(&g->listeners, listener);
     return EXIT_OK;
 }
 
@@ -79,13 +79,13 @@ static int words_parse(struct gateway *g, const struct operands *operands)
     if (!gateway_programs[g->program])
         return cli_fail(g->cli, EXIT_USAGE, "unknown gateway '%s'; supported are haproxy and nginx", program);
     for (size_t i = 1; i < len; i++) {
-        int rc = door_parse(g, operands->at[i]);
+        int rc = listener_parse(g, operands->at[i]);
         if (rc != EXIT_OK)
             return rc;
     }
     g->then = operands->at + len;
     g->then_len = operands->len - len;
-    if (g->doors.len == 0)
+    if (g->listeners.len == 0)
         return cli_fail(g->cli, EXIT_USAGE, "missing argument APP[/ENDPOINT]=ADDRESS:PORT");
     if (g->then_len && !g->values->watch)
         return cli_fail(g->cli, EXIT_USAGE, "a command after '--' needs --watch");
@@ -97,17 +97,17 @@ static int words_parse(struct gateway *g, const struct operands *operands)
 /* Completes the ids to the server's form: a NAME without owner belongs to the caller. */
 static int names_complete(struct gateway *g)
 {
-    for (size_t i = 0; i < g->doors.len; i++) {
+    for (size_t i = 0; i < g->listeners.len; i++) {
         CLEANUP(str) struct str path = {0};
         CLEANUP(json) json_t *app = NULL;
         str_add(&path, "/v1/apps");
-        path_add(&path, g->doors.at[i].app);
+        path_add(&path, g->listeners.at[i].app);
         int rc = api_get(&g->api, path.at, &app);
         if (rc != EXIT_OK)
             return rc;
         char *id = mem_strdup(json_string_value(json_object_get(app, "id")));
         vec_push(&g->texts, id);
-        g->doors.at[i].app = id;
+        g->listeners.at[i].app = id;
     }
     return EXIT_OK;
 }
@@ -145,7 +145,7 @@ static void run_command(const struct gateway *g)
 static int update(struct gateway *g, const json_t *services)
 {
     CLEANUP(str) struct str text = {0};
-    balancer_write(&text, g->program, services, g->doors.at, g->doors.len);
+    balancer_write(&text, g->program, services, g->listeners.at, g->listeners.len);
     if (g->last.len == text.len && memcmp(g->last.at, text.at, text.len) == 0)
         return EXIT_OK;
     if (!g->values->out) {
@@ -189,17 +189,17 @@ static bool take_piece(void *ctx, const char *at, size_t len)
 static int watch(struct gateway *g)
 {
     while (g->rc == EXIT_OK) {
-        struct api_trouble trouble = {0};
+        struct api_error trouble = {0};
         str_clear(&g->line);
         int rc = api_stream(&g->api, "/v1/services?watch=", take_piece, g, &trouble);
         if (rc != EXIT_OK && rc != EXIT_UNREACHABLE && trouble.status)
-            return api_tell(&g->api, &trouble);
+            return api_error_print(&g->api, &trouble);
         (void)nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000}, NULL);
     }
     return g->rc;
 }
 
-static int once(struct gateway *g)
+static int gateway_run_once(struct gateway *g)
 {
     CLEANUP(json) json_t *services = NULL;
     int rc = api_get(&g->api, "/v1/services", &services);
@@ -215,12 +215,12 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (rc == EXIT_OK)
         rc = names_complete(&g);
     if (rc == EXIT_OK)
-        rc = g.values->watch ? watch(&g) : once(&g);
+        rc = g.values->watch ? watch(&g) : gateway_run_once(&g);
     api_close(&g.api);
     for (size_t i = 0; i < g.texts.len; i++)
         mem_free(g.texts.at[i]);
     vec_done(&g.texts);
-    vec_done(&g.doors);
+    vec_done(&g.listeners);
     str_done(&g.line);
     str_done(&g.last);
     return rc;

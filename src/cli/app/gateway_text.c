@@ -24,17 +24,17 @@ static const json_t *named(const json_t *list, const char *key, const char *name
     return NULL;
 }
 
-static const json_t *endpoint_of(const json_t *services, const struct gateway_door *door)
+static const json_t *endpoint_of(const json_t *services, const struct gateway_listener *listener)
 {
-    const json_t *endpoints = json_object_get(named(services, "service", door->app), "endpoints");
-    return door->endpoint ? named(endpoints, "name", door->endpoint) : json_array_get(endpoints, 0);
+    const json_t *endpoints = json_object_get(named(services, "service", listener->app), "endpoints");
+    return listener->endpoint ? named(endpoints, "name", listener->endpoint) : json_array_get(endpoints, 0);
 }
 
 /* Writes a name that every program accepts: "photos.ada/http" becomes photos_ada_http. */
-static void name_write(struct str *to, const struct gateway_door *door)
+static void name_write(struct str *to, const struct gateway_listener *listener)
 {
     CLEANUP(str) struct str name = {0};
-    str_addf(&name, "%s_%s_%s", door->app, door->endpoint ? door->endpoint : "", door->bind);
+    str_addf(&name, "%s_%s_%s", listener->app, listener->endpoint ? listener->endpoint : "", listener->bind);
     for (size_t i = 0; i < name.len; i++)
         str_add_char(to, isalnum((unsigned char)name.at[i]) ? name.at[i] : '_');
 }
@@ -90,14 +90,14 @@ static void haproxy_head(struct str *to)
                 "    retries 3\n    option redispatch 1\n");
 }
 
-static void haproxy_door(struct str *to, const struct gateway_door *door, const json_t *endpoint)
+static void haproxy_listener(struct str *to, const struct gateway_listener *listener, const json_t *endpoint)
 {
     struct target targets[TARGETS_MAX];
     size_t len = targets_of(endpoint, targets, TARGETS_MAX);
     bool http = is_http(endpoint);
     str_add(to, "\nlisten ");
-    name_write(to, door);
-    str_addf(to, "\n    bind %s\n    mode %s\n    balance roundrobin\n", door->bind, http ? "http" : "tcp");
+    name_write(to, listener);
+    str_addf(to, "\n    bind %s\n    mode %s\n    balance roundrobin\n", listener->bind, http ? "http" : "tcp");
     if (http) /* a request that a server has not begun to answer is retried on the next server */
         str_add(to, "    retry-on conn-failure empty-response\n");
     for (size_t i = 0; i < len; i++) {
@@ -110,10 +110,11 @@ static void haproxy_door(struct str *to, const struct gateway_door *door, const 
 
 /* ---- nginx ------------------------------------------------------------------------------------------------------ */
 
-static void nginx_upstream(struct str *to, const struct gateway_door *door, const struct target *targets, size_t len)
+static void nginx_upstream(struct str *to, const struct gateway_listener *listener, const struct target *targets,
+                           size_t len)
 {
     str_add(to, "    upstream ");
-    name_write(to, door);
+    name_write(to, listener);
     str_add(to, " {\n");
     for (size_t i = 0; i < len; i++) {
         if (targets[i].weight == 0)
@@ -125,16 +126,16 @@ static void nginx_upstream(struct str *to, const struct gateway_door *door, cons
     str_add(to, "    }\n");
 }
 
-static void nginx_http(struct str *to, const struct gateway_door *door, const json_t *endpoint)
+static void nginx_http(struct str *to, const struct gateway_listener *listener, const json_t *endpoint)
 {
     struct target targets[TARGETS_MAX];
     size_t len = targets_of(endpoint, targets, TARGETS_MAX);
     if (len)
-        nginx_upstream(to, door, targets, len);
-    str_addf(to, "    server {\n        listen %s;\n        location / {\n", door->bind);
+        nginx_upstream(to, listener, targets, len);
+    str_addf(to, "    server {\n        listen %s;\n        location / {\n", listener->bind);
     if (len) {
         str_add(to, "            proxy_pass http://");
-        name_write(to, door);
+        name_write(to, listener);
         str_add(to, ";\n            proxy_next_upstream error timeout;\n            proxy_connect_timeout 2s;\n"
                     "            proxy_http_version 1.1;\n            proxy_set_header Connection \"\";\n"
                     "            proxy_set_header Host $host;\n"
@@ -145,45 +146,45 @@ static void nginx_http(struct str *to, const struct gateway_door *door, const js
     str_add(to, "        }\n    }\n");
 }
 
-static void nginx_stream(struct str *to, const struct gateway_door *door, const json_t *endpoint)
+static void nginx_stream(struct str *to, const struct gateway_listener *listener, const json_t *endpoint)
 {
     struct target targets[TARGETS_MAX];
     size_t len = targets_of(endpoint, targets, TARGETS_MAX);
     bool udp = strcmp(text_of(endpoint, "protocol"), "udp") == 0;
     if (len == 0) /* no listener: connections are refused at once */
         return;
-    nginx_upstream(to, door, targets, len);
+    nginx_upstream(to, listener, targets, len);
     str_addf(to, "    server {\n        listen %s%s;\n        proxy_connect_timeout 2s;\n        proxy_pass ",
-             door->bind, udp ? " udp" : "");
-    name_write(to, door);
+             listener->bind, udp ? " udp" : "");
+    name_write(to, listener);
     str_add(to, ";\n    }\n");
 }
 
-static void nginx_write(struct str *to, const json_t *services, const struct gateway_door *doors, size_t len)
+static void nginx_write(struct str *to, const json_t *services, const struct gateway_listener *listeners, size_t len)
 {
     CLEANUP(str) struct str streams = {0};
     str_add(to, "# Made by 'berth gateway nginx'; changes are overwritten.\n"
                 "worker_processes auto;\nevents { worker_connections 8192; }\nhttp {\n    access_log off;\n");
     for (size_t i = 0; i < len; i++) {
-        const json_t *endpoint = endpoint_of(services, &doors[i]);
+        const json_t *endpoint = endpoint_of(services, &listeners[i]);
         if (!endpoint || is_http(endpoint))
-            nginx_http(to, &doors[i], endpoint);
+            nginx_http(to, &listeners[i], endpoint);
         else
-            nginx_stream(&streams, &doors[i], endpoint);
+            nginx_stream(&streams, &listeners[i], endpoint);
     }
     str_add(to, "}\n");
     if (streams.len)
         str_addf(to, "stream {\n%s}\n", streams.at);
 }
 
-void balancer_write(struct str *to, unsigned program, const json_t *services, const struct gateway_door *doors,
-                    size_t doors_len)
+void balancer_write(struct str *to, unsigned program, const json_t *services, const struct gateway_listener *listeners,
+                    size_t listeners_len)
 {
     if (program == NGINX) {
-        nginx_write(to, services, doors, doors_len);
+        nginx_write(to, services, listeners, listeners_len);
         return;
     }
     haproxy_head(to);
-    for (size_t i = 0; i < doors_len; i++)
-        haproxy_door(to, &doors[i], endpoint_of(services, &doors[i]));
+    for (size_t i = 0; i < listeners_len; i++)
+        haproxy_listener(to, &listeners[i], endpoint_of(services, &listeners[i]));
 }

@@ -23,7 +23,7 @@ static const char services[] =
 
 static const struct {
     unsigned program;
-    struct gateway_door door;
+    struct gateway_listener listener;
     const char *has, *not ; /* NULL: none */
 } rows[] = {
     {0, {"web.ada", "http", "0.0.0.0:80"}, "server i3 10.0.0.1:10016 weight 100\n", "i5"        },
@@ -38,14 +38,14 @@ static const struct {
     {1, {"gone.ada", NULL, "0.0.0.0:80"},  "return 503;",                           "upstream"  },
 };
 
-static void doors_lead_to_what_is_ready(void **state)
+static void listeners_forward_to_ready_instances(void **state)
 {
     json_t *items = json_loads(services, 0, NULL);
     (void)state;
     assert_non_null(items);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         CLEANUP(str) struct str text = {0};
-        balancer_write(&text, rows[i].program, items, &rows[i].door, 1);
+        balancer_write(&text, rows[i].program, items, &rows[i].listener, 1);
         if (!strstr(text.at, rows[i].has) || (rows[i].not &&strstr(text.at, rows[i].not )))
             fail_msg("row %zu: should have '%s' and not '%s':\n%s", i, rows[i].has, rows[i].not ? rows[i].not : "",
                      text.at);
@@ -56,7 +56,7 @@ static void doors_lead_to_what_is_ready(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(doors_lead_to_what_is_ready),
+        cmocka_unit_test(listeners_forward_to_ready_instances),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-static void by_the_rule(void **state)
+static void random_number_selects_by_weight(void **state)
 {
     static const struct {
         uint32_t weights[4];
@@ -31,7 +31,7 @@ static void by_the_rule(void **state)
 }
 
 /* Evenly spread numbers give each instance exactly its share, and an instance of weight 0 nothing. */
-static void each_its_share(void **state)
+static void instances_get_their_share(void **state)
 {
     static const uint32_t weights[] = {10, 0, 30, 60, 0};
     size_t times[5] = {0};
@@ -45,8 +45,8 @@ static void each_its_share(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_the_rule),
-        cmocka_unit_test(each_its_share),
+        cmocka_unit_test(random_number_selects_by_weight),
+        cmocka_unit_test(instances_get_their_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

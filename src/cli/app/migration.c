@@ -53,12 +53,12 @@ static int pod_named(struct api *api, const char *text, struct pod *ret)
 }
 
 /* Sends a GET and repeats it while the server is unreachable. EXIT_NOT_FOUND is returned without a message. */
-static int answer_await(struct api *api, const char *path, const struct pod *pod, json_t **ret)
+static int get_until_reachable(struct api *api, const char *path, const struct pod *pod, json_t **ret)
 {
     struct reconnect_notice notice = RECONNECT_NOTICE_INIT;
     struct reconnect reconnect = {.notice = &notice};
     CLEANUP(str) struct str what = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
     int rc;
 
     str_addf(&what, "the wait for %s", pod->label);
@@ -67,10 +67,11 @@ static int answer_await(struct api *api, const char *path, const struct pod *pod
         rc = api_try(api, &(struct api_request){.method = "GET", .path = path}, &answer, &trouble);
         if (rc == EXIT_OK && ret)
             *ret = take_ptr(&answer.body);
-        if (rc == EXIT_OK || !api_comes_back(&trouble) || !reconnect_wait(&reconnect, api, str_text(&what), &trouble))
+        if (rc == EXIT_OK || !api_error_is_transient(&trouble) ||
+            !reconnect_wait(&reconnect, api, str_text(&what), &trouble))
             break;
     }
-    return rc == EXIT_OK || rc == EXIT_NOT_FOUND ? rc : api_tell(api, &trouble);
+    return rc == EXIT_OK || rc == EXIT_NOT_FOUND ? rc : api_error_print(api, &trouble);
 }
 
 /* Finds the migration of this instance; NULL: none. *ret_list owns the result. */
@@ -78,7 +79,7 @@ static int migration_get(struct api *api, const struct pod *pod, json_t **ret_li
 {
     json_t *item;
     size_t i;
-    int rc = answer_await(api, "/v1/migrations", pod, ret_list);
+    int rc = get_until_reachable(api, "/v1/migrations", pod, ret_list);
     *ret = NULL;
     if (rc == EXIT_NOT_FOUND)
         return cli_fail(api->cli, EXIT_NOT_FOUND, "the server does not support migrations; is it a berthd?");
@@ -99,12 +100,12 @@ static int instance_find(struct api *api, const char *instance, const struct pod
     CLEANUP(str) struct str path = {0};
 
     str_addf(&path, "/v1/instances/%s", instance);
-    return answer_await(api, str_text(&path), pod, NULL);
+    return get_until_reachable(api, str_text(&path), pod, NULL);
 }
 
 /* Prints the outcome. If the old instance still exists, the pod did not move. `heir` is the number of the new instance;
  * 0: none was seen. */
-static int tell_end(struct api *api, const struct pod *pod, json_int_t heir)
+static int migration_result_print(struct api *api, const struct pod *pod, json_int_t successor)
 {
     char number[24];
     int rc = instance_find(api, pod->instance, pod);
@@ -113,7 +114,7 @@ static int tell_end(struct api *api, const struct pod *pod, json_int_t heir)
         return cli_fail(api->cli, EXIT_FAILED, "%s did not move", pod->label);
     if (rc != EXIT_NOT_FOUND)
         return rc;
-    rc = heir ? instance_find(api, str_u64((uint64_t)heir, number), pod) : EXIT_OK;
+    rc = successor ? instance_find(api, str_u64((uint64_t)successor, number), pod) : EXIT_OK;
     if (rc == EXIT_NOT_FOUND)
         return cli_fail(api->cli, EXIT_NOT_FOUND, "%s did not move: the new instance %s has ended, too", pod->label,
                         number);
@@ -123,10 +124,10 @@ static int tell_end(struct api *api, const struct pod *pod, json_int_t heir)
     return EXIT_OK;
 }
 
-static int wait_end(struct api *api, const struct pod *pod)
+static int migration_wait(struct api *api, const struct pod *pod)
 {
     char last[32] = "";
-    json_int_t heir = 0;
+    json_int_t successor = 0;
     for (;;) {
         CLEANUP(json) json_t *list = NULL;
         const json_t *now;
@@ -134,8 +135,8 @@ static int wait_end(struct api *api, const struct pod *pod)
         if (rc != EXIT_OK)
             return rc;
         if (!now)
-            return tell_end(api, pod, heir);
-        heir = json_integer_value(json_object_get(now, "instance"));
+            return migration_result_print(api, pod, successor);
+        successor = json_integer_value(json_object_get(now, "instance"));
         const char *phase = member(now, "phase");
         if (strcmp(phase, "undone") == 0)
             return cli_fail(api->cli, EXIT_FAILED, "%s did not move: it was undone", pod->label);
@@ -169,7 +170,7 @@ static int migrate_run(struct cli *cli, const void *values, const struct operand
         return rc;
     fprintf(cli->out, "%s will move%s%s%s\n", pod.label, v->to ? " to " : "", v->to ? v->to : "",
             v->dry_run ? " (dry run)" : "");
-    return v->wait && !v->dry_run ? wait_end(&api, &pod) : EXIT_OK;
+    return v->wait && !v->dry_run ? migration_wait(&api, &pod) : EXIT_OK;
 }
 
 const struct command migrate_command = {

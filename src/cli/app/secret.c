@@ -90,7 +90,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (rc != EXIT_OK)
         return rc;
     const char *id = json_string_value(json_object_get(answer.body, "id"));
-    object_tell(cli, "secret", id ? id : operands->at[0], "set", v->dry_run);
+    object_done_print(cli, "secret", id ? id : operands->at[0], "set", v->dry_run);
     return EXIT_OK;
 }
 

@@ -51,13 +51,13 @@ static int is_there(struct api *a, const char *collection, const char *id, bool 
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
 
     str_add(&path, collection);
     path_add(&path, id);
     int rc = api_try(a, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble);
     *ret = rc == EXIT_OK;
-    return rc == EXIT_OK || rc == EXIT_NOT_FOUND ? EXIT_OK : api_tell(a, &trouble);
+    return rc == EXIT_OK || rc == EXIT_NOT_FOUND ? EXIT_OK : api_error_print(a, &trouble);
 }
 
 int pod_name_read(struct api *a, const char *text, struct pod_name *ret)
@@ -101,7 +101,7 @@ static int state_rank(const char *state)
     return (int)(sizeof order / sizeof order[0]);
 }
 
-static int pod_order(const void *a, const void *b)
+static int pod_compare(const void *a, const void *b)
 {
     const struct pod *x = a, *y = b;
 
@@ -127,12 +127,12 @@ static void pod_add(struct pods *pods, const json_t *instance, const char *workl
 }
 
 /* Keeps the best instance of each ordinal. */
-static void pods_thin(struct pods *pods)
+static void pods_keep_best(struct pods *pods)
 {
     size_t kept = 0;
 
     if (pods->len > 0)
-        qsort(pods->at, pods->len, sizeof *pods->at, pod_order);
+        qsort(pods->at, pods->len, sizeof *pods->at, pod_compare);
     for (size_t i = 0; i < pods->len; i++)
         if (kept == 0 || pods->at[kept - 1].ordinal != pods->at[i].ordinal)
             pods->at[kept++] = pods->at[i];
@@ -161,7 +161,7 @@ int pods_list(struct api *a, const struct pod_name *name, struct pods *ret)
         if (strcmp(name->kind, "instance") != 0 && (!name->has_ordinal || ordinal == name->ordinal))
             pod_add(&pods, instance, object_id(object, id));
     }
-    pods_thin(&pods);
+    pods_keep_best(&pods);
     *ret = pods;
     return EXIT_OK;
 }
@@ -198,7 +198,7 @@ int pod_running(struct api *a, const char *text, bool any, struct pod *ret)
 
 /* ---- sessions --------------------------------------------------------------------------------------------------- */
 
-int api_twin(const struct api *a, struct api *ret)
+int api_clone(const struct api *a, struct api *ret)
 {
     const struct connection *c = &a->connection;
     struct client_config config = {.url = c->server,
@@ -230,7 +230,7 @@ json_t *words_json(const struct cli *cli, const char *const *words, size_t len)
     return list;
 }
 
-int remote_open(struct api *a, const struct pod *pod, const json_t *body, struct remote *ret)
+int pod_session_open(struct api *a, const struct pod *pod, const json_t *body, struct pod_session *ret)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
@@ -246,15 +246,15 @@ int remote_open(struct api *a, const struct pod *pod, const json_t *body, struct
     return EXIT_OK;
 }
 
-struct hearing {
-    const struct remote_ear *ear;
+struct output_parser {
+    const struct pod_session_output *ear;
     struct str line;
     bool over, hung_up;
     int exit_code;
     char error[512]; /* "": none */
 };
 
-static void line_take(struct hearing *h)
+static void line_take(struct output_parser *h)
 {
     CLEANUP(json) json_t *line = json_loadb(str_text(&h->line), h->line.len, 0, NULL);
     CLEANUP(str) struct str bytes = {0};
@@ -273,7 +273,7 @@ static void line_take(struct hearing *h)
 
 static bool piece_take(void *ctx, const char *at, size_t len)
 {
-    struct hearing *h = ctx;
+    struct output_parser *h = ctx;
 
     while (len > 0 && !h->over && !h->hung_up) {
         const char *end = memchr(at, '\n', len);
@@ -292,10 +292,10 @@ static bool piece_take(void *ctx, const char *at, size_t len)
     return !h->over && !h->hung_up;
 }
 
-int remote_hear(struct api *a, const struct remote *e, const struct remote_ear *ear, int *ret_exit)
+int pod_session_read(struct api *a, const struct pod_session *e, const struct pod_session_output *ear, int *ret_exit)
 {
-    struct hearing h = {.ear = ear};
-    struct api_trouble trouble = {0};
+    struct output_parser h = {.ear = ear};
+    struct api_error trouble = {0};
 
     int rc = api_stream(a, e->path, piece_take, &h, &trouble);
     str_done(&h.line);
@@ -308,15 +308,15 @@ int remote_hear(struct api *a, const struct remote *e, const struct remote_ear *
         return EXIT_OK;
     }
     if (rc != EXIT_OK)
-        return api_tell(a, &trouble);
+        return api_error_print(a, &trouble);
     return cli_fail(a->cli, EXIT_UNREACHABLE, "the connection was closed before the command ended");
 }
 
-int remote_feed(struct api *a, const struct remote *e, const void *at, size_t len, bool eof)
+int pod_session_write(struct api *a, const struct pod_session *e, const void *at, size_t len, bool eof)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
     /* `secret` prevents a retry, which could send the bytes twice. */
     struct api_request request = {.method = "POST",
                                   .raw = at ? at : "",
@@ -327,10 +327,10 @@ int remote_feed(struct api *a, const struct remote *e, const void *at, size_t le
     str_addf(&path, "%s/input%s", e->path, eof ? "?eof=true" : "");
     request.path = str_text(&path);
     int rc = api_try(a, &request, &answer, &trouble);
-    return rc == EXIT_OK || rc == EXIT_NOT_FOUND ? rc : api_tell(a, &trouble);
+    return rc == EXIT_OK || rc == EXIT_NOT_FOUND ? rc : api_error_print(a, &trouble);
 }
 
-static bool ignored(void *ctx, const char *at, size_t len)
+static bool output_discard(void *ctx, const char *at, size_t len)
 {
     (void)ctx;
     (void)at;
@@ -338,10 +338,10 @@ static bool ignored(void *ctx, const char *at, size_t len)
     return true;
 }
 
-int remote_run(struct api *a, const struct pod *pod, const char *const *command, int *ret_exit)
+int pod_session_run(struct api *a, const struct pod *pod, const char *const *command, int *ret_exit)
 {
-    static const struct remote_ear ear = {.out = ignored, .err = ignored};
-    struct remote e;
+    static const struct pod_session_output ear = {.out = output_discard, .err = output_discard};
+    struct pod_session e;
     size_t len = 0;
 
     while (command[len])
@@ -350,6 +350,6 @@ int remote_run(struct api *a, const struct pod *pod, const char *const *command,
     if (!words)
         return EXIT_USAGE;
     CLEANUP(json) json_t *body = json_pack("{s:O}", "command", words);
-    int rc = remote_open(a, pod, body, &e);
-    return rc == EXIT_OK ? remote_hear(a, &e, &ear, ret_exit) : rc;
+    int rc = pod_session_open(a, pod, body, &e);
+    return rc == EXIT_OK ? pod_session_read(a, &e, &ear, ret_exit) : rc;
 }

@@ -1,7 +1,7 @@
 /* session.h - sessions: commands that run beside an instance, opened, read and written by a client; and names of pods.
  *
  * The daemon relays the bytes (docs/node-config.md, "Sessions"). Reading the output blocks its thread; another thread
- * with its own connection (api_twin) writes the input. The functions return an enum exit_code and print errors.
+ * with its own connection (api_clone) writes the input. The functions return an enum exit_code and print errors.
  */
 #pragma once
 
@@ -45,27 +45,27 @@ int pods_list(struct api *a, const struct pod_name *name, struct pods *ret);
 int pod_running(struct api *a, const char *text, bool any, struct pod *ret);
 
 /* Opens a second connection to the same server, for another thread. `a` must outlive *ret. */
-int api_twin(const struct api *a, struct api *ret);
+int api_clone(const struct api *a, struct api *ret);
 
-struct remote {
+struct pod_session {
     char path[64]; /* "/v1/calls/ID" */
 };
 /* Opens a session by POST /v1/instances/ID/exec. */
-int remote_open(struct api *a, const struct pod *pod, const json_t *body, struct remote *ret);
+int pod_session_open(struct api *a, const struct pod *pod, const json_t *body, struct pod_session *ret);
 
-struct remote_ear {
+struct pod_session_output {
     void *ctx;
     /* Both return false to end the session. */
     bool (*out)(void *ctx, const char *at, size_t len);
     bool (*err)(void *ctx, const char *at, size_t len);
 };
 /* Passes the output on until the command ends; *ret_exit is the command's exit code. */
-int remote_hear(struct api *a, const struct remote *e, const struct remote_ear *ear, int *ret_exit);
+int pod_session_read(struct api *a, const struct pod_session *e, const struct pod_session_output *ear, int *ret_exit);
 /* Sends input and waits until the agent has accepted it. Returns EXIT_NOT_FOUND, without a message, if the command has
  * ended. */
-int remote_feed(struct api *a, const struct remote *e, const void *at, size_t len, bool eof);
+int pod_session_write(struct api *a, const struct pod_session *e, const void *at, size_t len, bool eof);
 
 /* Runs a command to its end and discards its output. */
-int remote_run(struct api *a, const struct pod *pod, const char *const *command, int *ret_exit);
+int pod_session_run(struct api *a, const struct pod *pod, const char *const *command, int *ret_exit);
 /* Returns a JSON array of words, a new reference; prints an error and returns NULL if a word is not UTF-8. */
 json_t *words_json(const struct cli *cli, const char *const *words, size_t len);

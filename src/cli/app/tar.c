@@ -19,7 +19,7 @@ enum { DEPTH_MAX = 200, READ_BYTES = 64 * 1024 };
 struct writer {
     tar_sink *sink;
     void *sink_ctx;
-    const struct tar_told *told;
+    const struct tar_callbacks *callbacks;
     struct berth_err *err;
     size_t done, total;
     bool measures; /* only counts bytes */
@@ -39,8 +39,8 @@ static int emit_padding(struct writer *w, uint64_t size)
 
 static void skip(const struct writer *w, const char *path, const char *why)
 {
-    if (w->told->skipped && !w->measures)
-        w->told->skipped(w->told->ctx, path, why);
+    if (w->callbacks->skipped && !w->measures)
+        w->callbacks->skipped(w->callbacks->ctx, path, why);
 }
 
 /* ---- headers ---------------------------------------------------------------------------------------------------- */
@@ -126,8 +126,8 @@ static int content_emit(struct writer *w, int fd, const char *path, uint64_t siz
         rc = emit(w, buf, (size_t)n);
         left -= (uint64_t)n;
         w->done += (size_t)n;
-        if (w->told->moved)
-            w->told->moved(w->told->ctx, w->done, w->total);
+        if (w->callbacks->moved)
+            w->callbacks->moved(w->callbacks->ctx, w->done, w->total);
     }
     return rc == 0 ? emit_padding(w, size) : rc;
 }
@@ -223,14 +223,14 @@ static int any_emit(struct writer *w, int dir_fd, const char *base, struct str *
     return 0;
 }
 
-int tar_write(const char *path, const char *name, tar_sink *sink, void *sink_ctx, const struct tar_told *told,
+int tar_write(const char *path, const char *name, tar_sink *sink, void *sink_ctx, const struct tar_callbacks *callbacks,
               struct berth_err *err)
 {
     static const char zeros[2 * TAR_BLOCK];
     /* A symbolic link named on the command line is followed; links below it are not. */
     CLEANUP(mem) char *real = realpath(path, NULL);
     CLEANUP(str) struct str at = {0}, as = {0};
-    struct writer w = {.sink = sink, .sink_ctx = sink_ctx, .told = told, .err = err, .measures = true};
+    struct writer w = {.sink = sink, .sink_ctx = sink_ctx, .callbacks = callbacks, .err = err, .measures = true};
 
     if (!real)
         return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));

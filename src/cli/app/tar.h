@@ -15,7 +15,7 @@
 /* Returns false to abort. */
 typedef bool tar_sink(void *ctx, const void *at, size_t len);
 
-struct tar_told {
+struct tar_callbacks {
     void *ctx;
     /* An entry was omitted; may be NULL. */
     void (*skipped)(void *ctx, const char *path, const char *why);
@@ -25,13 +25,13 @@ struct tar_told {
 
 /* Writes the file or folder at `path` as an archive whose only topmost entry is named `name`. Returns -ECANCELED if the
  * sink aborted. */
-int tar_write(const char *path, const char *name, tar_sink *sink, void *sink_ctx, const struct tar_told *told,
+int tar_write(const char *path, const char *name, tar_sink *sink, void *sink_ctx, const struct tar_callbacks *callbacks,
               struct berth_err *err);
 
 /* Unpacks an archive whose entries are all `top` or below `top`, as `as` in the folder `dir_fd`. With top NULL the
  * archive holds the contents of a folder, which becomes `as`. Both are single names. */
 struct untar;
-struct untar *untar_new(int dir_fd, const char *top, const char *as, const struct tar_told *told);
+struct untar *untar_new(int dir_fd, const char *top, const char *as, const struct tar_callbacks *callbacks);
 /* Returns -EINVAL for data that is no archive or an unsafe one, or the error of the file system. After an error only
  * untar_free may be called. */
 int untar_feed(struct untar *u, const char *at, size_t len, struct berth_err *err);

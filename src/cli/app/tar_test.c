@@ -18,15 +18,15 @@
 #include "base/str.h"
 #include "cli/app/tar_block.h"
 
-struct place {
+struct test_folder {
     char path[64];
     int fd;
     size_t skipped;
 };
 
-static void place_open(struct place *p)
+static void test_folder_open(struct test_folder *p)
 {
-    *p = (struct place){.path = "/tmp/berth-tar-XXXXXX"};
+    *p = (struct test_folder){.path = "/tmp/berth-tar-XXXXXX"};
     assert_non_null(mkdtemp(p->path));
     p->fd = open(p->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(p->fd >= 0);
@@ -40,7 +40,7 @@ static int one_remove(const char *path, const struct stat *st, int flag, struct 
     return remove(path);
 }
 
-static void place_done(struct place *p)
+static void test_folder_done(struct test_folder *p)
 {
     (void)close(p->fd);
     assert_int_equal(nftw(p->path, one_remove, 16, FTW_DEPTH | FTW_PHYS), 0);
@@ -50,7 +50,7 @@ static void on_skip(void *ctx, const char *path, const char *why)
 {
     (void)path;
     (void)why;
-    ((struct place *)ctx)->skipped++;
+    ((struct test_folder *)ctx)->skipped++;
 }
 
 static bool collect(void *ctx, const void *at, size_t len)
@@ -81,10 +81,10 @@ static void expect_file(int fd, const char *name, const char *text, size_t len)
 }
 
 /* Unpacks in pieces of `step` bytes. */
-static int unpack(struct place *to, const char *top, const char *as, const struct str *archive, size_t step,
+static int unpack(struct test_folder *to, const char *top, const char *as, const struct str *archive, size_t step,
                   struct berth_err *err)
 {
-    const struct tar_told told = {.ctx = to, .skipped = on_skip};
+    const struct tar_callbacks told = {.ctx = to, .skipped = on_skip};
     struct untar *u = untar_new(to->fd, top, as, &told);
     int rc = 0;
     for (size_t at = 0; at < archive->len && rc == 0; at += step)
@@ -95,15 +95,15 @@ static int unpack(struct place *to, const char *top, const char *as, const struc
     return rc;
 }
 
-static void a_folder_comes_back(void **state)
+static void folder_survives_a_round_trip(void **state)
 {
     static const size_t steps[] = {1, 511, 512, 513, 100000};
-    struct place from;
+    struct test_folder from;
     char name[161], big[3000];
     struct berth_err err = {0};
     CLEANUP(str) struct str archive = {0}, path = {0};
     (void)state;
-    place_open(&from);
+    test_folder_open(&from);
     memset(name, 'n', 160);
     name[160] = '\0';
     memset(big, 'b', sizeof big);
@@ -118,15 +118,15 @@ static void a_folder_comes_back(void **state)
     assert_int_equal(mkfifoat(d, "pipe", 0600), 0);
     (void)close(d);
     str_addf(&path, "%s/d", from.path);
-    const struct tar_told told = {.ctx = &from, .skipped = on_skip};
+    const struct tar_callbacks told = {.ctx = &from, .skipped = on_skip};
     assert_int_equal(tar_write(path.at, "top", collect, &archive, &told, &err), 0);
     assert_int_equal(from.skipped, 1); /* the pipe */
     assert_int_equal(archive.len % TAR_BLOCK, 0);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        struct place to;
+        struct test_folder to;
         struct stat st;
         char target[64] = "";
-        place_open(&to);
+        test_folder_open(&to);
         if (unpack(&to, "top", "mine", &archive, steps[i], &err) < 0)
             fail_msg("%s", err.text);
         assert_int_equal(to.skipped, 1); /* the link that leads outside */
@@ -141,9 +141,9 @@ static void a_folder_comes_back(void **state)
         assert_true(readlinkat(to.fd, "mine/link", target, sizeof target - 1) > 0);
         assert_string_equal(target, "small");
         assert_int_not_equal(fstatat(to.fd, "mine/away", &st, AT_SYMLINK_NOFOLLOW), 0);
-        place_done(&to);
+        test_folder_done(&to);
     }
-    place_done(&from);
+    test_folder_done(&from);
 }
 
 /* ---- malicious archives ----------------------------------------------------------------------------------------- */
@@ -175,7 +175,7 @@ static void archive_end(struct str *to)
     str_add_bytes(to, zeros, sizeof zeros);
 }
 
-static void evil_stays_out(void **state)
+static void unsafe_entries_are_rejected(void **state)
 {
     static const struct {
         const char *label;
@@ -202,13 +202,13 @@ static void evil_stays_out(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct place outer;
+        struct test_folder outer;
         struct berth_err err = {0};
         CLEANUP(str) struct str archive = {0};
         struct stat st;
-        place_open(&outer);
+        test_folder_open(&outer);
         assert_int_equal(mkdirat(outer.fd, "in", 0700), 0);
-        struct place in = {.fd = openat(outer.fd, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+        struct test_folder in = {.fd = openat(outer.fd, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
         for (size_t e = 0; e < 3 && rows[i].entries[e].name; e++)
             entry_add(&archive, rows[i].entries[e].name, rows[i].entries[e].type, rows[i].entries[e].target,
                       rows[i].entries[e].content);
@@ -219,13 +219,13 @@ static void evil_stays_out(void **state)
         if (fstatat(outer.fd, "x", &st, 0) == 0 || access("/tmp/berth-tar-evil", F_OK) == 0)
             fail_msg("%s: it is outside", rows[i].label);
         (void)close(in.fd);
-        place_done(&outer);
+        test_folder_done(&outer);
     }
 }
 
 /* Links that leave the folder only through other links of the archive. None of them may be created, so that a later
  * open of the copy cannot lead outside. `secret` lies beside the target folder; `probe` would find it. */
-static void links_of_links_stay_out(void **state)
+static void links_through_other_links_are_skipped(void **state)
 {
     static const struct {
         const char *label;
@@ -255,13 +255,13 @@ static void links_of_links_stay_out(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct place outer;
+        struct test_folder outer;
         struct berth_err err = {0};
         CLEANUP(str) struct str archive = {0};
-        place_open(&outer);
+        test_folder_open(&outer);
         assert_int_equal(mkdirat(outer.fd, "in", 0700), 0);
         file_put(outer.fd, "secret", "kept", 4);
-        struct place in = {.fd = openat(outer.fd, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+        struct test_folder in = {.fd = openat(outer.fd, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
         file_put(in.fd, "beside", "kept", 4);
         for (size_t e = 0; e < 4 && rows[i].entries[e].name; e++)
             entry_add(&archive, rows[i].entries[e].name, rows[i].entries[e].type, rows[i].entries[e].target, "");
@@ -274,21 +274,21 @@ static void links_of_links_stay_out(void **state)
         if (in.skipped != rows[i].skipped)
             fail_msg("%s: %zu entries were left out", rows[i].label, (size_t)in.skipped);
         (void)close(in.fd);
-        place_done(&outer);
+        test_folder_done(&outer);
     }
 }
 
 /* A symbolic link that existed before is not followed either. */
-static void links_on_the_spot_are_not_followed(void **state)
+static void existing_links_are_not_followed(void **state)
 {
-    struct place outer;
+    struct test_folder outer;
     struct berth_err err = {0};
     CLEANUP(str) struct str archive = {0}, file = {0};
     (void)state;
-    place_open(&outer);
+    test_folder_open(&outer);
     assert_int_equal(mkdirat(outer.fd, "in", 0700), 0);
     file_put(outer.fd, "secret", "kept", 4);
-    struct place in = {.fd = openat(outer.fd, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    struct test_folder in = {.fd = openat(outer.fd, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     assert_int_equal(symlinkat("..", in.fd, "as"), 0);
     entry_add(&archive, "top/secret", '0', "", "evil");
     archive_end(&archive);
@@ -300,16 +300,16 @@ static void links_on_the_spot_are_not_followed(void **state)
     assert_non_null(strstr(err.text, "symbolic link"));
     expect_file(outer.fd, "secret", "kept", 4);
     (void)close(in.fd);
-    place_done(&outer);
+    test_folder_done(&outer);
 }
 
-static void what_is_no_archive(void **state)
+static void malformed_archives_are_rejected(void **state)
 {
-    struct place to;
+    struct test_folder to;
     struct berth_err err = {0};
     CLEANUP(str) struct str none = {0}, words = {0}, half = {0}, plain = {0};
     (void)state;
-    place_open(&to);
+    test_folder_open(&to);
     assert_int_equal(unpack(&to, "top", "as", &none, 1, &err), -ENOENT);
     for (int i = 0; i < 100; i++)
         str_add(&words, "sh: tar: not found\n");
@@ -324,15 +324,15 @@ static void what_is_no_archive(void **state)
     struct stat st;
     assert_int_equal(fstatat(to.fd, "all/a/b", &st, 0), 0);
     assert_int_equal(st.st_mode & 07000, 0); /* no set-user-id, set-group-id or sticky bit */
-    place_done(&to);
+    test_folder_done(&to);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_folder_comes_back),     cmocka_unit_test(evil_stays_out),
-        cmocka_unit_test(links_of_links_stay_out), cmocka_unit_test(links_on_the_spot_are_not_followed),
-        cmocka_unit_test(what_is_no_archive),
+        cmocka_unit_test(folder_survives_a_round_trip),          cmocka_unit_test(unsafe_entries_are_rejected),
+        cmocka_unit_test(links_through_other_links_are_skipped), cmocka_unit_test(existing_links_are_not_followed),
+        cmocka_unit_test(malformed_archives_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

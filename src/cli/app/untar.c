@@ -17,7 +17,7 @@ enum { TEXT_BYTES_MAX = 1024 * 1024, DEPTH_MAX = 256 };
 struct untar {
     int dir_fd;
     char *top, *as;
-    const struct tar_told *told;
+    const struct tar_callbacks *callbacks;
     union tar_header header;
     size_t header_len;
     bool ended; /* both zero blocks at the end were read */
@@ -40,14 +40,14 @@ struct untar {
     size_t entries, done, total;
 };
 
-struct untar *untar_new(int dir_fd, const char *top, const char *as, const struct tar_told *told)
+struct untar *untar_new(int dir_fd, const char *top, const char *as, const struct tar_callbacks *callbacks)
 {
     struct untar *u = mem_zalloc(sizeof *u);
 
     u->dir_fd = dir_fd;
     u->top = top ? mem_strdup(top) : NULL;
     u->as = mem_strdup(as);
-    u->told = told;
+    u->callbacks = callbacks;
     u->fd = -1;
     return u;
 }
@@ -68,8 +68,8 @@ void untar_free(struct untar *u)
 
 static void skip(const struct untar *u, const char *path, const char *why)
 {
-    if (u->told->skipped)
-        u->told->skipped(u->told->ctx, path, why);
+    if (u->callbacks->skipped)
+        u->callbacks->skipped(u->callbacks->ctx, path, why);
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
@@ -85,7 +85,7 @@ static int refuse(struct berth_err *err, const char *name)
 }
 
 /* Converts the entry's name to a path below the target folder: without "." and "..", with `top` replaced by `as`. */
-static int place_of(const struct untar *u, const char *name, struct str *ret, struct berth_err *err)
+static int target_path(const struct untar *u, const char *name, struct str *ret, struct berth_err *err)
 {
     size_t parts = 0;
 
@@ -118,7 +118,7 @@ static int place_of(const struct untar *u, const char *name, struct str *ret, st
  * has. ".." is allowed only at the beginning of the target: there it leaves real folders, because no link was followed
  * to reach them. After a name, which may itself be a link, ".." could lead anywhere. A link in place of the whole copy
  * would lead outside it. */
-static bool link_stays(const char *path, const char *target)
+static bool link_stays_inside(const char *path, const char *target)
 {
     size_t depth = 0;
     bool named = false;
@@ -207,7 +207,7 @@ static int folder_make(int parent, const char *base, const char *path, mode_t mo
 static int link_make(struct untar *u, int parent, const char *base, const char *path, const char *target,
                      struct berth_err *err)
 {
-    if (!link_stays(path, target)) {
+    if (!link_stays_inside(path, target)) {
         skip(u, path, "it is a link that leads out of the target");
         return 0;
     }
@@ -226,7 +226,7 @@ static int hard_link_make(struct untar *u, int parent, const char *base, const c
     const char *from_base = "";
     struct stat st;
 
-    int rc = place_of(u, target, &from, err);
+    int rc = target_path(u, target, &from, err);
     int from_parent = rc == 0 ? parent_open(u, str_text(&from), &from_base, err) : rc;
     if (from_parent < 0)
         return from_parent;
@@ -247,7 +247,7 @@ static int entry_make(struct untar *u, const char *name, const char *target, mod
     CLEANUP(str) struct str path = {0};
     const char *base = "";
 
-    int rc = place_of(u, name, &path, err);
+    int rc = target_path(u, name, &path, err);
     const char *at = str_text(&path);
     int parent = rc == 0 ? parent_open(u, at, &base, err) : rc;
     if (parent < 0)
@@ -294,7 +294,7 @@ static bool number_get(const char *field, size_t size, uint64_t *ret)
     return i == size || field[i] == '\0' || field[i] == ' ';
 }
 
-static bool sum_right(const union tar_header *h)
+static bool checksum_matches(const union tar_header *h)
 {
     uint64_t said = 0, sum = 0;
 
@@ -322,7 +322,8 @@ static int header_take(struct untar *u, struct berth_err *err)
         return 0;
     }
     u->empty = 0;
-    if (!sum_right(h) || !number_get(h->size, sizeof h->size, &size) || !number_get(h->mode, sizeof h->mode, &mode))
+    if (!checksum_matches(h) || !number_get(h->size, sizeof h->size, &size) ||
+        !number_get(h->mode, sizeof h->mode, &mode))
         return err_set(err, EINVAL, "the received data is not a tar archive, or it is damaged");
     (void)number_get(h->mtime, sizeof h->mtime, &mtime);
     u->type = h->type;
@@ -408,8 +409,8 @@ static int content_take(struct untar *u, const char *at, size_t len, struct bert
         at += n;
         len -= (size_t)n;
     }
-    if (u->told->moved)
-        u->told->moved(u->told->ctx, u->done, u->total);
+    if (u->callbacks->moved)
+        u->callbacks->moved(u->callbacks->ctx, u->done, u->total);
     return 0;
 }
 

@@ -157,7 +157,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
     CLEANUP(mem) char *app = mem_strdup(operands->at[0]);
-    struct api_trouble trouble;
+    struct api_error trouble;
     char *slash = strchr(app, '/');
 
     if (slash)
@@ -172,7 +172,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     struct target target = {collection_find("app"), app};
     rc = api_try(&api, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble);
     if (rc != EXIT_OK)
-        return object_trouble(&api, &target, &trouble);
+        return object_error_print(&api, &target, &trouble);
     const json_t *endpoints = json_object_get(answer.body, "endpoints");
     if (v->all)
         return print_all(cli, v, app, endpoints);

@@ -20,8 +20,8 @@
 
 /* Poll interval; delay between a Ctrl-C and the cancellation; limits of logs and tasks whose output is shown. */
 enum {
-    LOOK_MS = 250,
-    THINK_MS = 2000,
+    POLL_MS = 250,
+    CANCEL_DELAY_MS = 2000,
     TAILS_MAX = 50,
     TASKS_MAX = 1000,
     LINE_BYTES_MAX = 256 * 1024,
@@ -36,11 +36,11 @@ static void interrupted(int signo)
     interrupts++;
 }
 
-struct following;
+struct job_follower;
 
 /* The log reader of one instance, with its own thread. */
 struct tail {
-    struct following *following;
+    struct job_follower *job_follower;
     struct api api;
     pthread_t thread;
     char label[64]; /* prefix of each line; "": none */
@@ -49,12 +49,12 @@ struct tail {
     atomic_bool over;
 };
 
-struct following {
+struct job_follower {
     struct api *api;
     struct target target;
     char id[ID_TEXT_MAX];
     unsigned what;
-    struct look look;
+    struct object_poll object_poll;
     struct status_line line;
     pthread_mutex_t lock; /* serialises the terminal output */
     VEC(struct tail *) tails;
@@ -62,12 +62,12 @@ struct following {
     bool many, more, gone; /* more than one task; more logs than can be read; the output is closed */
     bool amid;             /* the last line of output is incomplete: the status line must not be drawn */
     bool cancelled, over;  /* cancelled by Ctrl-C; the job has ended and only its logs are awaited */
-    int64_t think_ns;      /* when the first Ctrl-C cancels the job; 0: no Ctrl-C */
+    int64_t cancel_at_ns;  /* when the first Ctrl-C cancels the job; 0: no Ctrl-C */
 };
 
 /* ---- logs ------------------------------------------------------------------------------------------------------- */
 
-static void bytes_print(struct following *f, const char *at, size_t len)
+static void bytes_print(struct job_follower *f, const char *at, size_t len)
 {
     FILE *out = f->api->cli->out;
 
@@ -78,7 +78,7 @@ static void bytes_print(struct following *f, const char *at, size_t len)
 
 static void line_print(struct tail *t)
 {
-    struct following *f = t->following;
+    struct job_follower *f = t->job_follower;
     const struct cli *cli = f->api->cli;
     CLEANUP(str) struct str text = {0};
 
@@ -96,12 +96,12 @@ static bool piece_print(void *ctx, const char *at, size_t len)
     struct tail *t = ctx;
 
     if (!t->label[0]) {
-        pthread_mutex_lock(&t->following->lock);
-        bytes_print(t->following, at, len);
-        pthread_mutex_unlock(&t->following->lock);
-        return !t->following->gone;
+        pthread_mutex_lock(&t->job_follower->lock);
+        bytes_print(t->job_follower, at, len);
+        pthread_mutex_unlock(&t->job_follower->lock);
+        return !t->job_follower->gone;
     }
-    while (len > 0 && !t->following->gone) {
+    while (len > 0 && !t->job_follower->gone) {
         const char *end = memchr(at, '\n', len);
         size_t part = end ? (size_t)(end - at) : len;
         str_add_bytes(&t->line, at, part);
@@ -111,14 +111,14 @@ static bool piece_print(void *ctx, const char *at, size_t len)
         at += part;
         len -= part;
     }
-    return !t->following->gone;
+    return !t->job_follower->gone;
 }
 
 /* Errors are not printed: the job's end reports them, and a log may already be deleted. */
 static void *tail_main(void *ctx)
 {
     struct tail *t = ctx;
-    struct api_trouble trouble;
+    struct api_error trouble;
 
     (void)api_stream(&t->api, str_text(&t->path), piece_print, t, &trouble);
     if (t->line.len > 0)
@@ -127,7 +127,7 @@ static void *tail_main(void *ctx)
     return NULL;
 }
 
-static bool is_seen(const struct following *f, json_int_t instance)
+static bool is_seen(const struct job_follower *f, json_int_t instance)
 {
     for (size_t i = 0; i < f->seen.len; i++)
         if (f->seen.at[i] == instance)
@@ -144,7 +144,7 @@ static void tail_free(struct tail *t)
 }
 
 /* Joins the threads that have ended. */
-static void tails_join(struct following *f)
+static void tails_join(struct job_follower *f)
 {
     size_t kept = 0;
 
@@ -161,7 +161,7 @@ static void tails_join(struct following *f)
 }
 
 /* `last`: the instance has ended, and its log is read through the job. */
-static void tail_start(struct following *f, const json_t *instance, bool last)
+static void tail_start(struct job_follower *f, const json_t *instance, bool last)
 {
     static const enum color colors[] = {COLOR_GREEN, COLOR_BLUE, COLOR_YELLOW, COLOR_RED, COLOR_BOLD};
     json_int_t id = json_integer_value(json_object_get(instance, last ? "instance" : "id"));
@@ -174,7 +174,7 @@ static void tail_start(struct following *f, const json_t *instance, bool last)
         return;
     }
     struct tail *t = mem_zalloc(sizeof *t);
-    t->following = f;
+    t->job_follower = f;
     if (f->many) {
         (void)snprintf(t->label, sizeof t->label, "%.40s/%" JSON_INTEGER_FORMAT, f->id, ordinal);
         t->color = colors[(size_t)ordinal % (sizeof colors / sizeof *colors)];
@@ -185,7 +185,7 @@ static void tail_start(struct following *f, const json_t *instance, bool last)
         str_addf(&t->path, "/v1/instances/%" JSON_INTEGER_FORMAT "/logs?follow=true", id);
         query_add(&t->path, "node", json_string_value(json_object_get(instance, "node")));
     }
-    if (api_twin(f->api, &t->api) != EXIT_OK || pthread_create(&t->thread, NULL, tail_main, t) != 0) {
+    if (api_clone(f->api, &t->api) != EXIT_OK || pthread_create(&t->thread, NULL, tail_main, t) != 0) {
         tail_free(t);
         return;
     }
@@ -198,7 +198,7 @@ static bool has_written(const char *state)
     return state && (strcmp(state, "running") == 0 || strcmp(state, "stopping") == 0 || strcmp(state, "ended") == 0);
 }
 
-static void tails_look(struct following *f, const json_t *status)
+static void tails_update(struct job_follower *f, const json_t *status)
 {
     const json_t *one;
     size_t i;
@@ -246,7 +246,7 @@ static void catch_interrupts(void)
 }
 
 /* Exits at once; other threads may be running, so nothing is freed. */
-__attribute__((noreturn)) static void leave(const struct following *f)
+__attribute__((noreturn)) static void exit_now(const struct job_follower *f)
 {
     FILE *err = f->api->cli->err;
 
@@ -262,7 +262,7 @@ __attribute__((noreturn)) static void leave(const struct following *f)
     _exit(CODE_INTERRUPTED);
 }
 
-static void interrupts_look(struct following *f)
+static void interrupts_handle(struct job_follower *f)
 {
     struct object_act act = {.method = "POST", .sub = "cancel"};
 
@@ -271,13 +271,13 @@ static void interrupts_look(struct following *f)
     pthread_mutex_lock(&f->lock);
     status_line_end(&f->line);
     if (interrupts > 1 || !(f->what & FOLLOW_CANCEL))
-        leave(f);
-    if (!f->think_ns) {
-        f->think_ns = cli_clock_ns() + THINK_MS * INT64_C(1000000);
+        exit_now(f);
+    if (!f->cancel_at_ns) {
+        f->cancel_at_ns = cli_clock_ns() + CANCEL_DELAY_MS * INT64_C(1000000);
         (void)fprintf(f->api->cli->err, "\ncancelling job/%s; press Ctrl-C again to leave it running\n", f->id);
     }
     pthread_mutex_unlock(&f->lock);
-    if (cli_clock_ns() < f->think_ns || f->look.away)
+    if (cli_clock_ns() < f->cancel_at_ns || f->object_poll.away)
         return;
     /* otherwise retried when the server is reachable */
     f->cancelled = object_do(f->api, &f->target, &act, NULL) != EXIT_UNREACHABLE;
@@ -285,9 +285,9 @@ static void interrupts_look(struct following *f)
 
 /* ---- the job ---------------------------------------------------------------------------------------------------- */
 
-static void following_init(struct following *f, struct api *a, const json_t *id, unsigned what)
+static void job_follower_init(struct job_follower *f, struct api *a, const json_t *id, unsigned what)
 {
-    *f = (struct following){.api = a, .what = what, .look = {.answered = true}, .line = {.cli = a->cli}};
+    *f = (struct job_follower){.api = a, .what = what, .object_poll = {.answered = true}, .line = {.cli = a->cli}};
     (void)snprintf(f->id, sizeof f->id, "%" JSON_INTEGER_FORMAT, json_integer_value(id));
     if (json_is_string(id))
         (void)snprintf(f->id, sizeof f->id, "%s", json_string_value(id));
@@ -297,7 +297,7 @@ static void following_init(struct following *f, struct api *a, const json_t *id,
 }
 
 /* Returns the first nonzero exit code among the known ones. */
-static int code_find(const json_t *status)
+static int exit_code_find(const json_t *status)
 {
     const json_t *one;
     size_t i;
@@ -311,7 +311,7 @@ static int code_find(const json_t *status)
     return EXIT_FAILED;
 }
 
-static int outcome(const struct following *f, const json_t *object)
+static int outcome(const struct job_follower *f, const json_t *object)
 {
     const json_t *status = json_object_get(object, "status");
     const char *word = status_word(status);
@@ -329,80 +329,80 @@ static int outcome(const struct following *f, const json_t *object)
         return cli_fail(f->api->cli, EXIT_FAILED, "job/%s was %s%s%s", f->id,
                         strcmp(word, "ended") == 0 ? "cancelled" : word, error ? ": " : "", error ? error : "");
     (void)cli_fail(f->api->cli, EXIT_FAILED, "job/%s %s%s%s", f->id, word, error ? ": " : "", error ? error : "");
-    return code_find(status);
+    return exit_code_find(status);
 }
 
-static void pause_a_moment(void)
+static void poll_pause(void)
 {
-    (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
+    (void)nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000}, NULL);
 }
 
 /* Waits for the log readers. A log may be long or its node unreachable, so Ctrl-C ends the wait. */
-static void tails_await(struct following *f)
+static void tails_wait(struct job_follower *f)
 {
-    sig_atomic_t known = f->think_ns ? 1 : 0; /* a Ctrl-C that cancelled the job has been handled */
+    sig_atomic_t known = f->cancel_at_ns ? 1 : 0; /* a Ctrl-C that cancelled the job has been handled */
 
     f->over = true;
     while (f->tails.len > 0) {
         struct timespec until;
         struct tail *t = f->tails.at[f->tails.len - 1];
         (void)clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += LOOK_MS * 1000000;
+        until.tv_nsec += POLL_MS * 1000000;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         if (pthread_clockjoin_np(t->thread, NULL, CLOCK_MONOTONIC, &until) == 0) {
             tail_free(t);
             f->tails.len--;
         } else if (interrupts > known) {
-            leave(f);
+            exit_now(f);
         }
     }
 }
 
 /* Warns that the server is unreachable: the job continues, but its output arrives through the server. */
-static void away_tell(struct following *f)
+static void outage_warn(struct job_follower *f)
 {
     pthread_mutex_lock(&f->lock);
     status_line_end(&f->line);
-    if (look_tell(&f->look, f->api) && f->what & FOLLOW_LOGS)
+    if (object_poll_warn(&f->object_poll, f->api) && f->what & FOLLOW_LOGS)
         cli_hint(f->api->cli, "The output below may be incomplete; 'berth logs %s' has the whole log.", f->id);
     pthread_mutex_unlock(&f->lock);
 }
 
 int job_follow(struct api *a, const json_t *id, unsigned what)
 {
-    struct following f;
+    struct job_follower f;
     int rc = EXIT_OK;
 
-    for (following_init(&f, a, id, what);;) {
+    for (job_follower_init(&f, a, id, what);;) {
         CLEANUP(json) json_t *object = NULL;
-        rc = look_get(&f.look, a, &f.target, &object);
+        rc = object_poll_get(&f.object_poll, a, &f.target, &object);
         if (rc != EXIT_OK)
             break;
         const json_t *status = json_object_get(object, "status");
         if (!object)
-            away_tell(&f);
+            outage_warn(&f);
         else if (what & FOLLOW_LOGS)
-            tails_look(&f, status);
+            tails_update(&f, status);
         if (status_is_over(status) && !f.more) {
-            tails_await(&f);
+            tails_wait(&f);
             status_line_end(&f.line);
             rc = outcome(&f, object);
             break;
         }
         pthread_mutex_lock(&f.lock);
         bool runs = json_integer_value(json_object_get(status, "running")) > 0;
-        if (object && !f.think_ns && !f.amid &&
+        if (object && !f.cancel_at_ns && !f.amid &&
             (!runs || !(what & FOLLOW_LOGS) || (a->cli->progress && json_object_get(status, "progress"))))
             status_line_draw(&f.line, &f.target, status);
         pthread_mutex_unlock(&f.lock);
         if (f.gone)
-            leave(&f);
-        interrupts_look(&f);
-        pause_a_moment();
+            exit_now(&f);
+        interrupts_handle(&f);
+        poll_pause();
     }
     if (f.tails.len)
-        leave(&f); /* the job can no longer be polled, but its log readers may still run */
+        exit_now(&f); /* the job can no longer be polled, but its log readers may still run */
     vec_done(&f.tails);
     vec_done(&f.seen);
     (void)pthread_mutex_destroy(&f.lock);
@@ -410,14 +410,14 @@ int job_follow(struct api *a, const json_t *id, unsigned what)
     return rc;
 }
 
-int job_await(struct api *a, const json_t *id, json_int_t *ret_instance)
+int job_wait_running(struct api *a, const json_t *id, json_int_t *ret_instance)
 {
-    struct following f;
+    struct job_follower f;
     int rc = EXIT_OK;
 
-    for (following_init(&f, a, id, FOLLOW_CANCEL); rc == EXIT_OK; pause_a_moment()) {
+    for (job_follower_init(&f, a, id, FOLLOW_CANCEL); rc == EXIT_OK; poll_pause()) {
         CLEANUP(json) json_t *object = NULL;
-        rc = look_get(&f.look, a, &f.target, &object);
+        rc = object_poll_get(&f.object_poll, a, &f.target, &object);
         const json_t *status = json_object_get(object, "status"), *one;
         size_t i;
         if (rc == EXIT_OK && status_is_over(status)) {
@@ -433,10 +433,10 @@ int job_await(struct api *a, const json_t *id, json_int_t *ret_instance)
         if (rc != EXIT_OK || *ret_instance)
             break;
         if (!object)
-            away_tell(&f);
-        else if (!f.think_ns)
+            outage_warn(&f);
+        else if (!f.cancel_at_ns)
             status_line_draw(&f.line, &f.target, status);
-        interrupts_look(&f);
+        interrupts_handle(&f);
     }
     status_line_end(&f.line);
     (void)signal(SIGINT, SIG_DFL);

@@ -17,4 +17,4 @@ enum follow_what {
 int job_follow(struct api *a, const json_t *id, unsigned what);
 /* Waits until a task of the job runs; *ret_instance is its instance number. Returns EXIT_FAILED, with a message, if the
  * job ended before. */
-int job_await(struct api *a, const json_t *id, json_int_t *ret_instance);
+int job_wait_running(struct api *a, const json_t *id, json_int_t *ret_instance);

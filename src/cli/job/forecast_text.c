@@ -22,7 +22,7 @@ static json_int_t number(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
-enum { GUESS_STEP_S = 60 }; /* estimates are rounded to minutes, and are never "now" */
+enum { ESTIMATE_STEP_S = 60 }; /* estimates are rounded to minutes, and are never "now" */
 
 /* ---- short texts ------------------------------------------------------------------------------------------------ */
 
@@ -40,7 +40,7 @@ static struct shown span_text(int64_t s, bool guess)
 {
     struct shown text = show_age(s);
 
-    if (guess && s < 2 * GUESS_STEP_S)
+    if (guess && s < 2 * ESTIMATE_STEP_S)
         snprintf(text.text, sizeof text.text, "~1m");
     else if (guess)
         snprintf(text.text, sizeof text.text, "~%.32s", show_age(s).text);
@@ -48,7 +48,7 @@ static struct shown span_text(int64_t s, bool guess)
 }
 
 /* Formats a time in the future. */
-static void coming_text(int64_t s, bool guess, char buf[static WHEN_TEXT_MAX])
+static void future_text(int64_t s, bool guess, char buf[static WHEN_TEXT_MAX])
 {
     if (s >= 3600 && s < 86400)
         snprintf(buf, WHEN_TEXT_MAX, "in %s%" PRId64 "h%02" PRId64 "m", guess ? "~" : "", s / 3600, s % 3600 / 60);
@@ -66,14 +66,14 @@ const char *when_text(const json_t *time, int64_t now_ns, char buf[static WHEN_T
     if (s >= -1 && s <= 1)
         snprintf(buf, WHEN_TEXT_MAX, "now");
     else if (s > 0)
-        coming_text(s, false, buf);
+        future_text(s, false, buf);
     else
         snprintf(buf, WHEN_TEXT_MAX, "%s ago", show_age(-s).text);
     return buf;
 }
 
 /* Returns whether the time of that key is an estimate. */
-static bool is_guess(const json_t *of, const char *key)
+static bool is_estimate(const json_t *of, const char *key)
 {
     char name[32];
 
@@ -86,9 +86,9 @@ const char *expected_text(const json_t *of, const char *key, int64_t now_ns, cha
     const json_t *time = json_object_get(of, key);
     int64_t s;
 
-    if (!is_guess(of, key) || !when_seconds(time, now_ns, &s))
+    if (!is_estimate(of, key) || !when_seconds(time, now_ns, &s))
         return when_text(time, now_ns, buf);
-    coming_text(s, true, buf);
+    future_text(s, true, buf);
     return buf;
 }
 
@@ -100,7 +100,7 @@ const char *left_text(const json_t *of, const char *key, int64_t now_ns, char bu
     if (timestamp_parse(json_object_get(of, key), &ns, NULL) < 0)
         return buf;
     s = (ns - now_ns + 999999999) / 1000000000;
-    snprintf(buf, WHEN_TEXT_MAX, "%s", span_text(s, is_guess(of, key)).text);
+    snprintf(buf, WHEN_TEXT_MAX, "%s", span_text(s, is_estimate(of, key)).text);
     return buf;
 }
 
@@ -139,7 +139,7 @@ const char *tier_text(const json_t *standing)
 }
 
 /* Returns whether the job waits only for the limit of concurrent tasks of its own array. */
-static bool own_bound(const json_t *why)
+static bool only_array_limit(const json_t *why)
 {
     return strcmp(member(why, "reason"), "quota") == 0 && strncmp(member(why, "what"), "job/", strlen("job/")) == 0;
 }
@@ -171,7 +171,7 @@ const char *reason_text(const json_t *why, char *buf, size_t size)
 
     if (strcmp(reason, "short") == 0 && *what)
         return snprintf(buf, size, "insufficient %s", what), buf;
-    if (own_bound(why))
+    if (only_array_limit(why))
         return snprintf(buf, size, "array task limit"), buf;
     if (strcmp(reason, "quota") == 0 && *what)
         return snprintf(buf, size, "quota %s", what), buf;
@@ -209,7 +209,7 @@ void sentence_print(const struct cli *cli, const char *fmt, ...)
     cli_wrap(cli, text, 2, 2);
 }
 
-void standing_print(const struct cli *cli, const json_t *standing, int64_t now_ns)
+void queue_position_print(const struct cli *cli, const json_t *standing, int64_t now_ns)
 {
     char start[WHEN_TEXT_MAX], end[WHEN_TEXT_MAX];
     const char *tier = member(standing, "tier"), *node = member(standing, "node");
@@ -233,7 +233,7 @@ void standing_print(const struct cli *cli, const json_t *standing, int64_t now_n
     else
         sentence_print(cli, "Expected to start %s%s%s%s%s.%s", start, *end ? " and to end " : "", end,
                        *node ? nodes > 1 ? ", on several nodes, the first is " : ", on " : "", node,
-                       is_guess(standing, "start")
+                       is_estimate(standing, "start")
                            ? " This is a guess: it depends on jobs without a time limit or estimate."
                            : "");
 }
@@ -283,7 +283,8 @@ void reasons_print(const struct cli *cli, const json_t *reasons)
         if (only && only < nodes)
             snprintf(more, sizeof more, " (for %" JSON_INTEGER_FORMAT " of them this is the only reason)", only);
         sentence_print(cli, "- %s%s",
-                       own_bound(item) ? "the limit of concurrent tasks of its array is reached" : member(item, "text"),
+                       only_array_limit(item) ? "the limit of concurrent tasks of its array is reached"
+                                              : member(item, "text"),
                        more);
     }
 }
@@ -371,7 +372,7 @@ void draft_print(const struct cli *cli, const json_t *forecast, int64_t now_ns)
             fputs("It would start immediately.\n", cli->out);
     } else if (json_object_get(forecast, "position")) {
         fputs("It would wait:\n", cli->out);
-        standing_print(cli, forecast, now_ns);
+        queue_position_print(cli, forecast, now_ns);
         reasons_print(cli, json_object_get(forecast, "reasons"));
     } else {
         fputs("It would not be considered yet: it is on hold, or waits for another job or its begin "

@@ -30,7 +30,7 @@ const char *reason_text(const json_t *why, char *buf, size_t size);
 void sentence_print(const struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Prints position, tier, ranking and reservation as sentences. */
-void standing_print(const struct cli *cli, const json_t *standing, int64_t now_ns);
+void queue_position_print(const struct cli *cli, const json_t *standing, int64_t now_ns);
 /* Prints each factor with a weight, its value and the product; for a formula (`all`) the factors that are not 0. */
 void factors_print(const struct cli *cli, const json_t *factors, bool all);
 /* Prints each reason with its counts. */

@@ -13,7 +13,7 @@
 #define SECOND INT64_C(1000000000)
 #define NOW (INT64_C(1772366400) * SECOND)
 
-static void guesses_are_marked(void **state)
+static void estimates_are_marked(void **state)
 {
     static const struct {
         int64_t in_ms;
@@ -50,7 +50,7 @@ static void guesses_are_marked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(guesses_are_marked),
+        cmocka_unit_test(estimates_are_marked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

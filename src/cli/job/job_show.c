@@ -31,14 +31,14 @@ static int show(struct api *a, const char *id, unsigned form)
     struct target target = {collection_find("job"), id};
     CLEANUP(json) json_t *job = NULL, *why = NULL, *instances = NULL;
     CLEANUP(str) struct str path = {0};
-    struct api_trouble trouble = {0};
+    struct api_error trouble = {0};
 
     int rc = object_get(a, &target, &job);
     if (rc != EXIT_OK)
         return rc;
     rc = job_why_get(a, id, false, &why, &trouble);
     if (rc != EXIT_OK)
-        return object_trouble(a, &target, &trouble);
+        return object_error_print(a, &target, &trouble);
     str_add(&path, "/v1/instances");
     query_add(&path, "workload", id);
     rc = api_list(a, str_text(&path), INSTANCES_SHOWN + 1, &instances, NULL);

@@ -17,7 +17,7 @@ static const char *member(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-int job_why_get(struct api *a, const char *id, bool suggest, json_t **ret, struct api_trouble *trouble)
+int job_why_get(struct api *a, const char *id, bool suggest, json_t **ret, struct api_error *trouble)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
@@ -99,12 +99,12 @@ static void order_print(const struct cli *cli, const json_t *standing)
                        sum);
 }
 
-static void place_print(const struct cli *cli, const json_t *why, int64_t now_ns)
+static void position_print(const struct cli *cli, const json_t *why, int64_t now_ns)
 {
     const json_t *standing = json_object_get(why, "standing");
 
     section_print(cli, "Queue position");
-    standing_print(cli, standing, now_ns);
+    queue_position_print(cli, standing, now_ns);
     ranking_print(cli, standing);
     order_print(cli, standing);
 }
@@ -181,7 +181,7 @@ void job_why_print(const struct cli *cli, const json_t *why)
         lines_print(cli, why);
         times_print(cli, why, now_ns);
     } else {
-        place_print(cli, why, now_ns);
+        position_print(cli, why, now_ns);
         bool partial = strcmp(member(why, "state"), "partial") == 0;
         section_print(cli, partial ? "Why some of its pods are pending" : "Why it is pending");
         sentence_print(cli, "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pods are not placed:",

@@ -58,7 +58,7 @@ int jobs_read(struct api *a, const char *owner, bool over, json_t **ret)
     return EXIT_OK;
 }
 
-int queue_read(struct api *a, const char *path, uint64_t rows, json_t **ret, struct api_trouble *ret_trouble)
+int queue_read(struct api *a, const char *path, uint64_t rows, json_t **ret, struct api_error *ret_trouble)
 {
     CLEANUP(json) json_t *queue = NULL;
     CLEANUP(mem) char *after = NULL;
@@ -90,13 +90,13 @@ int queue_read(struct api *a, const char *path, uint64_t rows, json_t **ret, str
 /* A user who may not read the queue still sees their own jobs. */
 int jobs_queue(struct api *a, json_t **ret)
 {
-    struct api_trouble trouble;
+    struct api_error trouble;
     int rc = queue_read(a, "/v1/queue", QUEUE_ROWS_MAX, ret, &trouble);
 
-    return rc == EXIT_OK || trouble.status == 403 ? EXIT_OK : api_tell(a, &trouble);
+    return rc == EXIT_OK || trouble.status == 403 ? EXIT_OK : api_error_print(a, &trouble);
 }
 
-const json_t *jobs_standing(const json_t *queue, const char *id)
+const json_t *jobs_queue_row(const json_t *queue, const char *id)
 {
     json_t *row;
     size_t i;
@@ -174,12 +174,12 @@ void jobs_print(const struct cli *cli, const json_t *jobs, const json_t *queue, 
 
     table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
     json_array_foreach(jobs, i, job)
-        job_row(&table, job, jobs_standing(queue, object_id(job, id)), now_ns, cli->width >= 100);
+        job_row(&table, job, jobs_queue_row(queue, object_id(job, id)), now_ns, cli->width >= 100);
     table_print(&table);
     table_done(&table);
 }
 
-static int whose(struct api *a, const struct jobs_values *v, json_t **ret_who, const char **ret_owner)
+static int owner_find(struct api *a, const struct jobs_values *v, json_t **ret_who, const char **ret_owner)
 {
     *ret_owner = v->owner;
     if (v->all || v->owner)
@@ -199,7 +199,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     (void)operands;
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK)
-        rc = whose(&api, v, &who, &owner);
+        rc = owner_find(&api, v, &who, &owner);
     if (rc == EXIT_OK)
         rc = jobs_read(&api, owner, v->over, &jobs);
     if (rc == EXIT_OK)
@@ -212,7 +212,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         char id[ID_TEXT_MAX];
         json_array_foreach(jobs, i, job)
         {
-            const json_t *standing = jobs_standing(queue, object_id(job, id));
+            const json_t *standing = jobs_queue_row(queue, object_id(job, id));
             if (standing)
                 json_object_set(job, "standing", (json_t *)standing);
         }

@@ -30,10 +30,10 @@ static json_t *built_in_json(const char *name, const char *text)
 
 /* Marks the default policy, which orders queues without their own policy. Marks nothing if the user may not read the
  * settings. */
-static void mark_in_force(struct api *api, json_t *items)
+static void mark_default_policy(struct api *api, json_t *items)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
     size_t i;
     json_t *item;
     char id[ID_TEXT_MAX];
@@ -72,7 +72,7 @@ static int list_run(struct cli *cli, const void *values, const struct operands *
         return rc;
     for (i = 0; (name = berth_ranking_at(i, &text)); i++)
         json_array_append_new(items, built_in_json(name, text));
-    mark_in_force(&api, items);
+    mark_default_policy(&api, items);
     if (view_print(cli, v->form, items))
         return EXIT_OK;
     table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
@@ -140,7 +140,7 @@ static int show_run(struct cli *cli, const void *values, const struct operands *
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(json) json_t *policy = NULL;
     CLEANUP(str) struct str path = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
 
     int rc = api_open(&api, cli);
     if (rc != EXIT_OK)
@@ -154,7 +154,7 @@ static int show_run(struct cli *cli, const void *values, const struct operands *
             rc = EXIT_OK;
         }
     if (rc != EXIT_OK)
-        return api_tell(&api, &trouble);
+        return api_error_print(&api, &trouble);
     if (!policy)
         policy = take_ptr(&answer.body);
     if (view_print(cli, v->form, policy))
@@ -194,7 +194,7 @@ static const struct option test_options[] = {
     OPTION_CHOICE_ROW("output", 'o', test_values, form, view_choices, "Output format."),
 };
 
-static void place_cell(struct table *table, const json_t *item)
+static void position_cell(struct table *table, const json_t *item)
 {
     json_int_t is = json_integer_value(json_object_get(item, "position"));
     const json_t *was = json_object_get(item, "was");
@@ -250,7 +250,7 @@ static void order_print(const struct cli *cli, const json_t *tried)
     {
         const json_t *key = json_object_get(item, "key");
         table_row(&table);
-        place_cell(&table, item);
+        position_cell(&table, item);
         table_cell(&table, 3, COLOR_BOLD, "%s", member(item, "id"));
         table_cell(&table, 4, COLOR_NONE, "%s", member(item, "name"));
         table_cell(&table, 5, COLOR_NONE, "%s", holder_text(item, who, sizeof who));

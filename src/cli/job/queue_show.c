@@ -91,11 +91,11 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     str_add(&path, "/v1/queue");
     query_add(&path, "queue", v->queue);
     query_add(&path, "user", v->user);
-    struct api_trouble trouble;
+    struct api_error trouble;
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK) {
         rc = queue_read(&api, str_text(&path), v->limit.given ? v->limit.n : QUEUE_ROWS_DEFAULT, &queue, &trouble);
-        rc = rc == EXIT_OK ? rc : api_tell(&api, &trouble);
+        rc = rc == EXIT_OK ? rc : api_error_print(&api, &trouble);
     }
     if (rc != EXIT_OK || view_print(cli, v->form, queue))
         return rc;

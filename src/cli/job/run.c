@@ -80,7 +80,7 @@ static int terminal_run(struct api *a, const struct run_values *v, const json_t 
     bool ended = false;
     char pod[64], number[ID_TEXT_MAX];
     struct target target = {collection_find("job"), number};
-    int rc = job_await(a, id, &instance);
+    int rc = job_wait_running(a, id, &instance);
 
     if (rc != EXIT_OK)
         return rc;
@@ -90,13 +90,13 @@ static int terminal_run(struct api *a, const struct run_values *v, const json_t 
         words[i] = shell[i];
     for (size_t i = 0; i < len; i++)
         words[SHELL_WORDS + i] = json_string_value(json_array_get(command, i));
-    struct exec_ask ask = {.pod = pod,
-                           .interactive = v->stdin_on,
-                           .terminal = v->terminal,
-                           .command = words,
-                           .command_len = SHELL_WORDS + len,
-                           .ret_ended = &ended};
-    rc = exec_in(a->cli, &ask);
+    struct exec_request ask = {.pod = pod,
+                               .interactive = v->stdin_on,
+                               .terminal = v->terminal,
+                               .command = words,
+                               .command_len = SHELL_WORDS + len,
+                               .ret_ended = &ended};
+    rc = exec_run(a->cli, &ask);
     if (!ended && rc != EXIT_UNREACHABLE) /* the command never ended: the job has nothing to wait for */
         cancel(a, &target);
     return rc;

@@ -59,7 +59,7 @@ static const struct option line_options[] = {
     WORKLOAD_ROWS(line_values, submission.workload),
 };
 
-struct reading {
+struct script_parser {
     const struct cli *cli;
     const char *name;
     size_t line;
@@ -69,7 +69,7 @@ struct reading {
     struct arena arena; /* owns the strings of the values */
 };
 
-static int berth_line(struct reading *r, char **words, int len)
+static int berth_line(struct script_parser *r, char **words, int len)
 {
     struct line_values values = {0};
     struct option_set set = {line_options, sizeof line_options / sizeof *line_options, &values};
@@ -95,7 +95,7 @@ static int berth_line(struct reading *r, char **words, int len)
 }
 
 /* Parses one option at a time, so that an unknown option does not discard the others. */
-static void slurm_line(struct reading *r, char **words, int len)
+static void slurm_line(struct script_parser *r, char **words, int len)
 {
     for (int i = 0; i < len;) {
         int taken = 0;
@@ -107,7 +107,7 @@ static void slurm_line(struct reading *r, char **words, int len)
     r->slurm_lines = true;
 }
 
-static int line_read(struct reading *r, const char *line, size_t len)
+static int line_read(struct script_parser *r, const char *line, size_t len)
 {
     static const char berth[] = "#BERTH", slurm[] = "#SBATCH";
     bool ours = strncmp(line, berth, strlen(berth)) == 0 && strchr(" \t", line[strlen(berth)]);
@@ -172,7 +172,7 @@ static bool calls_srun(const char *text)
     return false;
 }
 
-static int slurm_finish(struct reading *r, const struct slurm_values *over, const char *text)
+static int slurm_finish(struct script_parser *r, const struct slurm_values *over, const char *text)
 {
     CLEANUP(json) json_t *notes = json_array();
     CLEANUP(json) json_t *keys = json_object();
@@ -206,7 +206,7 @@ static bool is_script_comment(const char *line)
 int script_parse(const struct cli *cli, const char *name, const char *text, const struct slurm_values *over,
                  json_t *ret)
 {
-    struct reading r = {.cli = cli, .name = name, .document = ret};
+    struct script_parser r = {.cli = cli, .name = name, .document = ret};
     int rc = EXIT_OK;
 
     arena_init(&r.arena);

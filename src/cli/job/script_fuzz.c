@@ -16,11 +16,11 @@ static void words_try(const char *text)
 {
     char first[SPAN_TEXT_MAX], again[SPAN_TEXT_MAX], range[RANGE_TEXT_MAX], same[RANGE_TEXT_MAX];
 
-    if (span_read(text, 60, first, NULL) == 0)
-        assert(span_read(first, 60, again, NULL) == 0 && strcmp(first, again) == 0);
+    if (duration_text_read(text, 60, first, NULL) == 0)
+        assert(duration_text_read(first, 60, again, NULL) == 0 && strcmp(first, again) == 0);
     if (range_read(text, range, NULL) == 0)
         assert(range_read(range, same, NULL) == 0 && strcmp(range, same) == 0);
-    (void)moment_read_text(text, INT64_C(1773151200000000000), first, NULL);
+    (void)time_text_read(text, INT64_C(1773151200000000000), first, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

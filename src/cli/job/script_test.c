@@ -15,7 +15,7 @@
 #include "cli/job/submission.h"
 #include "wire/text/document.h"
 
-static void words(void **state)
+static void words_are_split_as_by_a_shell(void **state)
 {
     static const struct {
         const char *line, *want; /* NULL: an unclosed quote */
@@ -46,14 +46,14 @@ static void words(void **state)
     }
 }
 
-struct told {
+struct captured_output {
     char *text;
     size_t len;
     FILE *file;
     struct cli cli;
 };
 
-static void told_init(struct told *t)
+static void captured_output_init(struct captured_output *t)
 {
     t->file = open_memstream(&t->text, &t->len);
     assert_non_null(t->file);
@@ -61,7 +61,7 @@ static void told_init(struct told *t)
 }
 
 /* Checks that `found` has every member of `want` with the same value. */
-static void has(const json_t *found, const char *want, const char *label)
+static void expect_members(const json_t *found, const char *want, const char *label)
 {
     CLEANUP(json) json_t *expected = json_loads(want, 0, NULL);
     const char *key;
@@ -78,7 +78,7 @@ static void has(const json_t *found, const char *want, const char *label)
     }
 }
 
-static void slurm_lines(void **state)
+static void sbatch_lines_become_keys(void **state)
 {
     static const struct {
         const char *lines, *want, *says; /* says: the message on standard error; NULL: none */
@@ -134,19 +134,19 @@ static void slurm_lines(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         CLEANUP(json) json_t *found = json_object();
         CLEANUP(str) struct str text = {0};
-        struct told t;
-        told_init(&t);
+        struct captured_output t;
+        captured_output_init(&t);
         str_addf(&text, "#!/bin/sh\n%s\n", rows[i].lines);
         assert_int_equal(script_parse(&t.cli, "job.sh", text.at, NULL, found), EXIT_OK);
         assert_int_equal(fclose(t.file), 0);
-        has(found, rows[i].want, rows[i].lines);
+        expect_members(found, rows[i].want, rows[i].lines);
         if (rows[i].says ? !strstr(t.text, rows[i].says) : t.len > 0)
             fail_msg("%s: says '%s', not '%s'", rows[i].lines, t.text, rows[i].says ? rows[i].says : "");
         free(t.text);
     }
 }
 
-static void wrong_values_are_refused(void **state)
+static void invalid_values_are_rejected(void **state)
 {
     static const struct {
         const char *lines, *says;
@@ -168,8 +168,8 @@ static void wrong_values_are_refused(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         CLEANUP(json) json_t *found = json_object();
         CLEANUP(str) struct str text = {0};
-        struct told t;
-        told_init(&t);
+        struct captured_output t;
+        captured_output_init(&t);
         str_addf(&text, "#!/bin/sh\n%s\n", rows[i].lines);
         assert_int_equal(script_parse(&t.cli, "job.sh", text.at, NULL, found), EXIT_USAGE);
         assert_int_equal(fclose(t.file), 0);
@@ -179,23 +179,24 @@ static void wrong_values_are_refused(void **state)
     }
 }
 
-static void a_command_line_wins(void **state)
+static void command_line_overrides_the_script(void **state)
 {
     CLEANUP(json) json_t *found = json_object();
     struct slurm_values over = {.job_name = "mine", .cpus_per_task = "2", .hold = true};
-    struct told t;
+    struct captured_output t;
 
     (void)state;
-    told_init(&t);
+    captured_output_init(&t);
     assert_int_equal(script_parse(&t.cli, "job.sh", "#!/bin/sh\n#SBATCH -J theirs -c 8 -p gpu\n", &over, found),
                      EXIT_OK);
     (void)fclose(t.file);
-    has(found, "{\"name\": \"mine\", \"queue\": \"gpu\", \"hold\": true, \"resources\": {\"cpu\": 2}}", "over");
+    expect_members(found, "{\"name\": \"mine\", \"queue\": \"gpu\", \"hold\": true, \"resources\": {\"cpu\": 2}}",
+                   "over");
     assert_string_equal(json_string_value(json_object_get(json_object_get(found, "env"), "SLURM_JOB_NAME")), "mine");
     free(t.text);
 }
 
-static void environments(void **state)
+static void export_adds_variables(void **state)
 {
     static const char *const environment[] = {"A=1", "B=x=y", "HOME=/root", "BERTH_TOKEN=secret", NULL};
     static const struct {
@@ -210,14 +211,14 @@ static void environments(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         CLEANUP(json) json_t *document = json_pack("{s:{s:s}}", "env", "A", "own");
-        struct told t;
-        told_init(&t);
+        struct captured_output t;
+        captured_output_init(&t);
         int rc = script_export(&t.cli, rows[i].text, environment, document);
         (void)fclose(t.file);
         free(t.text);
         assert_int_equal(rc, rows[i].want ? EXIT_OK : EXIT_USAGE);
         if (rows[i].want)
-            has(document, rows[i].want, rows[i].text);
+            expect_members(document, rows[i].want, rows[i].text);
     }
 }
 
@@ -250,15 +251,15 @@ static void options_become_keys(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         CLEANUP(json) json_t *found = json_object();
-        struct told t;
-        told_init(&t);
+        struct captured_output t;
+        captured_output_init(&t);
         int rc = submission_make(&t.cli, &rows[i].v, found);
         (void)fclose(t.file);
         if (rc != (rows[i].want ? EXIT_OK : EXIT_USAGE))
             fail_msg("row %zu: %d %s", i, rc, t.text);
         free(t.text);
         if (rows[i].want)
-            has(found, rows[i].want, "row");
+            expect_members(found, rows[i].want, "row");
     }
 }
 
@@ -271,12 +272,13 @@ static void lists_become_keys(void **state)
           .notify = {notify, 2, 2}
     };
     CLEANUP(json) json_t *found = json_object();
-    struct told t;
+    struct captured_output t;
 
     (void)state;
-    told_init(&t);
+    captured_output_init(&t);
     assert_int_equal(submission_make(&t.cli, &v, found), EXIT_OK);
-    has(found,
+    expect_members(
+        found,
         "{\"after\": [{\"job\": 17, \"when\": \"ended\"}, {\"job\": 18, \"when\": \"ended\"}, {\"job\": 19, \"when\": "
         "\"ok\"}], \"notify\": [{\"to\": \"a@b.org\"}, {\"to\": \"http://x/y\", \"on\": [\"started\", \"failed\"]}]}",
         "lists");
@@ -286,7 +288,7 @@ static void lists_become_keys(void **state)
     free(t.text);
 }
 
-static void what_is_nearer_wins(void **state)
+static void merge_prefers_the_second_document(void **state)
 {
     CLEANUP(json)
     json_t *to = json_loads("{\"name\": \"a\", \"env\": {\"A\": \"1\", \"B\": \"1\"}, \"after\": [1]}", 0, NULL);
@@ -294,20 +296,20 @@ static void what_is_nearer_wins(void **state)
 
     (void)state;
     submission_merge(to, over);
-    has(to, "{\"name\": \"b\", \"env\": {\"A\": \"1\", \"B\": \"2\"}, \"after\": [2]}", "merged");
+    expect_members(to, "{\"name\": \"b\", \"env\": {\"A\": \"1\", \"B\": \"2\"}, \"after\": [2]}", "merged");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words),
-        cmocka_unit_test(slurm_lines),
-        cmocka_unit_test(wrong_values_are_refused),
-        cmocka_unit_test(a_command_line_wins),
-        cmocka_unit_test(environments),
+        cmocka_unit_test(words_are_split_as_by_a_shell),
+        cmocka_unit_test(sbatch_lines_become_keys),
+        cmocka_unit_test(invalid_values_are_rejected),
+        cmocka_unit_test(command_line_overrides_the_script),
+        cmocka_unit_test(export_adds_variables),
         cmocka_unit_test(options_become_keys),
         cmocka_unit_test(lists_become_keys),
-        cmocka_unit_test(what_is_nearer_wins),
+        cmocka_unit_test(merge_prefers_the_second_document),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@
 extern char **environ;
 
 /* Values that are copied, and values that are converted: durations, times, ranges, numbers. */
-enum text_form { FORM_TEXT, FORM_SPAN, FORM_MOMENT, FORM_RANGE, FORM_NUMBER };
+enum text_form { FORM_TEXT, FORM_DURATION, FORM_TIME, FORM_RANGE, FORM_NUMBER };
 
 #define AT(field) offsetof(struct submission_values, field)
 static const struct {
@@ -24,20 +24,20 @@ static const struct {
     size_t at;
     enum text_form form;
 } texts[] = {
-    {"name",       "name",       AT(name),       FORM_TEXT  },
-    {"queue",      "queue",      AT(queue),      FORM_TEXT  },
-    {"time",       "time_limit", AT(time),       FORM_SPAN  },
-    {"estimate",   "estimate",   AT(estimate),   FORM_SPAN  },
-    {"min-run",    "min_run",    AT(min_run),    FORM_SPAN  },
-    {"deadline",   "deadline",   AT(deadline),   FORM_MOMENT},
-    {"begin",      "begin",      AT(begin),      FORM_MOMENT},
-    {"array",      "array",      AT(array),      FORM_RANGE },
-    {"urgency",    "urgency",    AT(urgency),    FORM_NUMBER},
-    {"parameters", "parameters", AT(parameters), FORM_NUMBER},
-    {"type",       "type",       AT(type),       FORM_TEXT  },
-    {"class",      "class",      AT(class_name), FORM_TEXT  },
-    {"network",    "network",    AT(network),    FORM_TEXT  },
-    {"node",       "node",       AT(node),       FORM_TEXT  },
+    {"name",       "name",       AT(name),       FORM_TEXT    },
+    {"queue",      "queue",      AT(queue),      FORM_TEXT    },
+    {"time",       "time_limit", AT(time),       FORM_DURATION},
+    {"estimate",   "estimate",   AT(estimate),   FORM_DURATION},
+    {"min-run",    "min_run",    AT(min_run),    FORM_DURATION},
+    {"deadline",   "deadline",   AT(deadline),   FORM_TIME    },
+    {"begin",      "begin",      AT(begin),      FORM_TIME    },
+    {"array",      "array",      AT(array),      FORM_RANGE   },
+    {"urgency",    "urgency",    AT(urgency),    FORM_NUMBER  },
+    {"parameters", "parameters", AT(parameters), FORM_NUMBER  },
+    {"type",       "type",       AT(type),       FORM_TEXT    },
+    {"class",      "class",      AT(class_name), FORM_TEXT    },
+    {"network",    "network",    AT(network),    FORM_TEXT    },
+    {"node",       "node",       AT(node),       FORM_TEXT    },
 };
 
 static const struct {
@@ -89,8 +89,8 @@ static int text_make(const struct cli *cli, const char *option, const char *key,
 
     switch (form) {
     case FORM_TEXT: value = json_string(text); break;
-    case FORM_SPAN: rc = span_read(text, 1, span, &err); break;
-    case FORM_MOMENT: rc = moment_read_text(text, wall_clock_ns(), span, &err); break;
+    case FORM_DURATION: rc = duration_text_read(text, 1, span, &err); break;
+    case FORM_TIME: rc = time_text_read(text, wall_clock_ns(), span, &err); break;
     case FORM_RANGE: rc = range_read(text, range, &err); break;
     case FORM_NUMBER:
         if (yaml_scalar(text, strlen(text), &value) != 0 || !json_is_number(value)) {
@@ -220,14 +220,14 @@ static int checkpoint_make(const struct cli *cli, const char *text, json_t *ret)
     json_t *checkpoint = json_object();
     (void)json_object_set_new(ret, "checkpoint", checkpoint);
     (void)json_object_set_new(checkpoint, "signal", json_stringn(text, at ? (size_t)(at - text) : strlen(text)));
-    if (at && span_read(at + 1, 1, span, &err) != 0)
+    if (at && duration_text_read(at + 1, 1, span, &err) != 0)
         return cli_fail(cli, EXIT_USAGE, "--checkpoint: %s", err.text);
     if (at)
         (void)json_object_set_new(checkpoint, "grace", json_string(span));
     return EXIT_OK;
 }
 
-static bool is_told_word(const char *text)
+static bool is_notify_event(const char *text)
 {
     static const char *const words[] = {"started", "ended", "failed", "preempted"};
 
@@ -246,7 +246,7 @@ static void notify_make(const struct submission_values *v, json_t *ret)
 
     for (size_t i = 0; i < v->notify.len; i++) {
         const char *at = strrchr(v->notify.at[i], '@');
-        bool when = at && is_told_word(at + 1);
+        bool when = at && is_notify_event(at + 1);
         json_t *one = json_object(), *on = json_array();
         (void)json_object_set_new(
             one, "to", json_stringn(v->notify.at[i], when ? (size_t)(at - v->notify.at[i]) : strlen(v->notify.at[i])));
@@ -310,7 +310,7 @@ int submission_make(const struct cli *cli, const struct submission_values *v, js
         rc = checkpoint_make(cli, v->checkpoint, ret);
     if (rc == EXIT_OK)
         rc = attributes_make(cli, v, ret);
-    if (rc == EXIT_OK && v->log_keep && span_read(v->log_keep, 1, span, &err) != 0)
+    if (rc == EXIT_OK && v->log_keep && duration_text_read(v->log_keep, 1, span, &err) != 0)
         rc = cli_fail(cli, EXIT_USAGE, "--log-keep: %s", err.text);
     if (rc != EXIT_OK)
         return rc;
@@ -416,8 +416,8 @@ int submission_read(const struct cli *cli, const struct submission_values *v, co
 /* ---- sending ---------------------------------------------------------------------------------------------------- */
 
 /* Prints the id of one job, or all ids of a set of roles, and appends them to `ids`. */
-static void answer_tell(struct api *a, const json_t *document, const json_t *answer, const struct submission_act *act,
-                        json_t *ids)
+static void answer_print(struct api *a, const json_t *document, const json_t *answer, const struct submission_act *act,
+                         json_t *ids)
 {
     const json_t *all = json_object_get(answer, "ids"), *roles = json_object_get(document, "roles");
     size_t len = json_is_array(all) ? json_array_size(all) : 1;
@@ -462,7 +462,7 @@ static int stored_print(struct api *a, const json_t *answer)
 }
 
 /* Prints the document that would be stored. */
-static void draft_tell(const struct cli *cli, const json_t *answer)
+static void draft_document_print(const struct cli *cli, const json_t *answer)
 {
     const json_t *change;
     size_t i;
@@ -503,9 +503,9 @@ int submission_send(struct api *a, const json_t *documents, const struct submiss
             rc = stored_print(a, answer);
         if (rc != EXIT_OK)
             return rc;
-        answer_tell(a, one, act->dry_run ? json_object_get(answer, "answer") : answer, act, ids);
+        answer_print(a, one, act->dry_run ? json_object_get(answer, "answer") : answer, act, ids);
         if (act->dry_run && !act->json)
-            draft_tell(a->cli, answer);
+            draft_document_print(a->cli, answer);
     }
     if (ret_ids)
         *ret_ids = take_ptr(&ids);

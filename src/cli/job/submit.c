@@ -54,8 +54,9 @@ static int cron_add(struct api *a, const struct submit_values *v, const json_t *
     struct api_request request = {.method = "POST", .path = "/v1/crons", .body = cron, .dry_run = v->dry_run};
     int rc = api_do(a, &request, &answer);
     if (rc == EXIT_OK)
-        object_tell(a->cli, "cron", object_id(v->dry_run ? json_object_get(answer.body, "answer") : answer.body, id),
-                    "added", v->dry_run);
+        object_done_print(a->cli, "cron",
+                          object_id(v->dry_run ? json_object_get(answer.body, "answer") : answer.body, id), "added",
+                          v->dry_run);
     return rc;
 }
 

@@ -10,7 +10,7 @@ int jobs_read(struct api *a, const char *owner, bool over, json_t **ret);
 int jobs_queue(struct api *a, json_t **ret);
 enum { QUEUE_ROWS_DEFAULT = 100, QUEUE_ROWS_MAX = 10000 };
 /* Reads the first `rows` rows of /v1/queue with this query, page by page. */
-int queue_read(struct api *a, const char *path, uint64_t rows, json_t **ret, struct api_trouble *ret_trouble);
+int queue_read(struct api *a, const char *path, uint64_t rows, json_t **ret, struct api_error *ret_trouble);
 /* Returns the job's row in the queue; NULL: the job does not wait. */
-const json_t *jobs_standing(const json_t *queue, const char *id);
+const json_t *jobs_queue_row(const json_t *queue, const char *id);
 void jobs_print(const struct cli *cli, const json_t *jobs, const json_t *queue, bool owners, int64_t now_ns);

@@ -38,7 +38,7 @@ static int outcome(const struct cli *cli, const struct target *t, const json_t *
 }
 
 /* `object`: the last known state; NULL: the server is unreachable. */
-static int time_over(const struct api *a, const struct target *t, const json_t *object)
+static int wait_timed_out(const struct api *a, const struct target *t, const json_t *object)
 {
     const json_t *status = json_object_get(object, "status");
     const char *kind = t->collection->kind;
@@ -50,13 +50,13 @@ static int time_over(const struct api *a, const struct target *t, const json_t *
                     json_string_value(json_object_get(status, "state")), kind, t->id);
 }
 
-static int wait_one(struct api *a, struct look *look, const struct target *t, int64_t end_ns)
+static int wait_one(struct api *a, struct object_poll *object_poll, const struct target *t, int64_t end_ns)
 {
     struct status_line line = {.cli = a->cli};
     bool job = strcmp(t->collection->kind, "job") == 0;
     for (;;) {
         CLEANUP(json) json_t *object = NULL;
-        int rc = look_get(look, a, t, &object);
+        int rc = object_poll_get(object_poll, a, t, &object);
         if (rc != EXIT_OK) {
             status_line_end(&line);
             return rc;
@@ -70,11 +70,11 @@ static int wait_one(struct api *a, struct look *look, const struct target *t, in
             status_line_draw(&line, t, status);
         } else {
             status_line_end(&line);
-            (void)look_tell(look, a);
+            (void)object_poll_warn(object_poll, a);
         }
         if (cli_clock_ns() >= end_ns) {
             status_line_end(&line);
-            return time_over(a, t, object);
+            return wait_timed_out(a, t, object);
         }
         (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
     }
@@ -98,7 +98,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     int64_t end_ns = v->timeout.given ? cli_clock_ns() + (int64_t)v->timeout.n * 1000000000 : INT64_MAX;
     CLEANUP(targets) struct targets targets = {0};
     CLEANUP(api) struct api api = {0};
-    struct look look = {0};
+    struct object_poll object_poll = {0};
     int rc = targets_find(cli, operands, &targets);
     for (size_t i = 0; i < targets.len && rc == EXIT_OK; i++)
         if (!targets.at[i].collection->workload)
@@ -109,7 +109,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (rc != EXIT_OK)
         return rc;
     for (size_t i = 0; i < targets.len; i++) {
-        int failed = wait_one(&api, &look, &targets.at[i], end_ns);
+        int failed = wait_one(&api, &object_poll, &targets.at[i], end_ns);
         rc = rc == EXIT_OK ? failed : rc;
         if (failed == EXIT_UNREACHABLE)
             break;

@@ -26,7 +26,7 @@ static const struct option verify_options[] = {
     OPTION_TEXT_ROW("data", 0, journal_values, data, "DIR", JOURNAL_DATA_HELP),
 };
 
-static const char *begins(const struct segment *s)
+static const char *base_text(const struct segment *s)
 {
     switch (s->base) {
     case SEGMENT_CHECKPOINT: return "checkpoint";
@@ -36,7 +36,7 @@ static const char *begins(const struct segment *s)
     }
 }
 
-static const char *moment(int64_t ns, char buf[static TIMESTAMP_MAX])
+static const char *time_text(int64_t ns, char buf[static TIMESTAMP_MAX])
 {
     return ns ? timestamp_text(ns, buf) : "";
 }
@@ -51,8 +51,8 @@ static void ls_json(FILE *out, const struct shelf_item *item)
                   "{\"segment\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64 ",\"from\":\"%s\",\"to\":\"%s\","
                   "\"begins\":\"%s\",\"documents\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"record_bytes\":%" PRIu64
                   ",\"hash\":\"%016" PRIx64 "\",\"previous\":\"%016" PRIx64 "\",\"path\":%s}\n",
-                  s->number, s->first, s->last, moment(s->from_ns, from), moment(s->to_ns, to), begins(s), s->documents,
-                  s->file_bytes, s->record_bytes, s->hash, s->previous, path.at);
+                  s->number, s->first, s->last, time_text(s->from_ns, from), time_text(s->to_ns, to), base_text(s),
+                  s->documents, s->file_bytes, s->record_bytes, s->hash, s->previous, path.at);
 }
 
 static void ls_row(FILE *out, const struct segment *s)
@@ -60,8 +60,8 @@ static void ls_row(FILE *out, const struct segment *s)
     char from[TIMESTAMP_MAX], to[TIMESTAMP_MAX], numbers[48];
     (void)snprintf(numbers, sizeof numbers, "%" PRIu64 "-%" PRIu64, s->first, s->last);
     (void)fprintf(out, "%7" PRIu64 "  %-17s  %-20.19s  %-20.19s  %9" PRIu64 "  %9" PRIu64 "  %s\n", s->number, numbers,
-                  moment(s->from_ns, from), moment(s->to_ns, to), s->file_bytes / 1024, s->record_bytes / 1024,
-                  begins(s));
+                  time_text(s->from_ns, from), time_text(s->to_ns, to), s->file_bytes / 1024, s->record_bytes / 1024,
+                  base_text(s));
 }
 
 static int ls_run(struct cli *cli, const void *values, const struct operands *operands)
@@ -127,7 +127,7 @@ static int verify_record(void *ctx, const struct store_record *record)
 
 static void verify_progress(void *ctx, uint64_t done, uint64_t total)
 {
-    progress_tell(&((struct verifying *)ctx)->progress, (size_t)done, (size_t)total);
+    progress_update(&((struct verifying *)ctx)->progress, (size_t)done, (size_t)total);
 }
 
 static int verify_run(struct cli *cli, const void *values, const struct operands *operands)

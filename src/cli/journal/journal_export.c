@@ -228,7 +228,7 @@ static void decisions_write(struct exporting *e, const struct store_record *reco
 
 /* Returns nonzero after a failed write, which ends the reading. Saves errno, because the stream only remembers that an
  * error happened. */
-static int written(struct exporting *e)
+static int write_failed(struct exporting *e)
 {
     if (ferror(e->out) && !e->failed)
         e->failed = errno ? errno : EIO;
@@ -246,7 +246,7 @@ static int visit_document(void *ctx, const char *key, uint64_t revision, struct 
         CLEANUP(json) json_t *read = json_loadb(doc.at, doc.len, 0, NULL);
         jobs_change(e, key, read);
     }
-    return written(e);
+    return write_failed(e);
 }
 
 static int visit_record(void *ctx, const struct store_record *record)
@@ -256,7 +256,7 @@ static int visit_record(void *ctx, const struct store_record *record)
         str_clear(&e->line);
         segment_line_write(&e->line, record);
         (void)fwrite(e->line.at, 1, e->line.len, e->out);
-        return written(e);
+        return write_failed(e);
     }
     CLEANUP(json) json_t *doc = json_loadb(record->record.at, record->record.len, 0, NULL);
     const json_t *cycle = json_object_get(doc, "cycle");
@@ -264,7 +264,7 @@ static int visit_record(void *ctx, const struct store_record *record)
     json_t *change;
     if (e->form == FORM_DECISIONS) {
         decisions_write(e, record, cycle);
-        return written(e);
+        return write_failed(e);
     }
     json_array_foreach(json_object_get(doc, "changes"), i, change)
         jobs_change(e, json_string_value(json_array_get(change, 0)), json_array_get(change, 1));
@@ -272,15 +272,15 @@ static int visit_record(void *ctx, const struct store_record *record)
     return 0;
 }
 
-static void tell_progress(void *ctx, uint64_t done, uint64_t total)
+static void progress_show(void *ctx, uint64_t done, uint64_t total)
 {
-    progress_tell(&((struct exporting *)ctx)->progress, (size_t)done, (size_t)total);
+    progress_update(&((struct exporting *)ctx)->progress, (size_t)done, (size_t)total);
 }
 
 /* A failed write is reported when the stream is closed. */
 static int export_all(struct exporting *e, struct journal *j, const struct journal_range *range)
 {
-    struct journal_visitor visitor = {NULL, visit_document, visit_record, tell_progress, e};
+    struct journal_visitor visitor = {NULL, visit_document, visit_record, progress_show, e};
     struct berth_err err;
     if (e->form == FORM_DECISIONS)
         (void)fprintf(e->out, "record,now,cycle,unit,revision,op,workload,ordinal,node,instance,cause,score,rival\n");
@@ -291,7 +291,7 @@ static int export_all(struct exporting *e, struct journal *j, const struct journ
         return cli_fail(e->cli, EXIT_FAILED, "%s", err.text);
     if (e->form == FORM_JOBS)
         jobs_write(e);
-    (void)written(e);
+    (void)write_failed(e);
     return EXIT_OK;
 }
 

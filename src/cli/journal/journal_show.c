@@ -82,7 +82,7 @@ static bool matches(const struct show_values *v, struct bytes record)
 }
 
 /* Prints "cycle 17: 3 actions" for a commit batch, otherwise the number of documents. */
-static void tell_rest(FILE *out, struct bytes record)
+static void record_summary_print(FILE *out, struct bytes record)
 {
     struct bytes cycle, list, one;
     size_t n = 0;
@@ -102,7 +102,7 @@ static void tell_rest(FILE *out, struct bytes record)
 }
 
 /* Prints a time in milliseconds with a fixed number of digits, so that columns line up. */
-static void tell_moment(FILE *out, int64_t ns)
+static void time_print(FILE *out, int64_t ns)
 {
     char text[TIMESTAMP_MAX];
     (void)fprintf(out, "%.19s.%03dZ", timestamp_text(ns, text), (int)(ns / 1000000 % 1000));
@@ -125,12 +125,12 @@ static int show_record(void *ctx, const struct store_record *record)
         return 0;
     }
     (void)fprintf(out, "%8" PRIu64 "  ", record->seq);
-    tell_moment(out, journal_record_ns(record));
+    time_print(out, journal_record_ns(record));
     (void)fprintf(out, "  %-12s ", member(text, "who", &line));
     (void)fprintf(out, "%s", member(text, "kind", &line));
     if (*member(text, "subject", &line))
         (void)fprintf(out, " %s", str_text(&line));
-    tell_rest(out, text);
+    record_summary_print(out, text);
     return 0;
 }
 

@@ -29,14 +29,14 @@ int journal_source_open(struct cli *cli, const char *data, const struct operands
     return EXIT_OK;
 }
 
-int journal_moment_read(struct cli *cli, const char *option, const char *text, int64_t *ret_ns)
+int journal_time_read(struct cli *cli, const char *option, const char *text, int64_t *ret_ns)
 {
     char moment[SPAN_TEXT_MAX];
     struct berth_err err;
     *ret_ns = 0;
     if (!text)
         return EXIT_OK;
-    if (moment_past_read(text, wall_clock_ns(), moment, &err) == 0 && timestamp_parse_text(moment, ret_ns, &err) == 0)
+    if (past_time_read(text, wall_clock_ns(), moment, &err) == 0 && timestamp_parse_text(moment, ret_ns, &err) == 0)
         return EXIT_OK;
     return cli_fail(cli, EXIT_USAGE, "--%s: %s", option, err.text);
 }
@@ -51,5 +51,5 @@ int journal_bound_read(struct cli *cli, const char *option, const char *text, st
         ret->number = (uint64_t)n;
         return EXIT_OK;
     }
-    return journal_moment_read(cli, option, text, &ret->ns);
+    return journal_time_read(cli, option, text, &ret->ns);
 }

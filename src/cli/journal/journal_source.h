@@ -16,10 +16,10 @@ struct journal_bound {
     uint64_t number;
     int64_t ns;
 };
-/* Parses "1000", a time as for moment_past_read, or NULL for no bound. `option` is named in errors. */
+/* Parses "1000", a time as for past_time_read, or NULL for no bound. `option` is named in errors. */
 int journal_bound_read(struct cli *cli, const char *option, const char *text, struct journal_bound *ret);
 /* Parses a time. */
-int journal_moment_read(struct cli *cli, const char *option, const char *text, int64_t *ret_ns);
+int journal_time_read(struct cli *cli, const char *option, const char *text, int64_t *ret_ns);
 
 #define JOURNAL_OPERANDS "[DIR|FILE...]"
 #define JOURNAL_WHEN "a day, 18:30 (most recent), -10m or 2026-11-16T09:30:00Z"

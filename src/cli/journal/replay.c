@@ -20,18 +20,18 @@ static const struct option options[] = {
     OPTION_TEXT_ROW("to", 0, replay_values, to, "WHEN", "Compare up to this cycle or time."),
 };
 
-struct telling {
+struct replay_output {
     struct cli *cli;
     struct progress progress;
     uint64_t told;
 };
 
-static void tell_progress(void *ctx, uint64_t done, uint64_t total)
+static void progress_show(void *ctx, uint64_t done, uint64_t total)
 {
-    progress_tell(&((struct telling *)ctx)->progress, (size_t)done, (size_t)total);
+    progress_update(&((struct replay_output *)ctx)->progress, (size_t)done, (size_t)total);
 }
 
-static void tell_actions(FILE *out, const char *mark, const json_t *list, const json_t *other)
+static void actions_print(FILE *out, const char *mark, const json_t *list, const json_t *other)
 {
     enum { SHOWN_MAX = 20 };
     size_t i, shown = 0;
@@ -50,10 +50,10 @@ static void tell_actions(FILE *out, const char *mark, const json_t *list, const 
         (void)fprintf(out, "    %s and %zu more\n", mark, shown - SHOWN_MAX);
 }
 
-static void tell_difference(void *ctx, const struct replay_difference *d)
+static void difference_print(void *ctx, const struct replay_difference *d)
 {
     enum { TOLD_MAX = 20 };
-    struct telling *t = ctx;
+    struct replay_output *t = ctx;
     FILE *out = t->cli->out;
     char now[TIMESTAMP_MAX];
     if (++t->told > TOLD_MAX)
@@ -70,8 +70,8 @@ static void tell_difference(void *ctx, const struct replay_difference *d)
         (void)fprintf(out, "  all recorded inputs are equal: this build decides differently\n");
     (void)fprintf(out, "  recorded %zu actions (-), replayed %zu (+):\n", json_array_size(d->actions),
                   json_array_size(d->actions_replayed));
-    tell_actions(out, "-", d->actions, d->actions_replayed);
-    tell_actions(out, "+", d->actions_replayed, d->actions);
+    actions_print(out, "-", d->actions, d->actions_replayed);
+    actions_print(out, "+", d->actions_replayed, d->actions);
 }
 
 /* If no decision was compared, the verdict is not "same". */
@@ -82,7 +82,7 @@ static const char *verdict(const struct replay_result *r)
     return r->skipped ? "none comparable" : "none";
 }
 
-static int tell_result(struct cli *cli, const struct replay_result *r)
+static int result_print(struct cli *cli, const struct replay_result *r)
 {
     (void)fprintf(cli->out, "%" PRIu64 " records, %" PRIu64 " changes, %" PRIu64 " decisions replayed: ", r->records,
                   r->changes, r->cycles);
@@ -101,7 +101,7 @@ static int tell_result(struct cli *cli, const struct replay_result *r)
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct replay_values *v = values;
-    struct telling telling = {.cli = cli};
+    struct replay_output replay_output = {.cli = cli};
     struct journal_bound from = {0}, to = {0};
     struct replay_result result;
     struct berth_err err;
@@ -117,13 +117,13 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
                                  .to_cycle = to.number,
                                  .from_ns = from.ns,
                                  .to_ns = to.ns,
-                                 .progress = tell_progress,
-                                 .differs = tell_difference,
-                                 .ctx = &telling};
-    progress_start(&telling.progress, cli, "Replaying");
+                                 .progress = progress_show,
+                                 .differs = difference_print,
+                                 .ctx = &replay_output};
+    progress_start(&replay_output.progress, cli, "Replaying");
     int rc = replay_journal(journal, &how, &result, &err);
-    progress_end(&telling.progress);
-    return rc < 0 ? cli_fail(cli, EXIT_FAILED, "%s", err.text) : tell_result(cli, &result);
+    progress_end(&replay_output.progress);
+    return rc < 0 ? cli_fail(cli, EXIT_FAILED, "%s", err.text) : result_print(cli, &result);
 }
 
 const struct command replay_command = {

@@ -94,7 +94,7 @@ enum exit_code status_exit_code(int status)
     return status < 400 ? EXIT_OK : EXIT_FAILED;
 }
 
-static void no_answer(const struct api *a, int rc, struct api_trouble *t)
+static void connection_error_fill(const struct api *a, int rc, struct api_error *t)
 {
     bool chosen = strcmp(a->connection.server, SERVER_DEFAULT) != 0;
 
@@ -108,7 +108,7 @@ static void no_answer(const struct api *a, int rc, struct api_trouble *t)
                           "BERTH_SERVER or 'berth context add'.");
 }
 
-static void token_hint(const struct api *a, struct api_trouble *t)
+static void token_hint(const struct api *a, struct api_error *t)
 {
     if (a->connection.token)
         snprintf(t->hint, sizeof t->hint,
@@ -123,7 +123,7 @@ static void token_hint(const struct api *a, struct api_trouble *t)
                  "'berth context add'.");
 }
 
-static void bad_answer(const struct api *a, const struct api_answer *answer, struct api_trouble *t)
+static void answer_error_fill(const struct api *a, const struct api_answer *answer, struct api_error *t)
 {
     const json_t *error = json_object_get(answer->body, "error");
     const char *message = json_string_value(json_object_get(error, "message"));
@@ -140,7 +140,7 @@ static void bad_answer(const struct api *a, const struct api_answer *answer, str
         token_hint(a, t);
 }
 
-int api_tell(const struct api *a, const struct api_trouble *t)
+int api_error_print(const struct api *a, const struct api_error *t)
 {
     cli_fail(a->cli, t->code, "%s", t->err.text);
     if (t->hint[0])
@@ -148,7 +148,7 @@ int api_tell(const struct api *a, const struct api_trouble *t)
     return (int)t->code;
 }
 
-bool api_comes_back(const struct api_trouble *t)
+bool api_error_is_transient(const struct api_error *t)
 {
     return t->code == EXIT_UNREACHABLE || t->status == 429 || t->status == 503;
 }
@@ -190,7 +190,7 @@ static void key_make(char to[static 2 * KEY_BYTES + 1])
         snprintf(to + 2 * i, 3, "%02x", bytes[i]);
 }
 
-struct prepared {
+struct prepared_request {
     struct client_request client;
     bool once;
     char key[64], if_match[64];
@@ -199,7 +199,7 @@ struct prepared {
     char *body;
 };
 
-static void prepared_cleanup(struct prepared *p)
+static void prepared_request_cleanup(struct prepared_request *p)
 {
     str_done(&p->path);
     free(p->body);
@@ -207,7 +207,7 @@ static void prepared_cleanup(struct prepared *p)
 
 /* A request gets an Idempotency-Key if it creates an object or names a revision (a second attempt would conflict). All
  * other requests are idempotent. */
-static void prepare(const struct api_request *r, struct prepared *p)
+static void prepare(const struct api_request *r, struct prepared_request *p)
 {
     size_t headers = 0;
 
@@ -238,7 +238,8 @@ static void prepare(const struct api_request *r, struct prepared *p)
 }
 
 /* Returns whether to retry, after the pause before the retry. */
-static bool is_again(struct api *a, unsigned attempt, int rc, struct client_answer *answer, const struct berth_err *err)
+static bool retry_after_pause(struct api *a, unsigned attempt, int rc, struct client_answer *answer,
+                              const struct berth_err *err)
 {
     double wait_s = retry_wait(attempt, rc, rc == 0 ? answer->status : 0, rc == 0 ? answer->retry_after_s : 0);
     if (wait_s < 0)
@@ -252,11 +253,12 @@ static bool is_again(struct api *a, unsigned attempt, int rc, struct client_answ
 }
 
 /* Sends and retries until an answer is final or retrying is useless. */
-static int send_until(struct api *a, const struct prepared *p, struct client_answer *ret, struct berth_err *err)
+static int send_with_retries(struct api *a, const struct prepared_request *p, struct client_answer *ret,
+                             struct berth_err *err)
 {
     for (unsigned attempt = 1;; attempt++) {
         int rc = client_do(a->client, &p->client, ret, err);
-        if ((rc != 0 && p->once) || !is_again(a, attempt, rc, ret, err)) {
+        if ((rc != 0 && p->once) || !retry_after_pause(a, attempt, rc, ret, err)) {
             /* The first DELETE succeeded; only its answer was lost. */
             if (rc == 0 && ret->status == 404 && attempt > 1 && strcmp(p->client.method, "DELETE") == 0)
                 ret->status = 204;
@@ -265,7 +267,7 @@ static int send_until(struct api *a, const struct prepared *p, struct client_ans
     }
 }
 
-static int answer_read(struct api *a, struct client_answer *from, struct api_answer *ret, struct api_trouble *t)
+static int answer_read(struct api *a, struct client_answer *from, struct api_answer *ret, struct api_error *t)
 {
     struct api_answer answer = {.status = from->status};
     bool is_json = strstr(from->content_type, "json") != NULL;
@@ -285,7 +287,7 @@ static int answer_read(struct api *a, struct client_answer *from, struct api_ans
         from->body = (struct str){0};
     }
     if (answer.status >= 400) {
-        bad_answer(a, &answer, t);
+        answer_error_fill(a, &answer, t);
         api_answer_done(&answer);
         return (int)t->code;
     }
@@ -294,7 +296,7 @@ static int answer_read(struct api *a, struct client_answer *from, struct api_ans
 }
 
 /* Prints the warnings of an answer: the request succeeded, but may not have the expected effect. */
-static void warnings_tell(const struct api *a, const json_t *body)
+static void warnings_print(const struct api *a, const json_t *body)
 {
     const json_t *answer = json_object_get(body, "dry_run") ? json_object_get(body, "answer") : body, *warning;
     size_t i;
@@ -303,30 +305,30 @@ static void warnings_tell(const struct api *a, const json_t *body)
         cli_warn(a->cli, "%s", json_string_value(warning));
 }
 
-int api_try(struct api *a, const struct api_request *request, struct api_answer *ret, struct api_trouble *ret_trouble)
+int api_try(struct api *a, const struct api_request *request, struct api_answer *ret, struct api_error *ret_trouble)
 {
-    CLEANUP(prepared) struct prepared prepared = {0};
+    CLEANUP(prepared_request) struct prepared_request prepared_request = {0};
     struct client_answer answer = {0};
 
-    prepare(request, &prepared);
-    int rc = send_until(a, &prepared, &answer, &ret_trouble->err);
+    prepare(request, &prepared_request);
+    int rc = send_with_retries(a, &prepared_request, &answer, &ret_trouble->err);
     if (rc != 0) {
-        no_answer(a, rc, ret_trouble);
+        connection_error_fill(a, rc, ret_trouble);
         return (int)ret_trouble->code;
     }
     rc = answer_read(a, &answer, ret, ret_trouble);
     client_answer_done(&answer);
     if (rc == EXIT_OK && strcmp(request->method, "GET") != 0)
-        warnings_tell(a, ret->body);
+        warnings_print(a, ret->body);
     return rc;
 }
 
 int api_do(struct api *a, const struct api_request *request, struct api_answer *ret)
 {
-    struct api_trouble trouble;
+    struct api_error trouble;
     int rc = api_try(a, request, ret, &trouble);
 
-    return rc == EXIT_OK ? rc : api_tell(a, &trouble);
+    return rc == EXIT_OK ? rc : api_error_print(a, &trouble);
 }
 
 int api_get(struct api *a, const char *path, json_t **ret_body)
@@ -389,7 +391,7 @@ static bool piece_pass(void *ctx, const char *at, size_t len)
 
 static int request_stream(struct api *a, const struct client_request *request,
                           bool (*piece)(void *ctx, const char *at, size_t len), void *ctx,
-                          struct api_trouble *ret_trouble)
+                          struct api_error *ret_trouble)
 {
     struct client_answer answer = {0};
     struct streaming s = {.piece = piece, .ctx = ctx};
@@ -398,10 +400,10 @@ static int request_stream(struct api *a, const struct client_request *request,
 
     do /* a stream that has begun is never retried */
         rc = client_stream(a->client, request, piece_pass, &s, &answer, &ret_trouble->err);
-    while (!s.begun && is_again(a, ++attempt, rc, &answer, &ret_trouble->err));
+    while (!s.begun && retry_after_pause(a, ++attempt, rc, &answer, &ret_trouble->err));
 
     if (rc != 0) {
-        no_answer(a, rc, ret_trouble);
+        connection_error_fill(a, rc, ret_trouble);
         return (int)ret_trouble->code;
     }
     if (answer.status != 200) {
@@ -414,14 +416,14 @@ static int request_stream(struct api *a, const struct client_request *request,
 }
 
 int api_stream(struct api *a, const char *path, bool (*piece)(void *ctx, const char *at, size_t len), void *ctx,
-               struct api_trouble *ret_trouble)
+               struct api_error *ret_trouble)
 {
     const struct client_request request = {.method = "GET", .path = path};
     return request_stream(a, &request, piece, ctx, ret_trouble);
 }
 
 int api_stream_post(struct api *a, const char *path, const char *json,
-                    bool (*piece)(void *ctx, const char *at, size_t len), void *ctx, struct api_trouble *ret_trouble)
+                    bool (*piece)(void *ctx, const char *at, size_t len), void *ctx, struct api_error *ret_trouble)
 {
     const struct client_request request = {.method = "POST", .path = path, .body = json, .body_len = strlen(json)};
     return request_stream(a, &request, piece, ctx, ret_trouble);

@@ -57,7 +57,7 @@ static inline void api_answer_cleanup(struct api_answer *a)
     api_answer_done(a);
 }
 
-struct api_trouble {
+struct api_error {
     enum exit_code code;
     int status;                    /* 0: no answer */
     struct berth_err err;          /* the error message */
@@ -65,12 +65,12 @@ struct api_trouble {
 };
 
 /* Prints no error: returns the error in *ret_trouble. */
-int api_try(struct api *a, const struct api_request *request, struct api_answer *ret, struct api_trouble *ret_trouble);
+int api_try(struct api *a, const struct api_request *request, struct api_answer *ret, struct api_error *ret_trouble);
 /* Prints the error and returns its exit code. */
-int api_tell(const struct api *a, const struct api_trouble *trouble);
+int api_error_print(const struct api *a, const struct api_error *trouble);
 int api_do(struct api *a, const struct api_request *request, struct api_answer *ret);
 /* Returns whether the server is unreachable or overloaded, so that a waiting verb may continue to wait. */
-bool api_comes_back(const struct api_trouble *trouble);
+bool api_error_is_transient(const struct api_error *trouble);
 /* Sends a GET; *ret_body is a new reference, never NULL. */
 int api_get(struct api *a, const char *path, json_t **ret_body);
 
@@ -80,10 +80,10 @@ int api_list(struct api *a, const char *path, uint64_t limit, json_t **ret_items
 /* Sends a GET and passes each piece of the answer to `piece` on arrival, until `piece` returns false or the server ends
  * the answer. Prints no error. */
 int api_stream(struct api *a, const char *path, bool (*piece)(void *ctx, const char *at, size_t len), void *ctx,
-               struct api_trouble *ret_trouble);
+               struct api_error *ret_trouble);
 /* Like api_stream, for a POST with this JSON. */
 int api_stream_post(struct api *a, const char *path, const char *json,
-                    bool (*piece)(void *ctx, const char *at, size_t len), void *ctx, struct api_trouble *ret_trouble);
+                    bool (*piece)(void *ctx, const char *at, size_t len), void *ctx, struct api_error *ret_trouble);
 
 /* Appends "/TEXT", percent-encoded. */
 void path_add(struct str *path, const char *text);

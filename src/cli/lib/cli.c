@@ -29,7 +29,7 @@ static size_t terminal_width(int fd)
     return size.ws_col;
 }
 
-static bool colors_wanted(FILE *to, const char *color)
+static bool colors_enabled(FILE *to, const char *color)
 {
     if (color)
         return strcmp(color, "always") == 0;
@@ -43,8 +43,8 @@ void cli_init(struct cli *cli, const char *color)
     *cli = (struct cli){
         .out = stdout,
         .err = stderr,
-        .color_out = colors_wanted(stdout, color),
-        .color_err = colors_wanted(stderr, color),
+        .color_out = colors_enabled(stdout, color),
+        .color_err = colors_enabled(stderr, color),
         .progress = isatty(STDERR_FILENO),
         .width = isatty(STDOUT_FILENO) ? terminal_width(STDOUT_FILENO) : WIDTH_DEFAULT,
     };

@@ -23,7 +23,7 @@ static bool takes_file(const struct option *option)
 }
 
 /* Returns whether the first operand is a file. */
-static bool takes_files(const struct command *command)
+static bool operands_are_files(const struct command *command)
 {
     return strncmp(command->operands, "FILE", 4) == 0;
 }
@@ -235,7 +235,7 @@ static void zsh_operands(FILE *out, const struct command *command)
 {
     bool of_kind = command->ids && strcmp(command->ids, IDS_OF_KIND) == 0;
 
-    if (takes_files(command)) {
+    if (operands_are_files(command)) {
         fputs(" \\\n        '*:file:_files'", out);
     } else if (command->ids && !of_kind) {
         fprintf(out, " \\\n        '*:id:_berth_ids %s'", command->ids);
@@ -371,7 +371,7 @@ static void fish_print(FILE *out)
         fputs("'\n", out);
     }
     for (size_t i = 0; i < commands_len; i++) {
-        if (!takes_files(commands[i])) {
+        if (!operands_are_files(commands[i])) {
             fish_when(out, commands[i]);
             fputs(" -f -a '", out);
             fish_operands(out, commands[i]);

@@ -41,7 +41,7 @@ static int parse(const char *const *words, struct values *ret, struct operands *
     return options_parse(&set, 1, argc, (char *const *)words, operands, err);
 }
 
-static void values_are_read(void **state)
+static void option_values_are_parsed(void **state)
 {
     static const struct {
         const char *words[WORDS_MAX];
@@ -92,7 +92,7 @@ static void values_are_read(void **state)
     }
 }
 
-static void mistakes_are_explained(void **state)
+static void invalid_options_have_clear_errors(void **state)
 {
     static const struct {
         const char *words[WORDS_MAX];
@@ -132,7 +132,7 @@ static void mistakes_are_explained(void **state)
     }
 }
 
-static void lists_gather_every_value(void **state)
+static void list_options_collect_every_value(void **state)
 {
     static const char *const words[] = {"--env", "A=1", "file", "-eB=2", "--env=C=3", "-e", "D", NULL};
     const char *at[WORDS_MAX];
@@ -153,7 +153,7 @@ static void lists_gather_every_value(void **state)
     assert_int_equal(got.env.len, 0);
 }
 
-static void words_after_the_dashes_are_told_apart(void **state)
+static void operands_before_double_dash_are_counted(void **state)
 {
     static const struct {
         const char *words[WORDS_MAX];
@@ -179,7 +179,7 @@ static void words_after_the_dashes_are_told_apart(void **state)
     }
 }
 
-static void leading_options_end_at_the_first_word(void **state)
+static void leading_options_end_at_the_first_operand(void **state)
 {
     static const struct {
         const char *words[WORDS_MAX];
@@ -213,11 +213,11 @@ static void leading_options_end_at_the_first_word(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_read),
-        cmocka_unit_test(mistakes_are_explained),
-        cmocka_unit_test(lists_gather_every_value),
-        cmocka_unit_test(words_after_the_dashes_are_told_apart),
-        cmocka_unit_test(leading_options_end_at_the_first_word),
+        cmocka_unit_test(option_values_are_parsed),
+        cmocka_unit_test(invalid_options_have_clear_errors),
+        cmocka_unit_test(list_options_collect_every_value),
+        cmocka_unit_test(operands_before_double_dash_are_counted),
+        cmocka_unit_test(leading_options_end_at_the_first_operand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

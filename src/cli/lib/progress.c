@@ -11,7 +11,7 @@ void progress_start(struct progress *p, const struct cli *cli, const char *what)
     *p = (struct progress){.cli = cli, .what = what, .start_ns = cli_clock_ns()};
 }
 
-void progress_tell(void *ctx, size_t done, size_t total)
+void progress_update(void *ctx, size_t done, size_t total)
 {
     struct progress *p = ctx;
 

@@ -16,6 +16,6 @@ struct progress {
 
 void progress_start(struct progress *p, const struct cli *cli, const char *what);
 /* Draws the bar, at most once each 50 ms. ctx is the struct progress. */
-void progress_tell(void *ctx, size_t done, size_t total);
+void progress_update(void *ctx, size_t done, size_t total);
 /* Removes the bar. */
 void progress_end(struct progress *p);

@@ -37,7 +37,7 @@ static void notice_lost(struct reconnect_notice *n, const struct api *a, const c
     pthread_mutex_unlock(&n->lock);
 }
 
-bool reconnect_wait(struct reconnect *r, const struct api *a, const char *what, struct api_trouble *trouble)
+bool reconnect_wait(struct reconnect *r, const struct api *a, const char *what, struct api_error *trouble)
 {
     if (!r->since_ns)
         notice_lost(r->notice, a, what, trouble->err.text);
@@ -45,7 +45,7 @@ bool reconnect_wait(struct reconnect *r, const struct api *a, const char *what, 
     if (pause_ns < 0) {
         CLEANUP(str) struct str last = {0};
         str_add(&last, trouble->err.text);
-        *trouble = (struct api_trouble){.code = EXIT_UNREACHABLE};
+        *trouble = (struct api_error){.code = EXIT_UNREACHABLE};
         err_set(&trouble->err, ETIMEDOUT, "gave up: the server could not be reached for %d minutes: %s",
                 RECONNECT_S_MAX / 60, str_text(&last));
         return false;

@@ -32,6 +32,6 @@ struct reconnect {
 /* Returns the pause before the next attempt in ns; negative: the server has been unreachable for too long. */
 int64_t reconnect_pause_ns(struct reconnect *r, int64_t now_ns);
 /* Warns once that `what` was interrupted, and pauses. Returns false after giving up, with the reason in *trouble. */
-bool reconnect_wait(struct reconnect *r, const struct api *a, const char *what, struct api_trouble *trouble);
+bool reconnect_wait(struct reconnect *r, const struct api *a, const char *what, struct api_error *trouble);
 /* Marks the connection as established: the server has answered. */
 void reconnect_done(struct reconnect *r);

@@ -10,7 +10,7 @@
 
 #define MS INT64_C(1000000)
 
-static void pauses_grow_and_end(void **state)
+static void pauses_grow_until_the_time_limit(void **state)
 {
     struct reconnect r = {0};
     int64_t now_ns = 5 * MS, lost_ns = now_ns, total_ns = 0;
@@ -30,7 +30,7 @@ static void pauses_grow_and_end(void **state)
     assert_true(reconnect_pause_ns(&r, now_ns + 1) < 0);
 }
 
-static void an_answer_begins_anew(void **state)
+static void an_answer_resets_the_pauses(void **state)
 {
     struct reconnect_notice notice = RECONNECT_NOTICE_INIT;
     struct reconnect r = {.notice = &notice};
@@ -48,8 +48,8 @@ static void an_answer_begins_anew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pauses_grow_and_end),
-        cmocka_unit_test(an_answer_begins_anew),
+        cmocka_unit_test(pauses_grow_until_the_time_limit),
+        cmocka_unit_test(an_answer_resets_the_pauses),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

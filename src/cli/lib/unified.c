@@ -79,7 +79,7 @@ static int row_get(const struct trace *t, int d, int k)
 
 /* Returns whether the furthest point of diagonal k is reached from diagonal k + 1 of row d - 1 (an insertion);
  * otherwise it is reached from k - 1 (a deletion). */
-static bool comes_down(const struct trace *t, int d, int k)
+static bool reached_by_insertion(const struct trace *t, int d, int k)
 {
     return k == -d || (k != d && row_get(t, d - 1, k - 1) < row_get(t, d - 1, k + 1));
 }
@@ -91,7 +91,7 @@ static int search(const struct line *a, int a_len, const struct line *b, int b_l
         for (int k = -d; k <= d; k += 2) {
             int x = 0;
             if (d > 0)
-                x = comes_down(t, d, k) ? row_get(t, d - 1, k + 1) : row_get(t, d - 1, k - 1) + 1;
+                x = reached_by_insertion(t, d, k) ? row_get(t, d - 1, k + 1) : row_get(t, d - 1, k - 1) + 1;
             while (x < a_len && x - k < b_len && x - k >= 0 && same(&a[x], &b[x - k]))
                 x++;
             vec_push(t, x);
@@ -111,7 +111,7 @@ static void walk(const struct line *a, int a_len, const struct line *b, int b_le
 
     for (; d > 0; d--) {
         int k = x - y;
-        bool down = comes_down(t, d, k);
+        bool down = reached_by_insertion(t, d, k);
         int before_k = down ? k + 1 : k - 1;
         int before_x = row_get(t, d - 1, before_k), before_y = before_x - before_k;
         int start_x = down ? before_x : before_x + 1; /* first common line after the edit */

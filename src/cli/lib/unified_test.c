@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-static void differences_look_as_usual(void **state)
+static void format_matches_diff_u(void **state)
 {
     static const struct {
         const char *old_text, *new_text, *want;
@@ -96,7 +96,7 @@ static size_t least_edits(const char *a, size_t a_len, const char *b, size_t b_l
     return a_len + b_len - 2 * table[0][0];
 }
 
-static void differences_lead_from_one_to_the_other(void **state)
+static void patch_gives_the_new_text(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 5000; seed++) {
@@ -118,7 +118,7 @@ static void differences_lead_from_one_to_the_other(void **state)
     }
 }
 
-static void large_differences_are_cut_short(void **state)
+static void too_many_edits_replace_all_lines(void **state)
 {
     CLEANUP(str) struct str a = {0}, b = {0}, diff = {0}, patched = {0};
 
@@ -137,9 +137,9 @@ static void large_differences_are_cut_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differences_look_as_usual),
-        cmocka_unit_test(differences_lead_from_one_to_the_other),
-        cmocka_unit_test(large_differences_are_cut_short),
+        cmocka_unit_test(format_matches_diff_u),
+        cmocka_unit_test(patch_gives_the_new_text),
+        cmocka_unit_test(too_many_edits_replace_all_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,7 @@ static void numbers_are_readable(void **state)
     assert_string_equal(show_age((int64_t)1000 * 86400).text, "2y");
 }
 
-static void near_names_are_found(void **state)
+static void nearest_names_are_suggested(void **state)
 {
     static const char *const names[] = {"web", "webcam", "training", "trading", "db", "straining"};
     struct suggest s;
@@ -144,7 +144,7 @@ int main(void)
         cmocka_unit_test(pods_are_split_at_the_last_slash),
         cmocka_unit_test(ranges_are_short),
         cmocka_unit_test(numbers_are_readable),
-        cmocka_unit_test(near_names_are_found),
+        cmocka_unit_test(nearest_names_are_suggested),
         cmocka_unit_test(text_is_wrapped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,7 +141,7 @@ static int invite(struct api *a, const struct add_values *v, json_t *object)
         return rc;
     const char *line = json_string_value(json_object_get(answer.body, "command"));
     if (!line) {
-        object_tell(a->cli, "node", id, "invited", v->dry_run);
+        object_done_print(a->cli, "node", id, "invited", v->dry_run);
         return EXIT_OK;
     }
     fprintf(a->cli->out, "%s\n", line);

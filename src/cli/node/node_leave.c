@@ -17,7 +17,7 @@ enum { LOOK_NS = 500000000 };
 struct wait {
     struct api *api;
     struct target target;
-    struct look look;
+    struct object_poll object_poll;
     struct progress bar;
     struct str told; /* last printed text */
     size_t total;    /* highest number of instances seen */
@@ -42,7 +42,7 @@ static const char *reason(const char *what)
 }
 
 /* Prints one line for each named instance, if the text differs from the last one. */
-static void tell(struct wait *w, size_t left, json_t *waiting)
+static void waiting_print(struct wait *w, size_t left, json_t *waiting)
 {
     CLEANUP(str) struct str text = {0};
     size_t i;
@@ -67,16 +67,16 @@ static void tell(struct wait *w, size_t left, json_t *waiting)
 }
 
 /* Polls the node once. *ret_empty: the node has no instances; untouched while the server is unreachable. */
-static int look(struct wait *w, bool *ret_empty)
+static int object_poll(struct wait *w, bool *ret_empty)
 {
     CLEANUP(json) json_t *node = NULL;
-    int rc = look_get(&w->look, w->api, &w->target, &node);
+    int rc = object_poll_get(&w->object_poll, w->api, &w->target, &node);
 
     if (rc != EXIT_OK)
         return rc;
     if (!node) {
         progress_end(&w->bar);
-        (void)look_tell(&w->look, w->api);
+        (void)object_poll_warn(&w->object_poll, w->api);
         return EXIT_OK;
     }
     const json_t *drain = json_object_get(json_object_get(node, "status"), "drain");
@@ -85,8 +85,8 @@ static int look(struct wait *w, bool *ret_empty)
                         json_string_value(json_object_get(node, "state")));
     size_t left = (size_t)json_integer_value(json_object_get(drain, "left"));
     w->total = left > w->total ? left : w->total;
-    tell(w, left, json_object_get(drain, "waiting"));
-    progress_tell(&w->bar, w->total - left, w->total);
+    waiting_print(w, left, json_object_get(drain, "waiting"));
+    progress_update(&w->bar, w->total - left, w->total);
     *ret_empty = left == 0;
     return EXIT_OK;
 }
@@ -94,12 +94,12 @@ static int look(struct wait *w, bool *ret_empty)
 static int wait_empty(struct api *a, const char *id)
 {
     struct target target = {collection_find("node"), id};
-    struct wait w = {.api = a, .target = target, .look.answered = true};
+    struct wait w = {.api = a, .target = target, .object_poll.answered = true};
     bool empty = false;
     int rc;
 
     progress_start(&w.bar, a->cli, "Draining");
-    while ((rc = look(&w, &empty)) == EXIT_OK && !empty) {
+    while ((rc = object_poll(&w, &empty)) == EXIT_OK && !empty) {
         struct timespec pause = {.tv_nsec = LOOK_NS};
         (void)nanosleep(&pause, NULL);
     }
@@ -129,7 +129,7 @@ static int drain(struct api *a, const char *id, const struct leave_values *v)
     if (rc == EXIT_OK && v->wait && !v->dry_run) {
         rc = wait_empty(a, id);
         if (rc == EXIT_OK)
-            object_tell(a->cli, "node", id, "empty", false);
+            object_done_print(a->cli, "node", id, "empty", false);
     }
     return rc;
 }
@@ -149,7 +149,7 @@ static int remove_one(struct api *a, const char *id, const struct leave_values *
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
     struct target target = {collection_find("node"), id};
-    struct api_trouble trouble;
+    struct api_error trouble;
 
     if (v->wait && !v->force) {
         int rc = drain(a, id, v);
@@ -163,8 +163,8 @@ static int remove_one(struct api *a, const char *id, const struct leave_values *
     if (rc == EXIT_NOT_FOUND && v->missing_ok)
         return EXIT_OK;
     if (rc != EXIT_OK)
-        return object_trouble(a, &target, &trouble);
-    object_tell(a->cli, "node", id, "deleted", v->dry_run);
+        return object_error_print(a, &target, &trouble);
+    object_done_print(a->cli, "node", id, "deleted", v->dry_run);
     return EXIT_OK;
 }
 

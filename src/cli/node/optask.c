@@ -131,7 +131,7 @@ static int logs_run(struct cli *cli, const void *values, const struct operands *
     const struct logs_values *v = values;
     CLEANUP(str) struct str path = {0};
     CLEANUP(api) struct api api = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
     struct target target = optask_target(operands->at[0]);
     char number[24];
 
@@ -145,7 +145,7 @@ static int logs_run(struct cli *cli, const void *values, const struct operands *
     query_add(&path, "follow", v->follow ? "true" : NULL);
     query_add(&path, "undo", v->undo ? "true" : NULL);
     rc = api_stream(&api, str_text(&path), piece_print, cli, &trouble);
-    return rc == EXIT_OK ? rc : object_trouble(&api, &target, &trouble);
+    return rc == EXIT_OK ? rc : object_error_print(&api, &target, &trouble);
 }
 
 const struct command optask_logs_command = {
@@ -169,24 +169,24 @@ const struct command optask_logs_command = {
 
 /* ---- retry and undo --------------------------------------------------------------------------------------------- */
 
-struct again_values {
+struct action_values {
     bool wait, dry_run;
 };
 
-static const struct option again_options[] = {
-    OPTION_FLAG_ROW("wait", 'w', again_values, wait, "Wait until the OpTask ends and show its state on each node."),
-    DRY_RUN_ROW(again_values, dry_run),
+static const struct option action_options[] = {
+    OPTION_FLAG_ROW("wait", 'w', action_values, wait, "Wait until the OpTask ends and show its state on each node."),
+    DRY_RUN_ROW(action_values, dry_run),
 };
 
-struct again {
+struct optask_action {
     const char *verb, *done;
 };
-static const struct again retrying = {"retry", "retried"}, undoing = {"undo", "being undone"};
+static const struct optask_action retrying = {"retry", "retried"}, undoing = {"undo", "being undone"};
 
-static int again_run(struct cli *cli, const void *values, const struct operands *operands)
+static int action_run(struct cli *cli, const void *values, const struct operands *operands)
 {
-    const struct again_values *v = values;
-    const struct again *again = cli->command->arg;
+    const struct action_values *v = values;
+    const struct optask_action *optask_action = cli->command->arg;
     CLEANUP(json) json_t *body = json_object();
     CLEANUP(api) struct api api = {0};
     struct target target = optask_target(operands->at[0]);
@@ -197,10 +197,10 @@ static int again_run(struct cli *cli, const void *values, const struct operands 
     (void)json_object_set_new(body, "nodes", nodes);
     int rc = api_open(&api, cli);
     struct object_act act = {
-        .method = "POST", .sub = again->verb, .body = body, .done = again->done, .dry_run = v->dry_run};
+        .method = "POST", .sub = optask_action->verb, .body = body, .done = optask_action->done, .dry_run = v->dry_run};
     if (rc == EXIT_OK)
         rc = object_do(&api, &target, &act, NULL);
-    return rc == EXIT_OK && v->wait && !v->dry_run ? optask_wait(&api, target.id, again == &undoing) : rc;
+    return rc == EXIT_OK && v->wait && !v->dry_run ? optask_wait(&api, target.id, optask_action == &undoing) : rc;
 }
 
 #define AGAIN_COMMAND(verb, what, more, arg_)                                                                          \
@@ -211,14 +211,14 @@ static int again_run(struct cli *cli, const void *values, const struct operands 
         .operands_max = OPERANDS_ANY,                                                                                  \
         .summary = what,                                                                                               \
         .text = more,                                                                                                  \
-        .options = again_options,                                                                                      \
-        .options_len = sizeof again_options / sizeof again_options[0],                                                 \
-        .values_size = sizeof(struct again_values),                                                                    \
+        .options = action_options,                                                                                     \
+        .options_len = sizeof action_options / sizeof action_options[0],                                               \
+        .values_size = sizeof(struct action_values),                                                                   \
         .section = SECTION_CLUSTER,                                                                                    \
         .talks = true,                                                                                                 \
         .ids = "optasks",                                                                                              \
         .arg = &(arg_),                                                                                                \
-        .run = again_run,                                                                                              \
+        .run = action_run,                                                                                             \
     }
 
 AGAIN_COMMAND(retry, "Retry an OpTask where it failed or was undone.",

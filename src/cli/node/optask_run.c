@@ -17,7 +17,7 @@
 #include "wire/doc/optask_doc.h"
 #include "wire/text/document.h"
 
-enum { LOOK_NS = 300000000, PATH_BYTES = 4096 };
+enum { POLL_NS = 300000000, PATH_BYTES = 4096 };
 
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 
@@ -137,7 +137,7 @@ static int member_set(const struct cli *cli, json_t *body, const char *key, cons
     return EXIT_OK;
 }
 
-static int what_fill(const struct cli *cli, const struct run_values *v, const struct operands *operands, json_t *body)
+static int script_fill(const struct cli *cli, const struct run_values *v, const struct operands *operands, json_t *body)
 {
     CLEANUP(str) struct str script = {0}, undo = {0};
     size_t first = v->file ? 0 : 1;
@@ -185,7 +185,7 @@ static int labels_fill(const struct cli *cli, const struct option_list *labels, 
     return EXIT_OK;
 }
 
-static int all_fill(struct api *a, json_t *body)
+static int all_nodes_fill(struct api *a, json_t *body)
 {
     CLEANUP(json) json_t *items = NULL;
     json_int_t revision;
@@ -200,7 +200,7 @@ static int all_fill(struct api *a, json_t *body)
     return json_array_size(nodes) ? EXIT_OK : cli_fail(a->cli, EXIT_FAILED, "the cluster has no nodes");
 }
 
-static int where_fill(struct api *a, const struct run_values *v, json_t *body)
+static int nodes_fill(struct api *a, const struct run_values *v, json_t *body)
 {
     int ways = (v->nodes.len > 0) + (v->labels.len > 0) + v->all;
     if (ways > 1 || (v->init && (v->nodes.len || v->all)))
@@ -213,7 +213,7 @@ static int where_fill(struct api *a, const struct run_values *v, json_t *body)
     if (v->labels.len)
         return labels_fill(a->cli, &v->labels, body);
     if (v->all)
-        return all_fill(a, body);
+        return all_nodes_fill(a, body);
     json_t *nodes = json_array();
     for (size_t i = 0; i < v->nodes.len; i++)
         (void)json_array_append_new(nodes, json_string(v->nodes.at[i]));
@@ -223,7 +223,7 @@ static int where_fill(struct api *a, const struct run_values *v, json_t *body)
     return EXIT_OK;
 }
 
-static int how_fill(const struct cli *cli, const struct run_values *v, json_t *body)
+static int options_fill(const struct cli *cli, const struct run_values *v, json_t *body)
 {
     char timeout[SPAN_TEXT_MAX];
     struct berth_err err;
@@ -235,7 +235,7 @@ static int how_fill(const struct cli *cli, const struct run_values *v, json_t *b
         (void)json_object_set_new(body, "max_failures", json_integer((json_int_t)v->max_failures.n));
     if (v->drain)
         (void)json_object_set_new(body, "drain", json_true());
-    if (v->timeout && span_read(v->timeout, 1, timeout, &err) < 0)
+    if (v->timeout && duration_text_read(v->timeout, 1, timeout, &err) < 0)
         return cli_fail(cli, EXIT_USAGE, "--timeout: %s", err.text);
     if (v->timeout)
         (void)json_object_set_new(body, "timeout", json_string(timeout));
@@ -249,13 +249,13 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(api) struct api api = {0};
 
-    int rc = what_fill(cli, v, operands, body);
+    int rc = script_fill(cli, v, operands, body);
     if (rc == EXIT_OK)
-        rc = how_fill(cli, v, body);
+        rc = options_fill(cli, v, body);
     if (rc == EXIT_OK)
         rc = api_open(&api, cli);
     if (rc == EXIT_OK)
-        rc = where_fill(&api, v, body);
+        rc = nodes_fill(&api, v, body);
     if (rc != EXIT_OK)
         return rc;
     const struct api_request request = {.method = "POST", .path = "/v1/optasks", .body = body, .dry_run = v->dry_run};
@@ -264,7 +264,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         return rc;
     const char *id = json_string_value(json_object_get(answer.body, "id"));
     CLEANUP(mem) char *key = mem_strdup(id ? id : v->key ? v->key : "?");
-    object_tell(cli, "optask", key, answer.status == 201 ? "added" : "already exists", v->dry_run);
+    object_done_print(cli, "optask", key, answer.status == 201 ? "added" : "already exists", v->dry_run);
     return v->wait && !v->dry_run ? optask_wait(&api, key, false) : EXIT_OK;
 }
 
@@ -300,7 +300,7 @@ const struct command optask_run_command = {
 /* ---- waiting ---------------------------------------------------------------------------------------------------- */
 
 /* Prints a line for each node whose state has changed. */
-static void changes_tell(const struct cli *cli, json_t *nodes, json_t *told)
+static void changes_print(const struct cli *cli, json_t *nodes, json_t *told)
 {
     size_t i;
     json_t *node;
@@ -322,7 +322,7 @@ int optask_wait(struct api *a, const char *key, bool undo)
     static const char *const over[] = {"done", "undone", "failed", "stopped", "waiting"};
     struct target target = {collection_find("optask"), key};
     CLEANUP(json) json_t *told = json_object();
-    struct look at = {.answered = true};
+    struct object_poll at = {.answered = true};
     struct progress bar;
     int rc = EXIT_OK;
     bool ended = false;
@@ -330,17 +330,17 @@ int optask_wait(struct api *a, const char *key, bool undo)
     progress_start(&bar, a->cli, "Running");
     while (rc == EXIT_OK && !ended) {
         CLEANUP(json) json_t *task = NULL;
-        rc = look_get(&at, a, &target, &task);
+        rc = object_poll_get(&at, a, &target, &task);
         if (rc != EXIT_OK)
             break;
         /* NULL, like all its members, while the server is unreachable */
         json_t *status = json_object_get(task, "status");
         const char *state = json_string_value(json_object_get(status, "state"));
         progress_end(&bar);
-        (void)look_tell(&at, a);
-        changes_tell(a->cli, json_object_get(status, "nodes"), told);
+        (void)object_poll_warn(&at, a);
+        changes_print(a->cli, json_object_get(status, "nodes"), told);
         size_t all = (size_t)json_integer_value(json_object_get(status, "all"));
-        progress_tell(&bar, (size_t)json_integer_value(json_object_get(status, "done")), all);
+        progress_update(&bar, (size_t)json_integer_value(json_object_get(status, "done")), all);
         for (size_t i = 0; state && i < sizeof over / sizeof *over; i++)
             ended = ended || strcmp(state, over[i]) == 0;
         /* After an undo the rollout may stay in state "stopped", which is a success. */
@@ -351,7 +351,7 @@ int optask_wait(struct api *a, const char *key, bool undo)
                           "continues",
                           key, strcmp(state, "failed") == 0 ? "failed" : "stopped after failures", key, key);
         if (!ended)
-            (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+            (void)nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     }
     progress_end(&bar);
     return rc;

@@ -76,7 +76,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     struct berth_err err;
     char at[SPAN_TEXT_MAX];
 
-    if (v->at && moment_past_read(v->at, wall_clock_ns(), at, &err) < 0)
+    if (v->at && past_time_read(v->at, wall_clock_ns(), at, &err) < 0)
         return cli_fail(cli, EXIT_USAGE, "--at: %s", err.text);
     str_add(&path, "/v1/holders");
     query_add(&path, strchr(what, '/') ? "device" : "node", what);

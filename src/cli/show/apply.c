@@ -22,7 +22,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("atomic", 0, apply_values, atomic, "Apply all objects in one transaction, or none."),
 };
 
-static void told(const struct cli *cli, const char *kind, const struct review_item *item, bool dry_run)
+static void outcome_print(const struct cli *cli, const char *kind, const struct review_item *item, bool dry_run)
 {
     static const struct {
         const char *word;
@@ -38,20 +38,20 @@ static void told(const struct cli *cli, const char *kind, const struct review_it
 }
 
 /* Applies one manifest. An object that already matches is not written. */
-static int one(struct api *a, const struct manifest *m)
+static int apply_one(struct api *a, const struct manifest *m)
 {
     CLEANUP(review) struct review review = {0};
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
     struct target target = {m->collection, m->id};
-    struct api_trouble trouble;
+    struct api_error trouble;
 
     int rc = review_make(a, m, 1, &review, &trouble);
     if (rc != EXIT_OK)
-        return api_tell(a, &trouble);
+        return api_error_print(a, &trouble);
     struct review_item *item = &review.items[0];
     if (item->outcome == OUTCOME_UNCHANGED) {
-        told(a->cli, m->collection->kind, item, false);
+        outcome_print(a->cli, m->collection->kind, item, false);
         return EXIT_OK;
     }
     object_path(&path, &target);
@@ -59,16 +59,16 @@ static int one(struct api *a, const struct manifest *m)
     rc = api_try(a, &request, &answer, &trouble);
     if (rc != EXIT_OK) {
         err_prefix(&trouble.err, "%s: %s%s%s", m->place, m->collection->kind, m->id ? "/" : "", m->id ? m->id : "");
-        return api_tell(a, &trouble);
+        return api_error_print(a, &trouble);
     }
     if (json_object_get(answer.body, "id"))
         object_id(answer.body, item->id); /* another job may have taken the predicted number */
-    told(a->cli, m->collection->kind, item, false);
+    outcome_print(a->cli, m->collection->kind, item, false);
     return EXIT_OK;
 }
 
 /* Applies each manifest. An error does not stop the others, except an unreachable server. */
-static int each(struct api *a, const struct manifests *m)
+static int apply_each(struct api *a, const struct manifests *m)
 {
     struct progress progress;
     int rc = EXIT_OK;
@@ -76,8 +76,8 @@ static int each(struct api *a, const struct manifests *m)
     progress_start(&progress, a->cli, "Applying");
     for (size_t i = 0; i < m->len; i++) {
         if (!isatty(fileno(a->cli->out))) /* on a terminal the printed lines already show the progress */
-            progress_tell(&progress, i, m->len);
-        int failed = one(a, &m->at[i]);
+            progress_update(&progress, i, m->len);
+        int failed = apply_one(a, &m->at[i]);
         rc = rc == EXIT_OK ? failed : rc;
         if (failed == EXIT_UNREACHABLE || failed == EXIT_REFUSED)
             break;
@@ -86,22 +86,22 @@ static int each(struct api *a, const struct manifests *m)
     return rc;
 }
 
-static int together(struct api *a, const struct manifests *m, bool dry_run)
+static int dry_run_all(struct api *a, const struct manifests *m, bool dry_run)
 {
     CLEANUP(review) struct review review = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
 
     int rc = review_make(a, m->at, m->len, &review, &trouble);
     if (rc == EXIT_OK && !dry_run)
         rc = review_commit(a, m->at, m->len, &trouble);
     if (rc != EXIT_OK) {
-        api_tell(a, &trouble);
+        api_error_print(a, &trouble);
         if (!dry_run && trouble.status)
             cli_hint(a->cli, "Nothing was changed.");
         return rc;
     }
     for (size_t i = 0; i < m->len; i++)
-        told(a->cli, m->at[i].collection->kind, &review.items[i], dry_run);
+        outcome_print(a->cli, m->at[i].collection->kind, &review.items[i], dry_run);
     return EXIT_OK;
 }
 
@@ -127,7 +127,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     int rc = api_open(&api, cli);
     if (rc != EXIT_OK)
         return rc;
-    return v->atomic || v->dry_run ? together(&api, &manifests, v->dry_run) : each(&api, &manifests);
+    return v->atomic || v->dry_run ? dry_run_all(&api, &manifests, v->dry_run) : apply_each(&api, &manifests);
 }
 
 const struct command apply_command = {

@@ -23,11 +23,11 @@ static const struct option options[] = {
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };
 
-static int one(struct api *a, const struct target *target, const struct delete_values *v)
+static int delete_one(struct api *a, const struct target *target, const struct delete_values *v)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
 
     object_path(&path, target);
     query_add(&path, "force", v->force ? "true" : NULL);
@@ -36,14 +36,14 @@ static int one(struct api *a, const struct target *target, const struct delete_v
     if (rc == EXIT_NOT_FOUND && v->missing_ok)
         return EXIT_OK;
     if (rc != EXIT_OK)
-        return object_trouble(a, target, &trouble);
-    object_tell(a->cli, target->collection->kind, target->id, "deleted", v->dry_run);
+        return object_error_print(a, target, &trouble);
+    object_done_print(a->cli, target->collection->kind, target->id, "deleted", v->dry_run);
     return EXIT_OK;
 }
 
 /* Returns whether a dry run can check the deletions as one transaction, so that they may depend on each other.
  * Transactions support neither tokens nor force; those deletions are checked one by one. */
-static bool fit_together(const struct targets *targets, const struct delete_values *v)
+static bool fits_one_transaction(const struct targets *targets, const struct delete_values *v)
 {
     for (size_t i = 0; i < targets->len; i++)
         if (!targets->at[i].collection->manifest)
@@ -51,7 +51,7 @@ static bool fit_together(const struct targets *targets, const struct delete_valu
     return v->dry_run && !v->force && !v->missing_ok && targets->len > 1;
 }
 
-static int dry_run_together(struct api *a, const struct targets *targets)
+static int dry_run_transaction(struct api *a, const struct targets *targets)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(json) json_t *body = json_pack("{s:[]}", "changes");
@@ -63,7 +63,7 @@ static int dry_run_together(struct api *a, const struct targets *targets)
     int rc =
         api_do(a, &(struct api_request){.method = "POST", .path = "/v1/txn", .body = body, .dry_run = true}, &answer);
     for (size_t i = 0; i < targets->len && rc == EXIT_OK; i++)
-        object_tell(a->cli, targets->at[i].collection->kind, targets->at[i].id, "deleted", true);
+        object_done_print(a->cli, targets->at[i].collection->kind, targets->at[i].id, "deleted", true);
     return rc;
 }
 
@@ -106,10 +106,10 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         rc = api_open(&api, cli);
     if (rc != EXIT_OK)
         return rc;
-    if (fit_together(&targets, v))
-        return dry_run_together(&api, &targets);
+    if (fits_one_transaction(&targets, v))
+        return dry_run_transaction(&api, &targets);
     for (size_t i = 0; i < targets.len; i++) {
-        int failed = one(&api, &targets.at[i], v);
+        int failed = delete_one(&api, &targets.at[i], v);
         rc = rc == EXIT_OK ? failed : rc;
         if (failed == EXIT_UNREACHABLE)
             break;

@@ -73,12 +73,12 @@ static bool item_diff(const struct cli *cli, const char *kind, const struct revi
 static int compare(struct api *a, const struct manifests *m)
 {
     CLEANUP(review) struct review review = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
     bool differs = false;
 
     int rc = review_make(a, m->at, m->len, &review, &trouble);
     if (rc != EXIT_OK) {
-        rc = api_tell(a, &trouble);
+        rc = api_error_print(a, &trouble);
         return rc == EXIT_FAILED ? DIFF_TROUBLE : rc;
     }
     for (size_t i = 0; i < m->len; i++)

@@ -28,7 +28,7 @@ static json_t *transaction(const struct manifest *at, size_t len)
 }
 
 /* Replaces "changes[3]: ..." in the server's message by the manifest's file and line. */
-static void trouble_place(const struct manifest *at, size_t len, struct api_trouble *t)
+static void error_place_name(const struct manifest *at, size_t len, struct api_error *t)
 {
     static const char start[] = "changes[";
     char *end = NULL;
@@ -44,14 +44,14 @@ static void trouble_place(const struct manifest *at, size_t len, struct api_trou
 }
 
 static int send(struct api *a, const struct manifest *at, size_t len, bool dry_run, struct api_answer *ret,
-                struct api_trouble *trouble)
+                struct api_error *trouble)
 {
     CLEANUP(json) json_t *body = transaction(at, len);
     struct api_request request = {.method = "POST", .path = "/v1/txn", .body = body, .dry_run = dry_run};
     int rc = api_try(a, &request, ret, trouble);
 
     if (rc != EXIT_OK)
-        trouble_place(at, len, trouble);
+        error_place_name(at, len, trouble);
     return rc;
 }
 
@@ -84,8 +84,7 @@ static void item_fill(const json_t *body, const struct manifest *m, size_t i, st
     item->outcome = !change ? OUTCOME_UNCHANGED : item->before ? OUTCOME_CHANGED : OUTCOME_CREATED;
 }
 
-int review_make(struct api *a, const struct manifest *at, size_t len, struct review *ret,
-                struct api_trouble *ret_trouble)
+int review_make(struct api *a, const struct manifest *at, size_t len, struct review *ret, struct api_error *ret_trouble)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     int rc = send(a, at, len, true, &answer, ret_trouble);
@@ -99,7 +98,7 @@ int review_make(struct api *a, const struct manifest *at, size_t len, struct rev
     return EXIT_OK;
 }
 
-int review_commit(struct api *a, const struct manifest *at, size_t len, struct api_trouble *ret_trouble)
+int review_commit(struct api *a, const struct manifest *at, size_t len, struct api_error *ret_trouble)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
 

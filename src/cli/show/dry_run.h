@@ -23,9 +23,9 @@ struct review {
 /* Sends a dry run, which changes nothing. An error is returned in *ret_trouble, with the manifest's file and line.
  * Returns an enum exit_code. */
 int review_make(struct api *a, const struct manifest *at, size_t len, struct review *ret,
-                struct api_trouble *ret_trouble);
+                struct api_error *ret_trouble);
 /* Commits the transaction: all documents or none. */
-int review_commit(struct api *a, const struct manifest *at, size_t len, struct api_trouble *ret_trouble);
+int review_commit(struct api *a, const struct manifest *at, size_t len, struct api_error *ret_trouble);
 void review_done(struct review *r);
 static inline void review_cleanup(struct review *r)
 {

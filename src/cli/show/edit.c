@@ -16,7 +16,7 @@ static const struct option options[] = {
     DRY_RUN_ROW(change_values, dry_run),
 };
 
-struct session {
+struct edit_session {
     struct api *api;
     const struct target *target;
     struct editor editor;
@@ -26,7 +26,7 @@ struct session {
     bool dry_run;
 };
 
-static void session_cleanup(struct session *s)
+static void edit_session_cleanup(struct edit_session *s)
 {
     editor_close(&s->editor);
     str_done(&s->text);
@@ -34,7 +34,7 @@ static void session_cleanup(struct session *s)
 }
 
 /* Writes comments that name the object and the error of the last attempt. */
-static void header_write(const struct session *s, const char *trouble, struct str *to)
+static void header_write(const struct edit_session *s, const char *trouble, struct str *to)
 {
     str_addf(to,
              "# %s %s: saved changes are sent to the server. Lines that start with # are ignored;\n"
@@ -62,7 +62,7 @@ static bool blank(const char *text)
     return text[strspn(text, " \t\r\n")] == '\0';
 }
 
-static int put(struct session *s, json_t *object, struct api_trouble *trouble)
+static int object_put(struct edit_session *s, json_t *object, struct api_error *trouble)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
@@ -80,7 +80,7 @@ static int put(struct session *s, json_t *object, struct api_trouble *trouble)
 
 /* Writes the edited object to the server. Returns EXIT_OK with *ret_again if the editor must be opened again to show
  * *trouble. */
-static int write_back(struct session *s, struct api_trouble *trouble, bool *ret_again)
+static int write_back(struct edit_session *s, struct api_error *trouble, bool *ret_again)
 {
     CLEANUP(json) json_t *object = NULL;
 
@@ -93,20 +93,20 @@ static int write_back(struct session *s, struct api_trouble *trouble, bool *ret_
         return EXIT_OK;
     }
     object_from_manifest(s->target->collection, object);
-    int rc = put(s, object, trouble);
+    int rc = object_put(s, object, trouble);
     if (rc == EXIT_FAILED && trouble->status == 400)
         return EXIT_OK;
     *ret_again = false;
     if (rc == EXIT_OK)
-        object_tell(s->api->cli, s->target->collection->kind, s->target->id, "changed", s->dry_run);
+        object_done_print(s->api->cli, s->target->collection->kind, s->target->id, "changed", s->dry_run);
     return rc;
 }
 
 /* Keeps the edited text in its file and prints where it is. */
-static int failed(struct session *s, const struct api_trouble *trouble)
+static int edit_abort(struct edit_session *s, const struct api_error *trouble)
 {
     CLEANUP(mem) char *path = mem_strdup(s->editor.path);
-    int rc = api_tell(s->api, trouble);
+    int rc = api_error_print(s->api, trouble);
 
     editor_keep(&s->editor, &s->text);
     if (rc == EXIT_CONFLICT)
@@ -116,10 +116,10 @@ static int failed(struct session *s, const struct api_trouble *trouble)
     return rc;
 }
 
-static int rounds(struct session *s)
+static int edit_until_done(struct edit_session *s)
 {
     struct cli *cli = s->api->cli;
-    struct api_trouble trouble = {.code = EXIT_FAILED};
+    struct api_error trouble = {.code = EXIT_FAILED};
     struct berth_err err;
     bool again = false;
 
@@ -141,12 +141,12 @@ static int rounds(struct session *s)
             return EXIT_OK;
         }
         if (again && untouched)
-            return failed(s, &trouble); /* saved without a change after an error: the user has given up */
+            return edit_abort(s, &trouble); /* saved without a change after an error: the user has given up */
         int rc = write_back(s, &trouble, &again);
         if (!again)
-            return rc == EXIT_OK ? rc : failed(s, &trouble);
+            return rc == EXIT_OK ? rc : edit_abort(s, &trouble);
     }
-    return failed(s, &trouble);
+    return edit_abort(s, &trouble);
 }
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
@@ -155,7 +155,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     CLEANUP(targets) struct targets targets = {0};
     CLEANUP(api) struct api api = {0};
     CLEANUP(json) json_t *object = NULL;
-    CLEANUP(session) struct session session = {.api = &api, .dry_run = v->dry_run};
+    CLEANUP(edit_session) struct edit_session edit_session = {.api = &api, .dry_run = v->dry_run};
     struct berth_err err;
 
     int rc = targets_parse(cli, operands, false, &targets);
@@ -169,15 +169,15 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         rc = object_get(&api, &targets.at[0], &object);
     if (rc != EXIT_OK)
         return rc;
-    session.target = &targets.at[0];
-    session.revision = json_integer_value(json_object_get(object, "revision"));
+    edit_session.target = &targets.at[0];
+    edit_session.revision = json_integer_value(json_object_get(object, "revision"));
     CLEANUP(json) json_t *manifest = object_to_manifest(targets.at[0].collection, object);
     doc_strip(manifest);
-    yaml_write(&session.original, manifest);
-    str_add(&session.text, str_text(&session.original));
-    if (editor_open(&session.editor, targets.at[0].id, &err) != 0)
+    yaml_write(&edit_session.original, manifest);
+    str_add(&edit_session.text, str_text(&edit_session.original));
+    if (editor_open(&edit_session.editor, targets.at[0].id, &err) != 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
-    return rounds(&session);
+    return edit_until_done(&edit_session);
 }
 
 const struct command edit_command = {

@@ -8,7 +8,7 @@
 #include "cli/show/object.h"
 #include "wire/text/document.h"
 
-static int why_get(struct api *a, const struct target *target, json_t **ret, struct api_trouble *trouble)
+static int why_get(struct api *a, const struct target *target, json_t **ret, struct api_error *trouble)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
@@ -35,7 +35,7 @@ static int why_search(struct api *a, const char *id, json_t **ret)
     static const char *const names[] = {"app", "vm", "node", NULL};
     static const char *const numbers[] = {"job", NULL};
     const char *const *kinds = is_number(id) ? numbers : names;
-    struct api_trouble trouble = {0};
+    struct api_error trouble = {0};
     int rc = EXIT_OK;
 
     for (size_t i = 0; kinds[i]; i++) {
@@ -50,10 +50,10 @@ static int why_search(struct api *a, const char *id, json_t **ret)
                  "no app, vm or node '%s'; list them with 'berth get apps', 'berth get vms' or 'berth get "
                  "nodes'",
                  id);
-        object_near(a, &app);
+        object_suggest_nearest(a, &app);
         return EXIT_NOT_FOUND;
     }
-    return rc == EXIT_OK ? rc : api_tell(a, &trouble);
+    return rc == EXIT_OK ? rc : api_error_print(a, &trouble);
 }
 
 static void lines_print(const struct cli *cli, const json_t *why)
@@ -76,7 +76,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     CLEANUP(targets) struct targets targets = {0};
     CLEANUP(api) struct api api = {0};
     CLEANUP(json) json_t *why = NULL;
-    struct api_trouble trouble;
+    struct api_error trouble;
     const char *word = operands->at[0];
     bool alone = operands->len == 1 && !strchr(word, '/');
     int rc = alone ? EXIT_OK : targets_parse(cli, operands, false, &targets);
@@ -90,7 +90,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     } else {
         rc = why_get(&api, &targets.at[0], &why, &trouble);
         if (rc != EXIT_OK)
-            rc = object_trouble(&api, &targets.at[0], &trouble);
+            rc = object_error_print(&api, &targets.at[0], &trouble);
     }
     if (rc != EXIT_OK || view_print(cli, v->form, why))
         return rc;

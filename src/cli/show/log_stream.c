@@ -20,7 +20,7 @@ struct follower {
     char error[512];        /* reason of the daemon for the end or interruption; "": none */
 };
 
-static void line_take(struct follower *f, const char *at, size_t len)
+static void line_parse(struct follower *f, const char *at, size_t len)
 {
     CLEANUP(json) json_t *line = json_loadb(at, len, 0, NULL);
     CLEANUP(str) struct str bytes = {0};
@@ -62,7 +62,7 @@ static bool is_head(const struct str *line)
 }
 
 /* Handles the first line of a raw log from an older daemon. */
-static void plain_begin(struct follower *f)
+static void raw_log_begin(struct follower *f)
 {
     f->plain = true;
     str_add_char(&f->line, '\n');
@@ -70,7 +70,7 @@ static void plain_begin(struct follower *f)
     str_clear(&f->line);
 }
 
-static bool piece_take(void *ctx, const char *at, size_t len)
+static bool piece_parse(void *ctx, const char *at, size_t len)
 {
     struct follower *f = ctx;
 
@@ -83,9 +83,9 @@ static bool piece_take(void *ctx, const char *at, size_t len)
         if (!end || f->too_long)
             return !f->too_long;
         if (f->node.len == 0 && f->line.len > 0 && !is_head(&f->line))
-            plain_begin(f);
+            raw_log_begin(f);
         else if (f->line.len > 0)
-            line_take(f, str_text(&f->line), f->line.len);
+            line_parse(f, str_text(&f->line), f->line.len);
         str_clear(&f->line);
         at += part + 1;
         len -= part + 1;
@@ -108,7 +108,7 @@ static void rest_path(const struct follower *f, struct str *path)
 
 /* Follows the log over one connection until the connection ends. Returns true if the log continues over a new
  * connection; *trouble then has the reason for the end. */
-static bool connection_follow(struct follower *f, struct api_trouble *trouble)
+static bool connection_follow(struct follower *f, struct api_error *trouble)
 {
     CLEANUP(str) struct str path = {0};
     bool known = f->instance > 0;
@@ -121,12 +121,12 @@ static bool connection_follow(struct follower *f, struct api_trouble *trouble)
         query_add(&path, "lines", "true");
     str_clear(&f->line);
     f->error[0] = '\0';
-    *trouble = (struct api_trouble){0};
-    int rc = api_stream(f->stream->api, str_text(&path), piece_take, f, trouble);
+    *trouble = (struct api_error){0};
+    int rc = api_stream(f->stream->api, str_text(&path), piece_parse, f, trouble);
     if (f->node.len == 0 && f->line.len > 0) /* last line of a raw log, without '\n' */
         f->hung_up = !f->stream->piece(f->stream->ctx, str_text(&f->line), f->line.len);
     if (f->over || f->hung_up)
-        *trouble = (struct api_trouble){0};
+        *trouble = (struct api_error){0};
     if (f->over || f->hung_up || (f->node.len == 0 && rc == EXIT_OK))
         return false;
     if (f->refused || f->too_long) {
@@ -139,10 +139,10 @@ static bool connection_follow(struct follower *f, struct api_trouble *trouble)
         trouble->code = EXIT_UNREACHABLE;
         err_set(&trouble->err, ECONNRESET, "%s", f->error[0] ? f->error : "the connection was closed");
     }
-    return f->instance > 0 && api_comes_back(trouble);
+    return f->instance > 0 && api_error_is_transient(trouble);
 }
 
-int log_stream_follow(const struct log_stream *s, struct api_trouble *ret_trouble)
+int log_stream_follow(const struct log_stream *s, struct api_error *ret_trouble)
 {
     struct follower f = {.stream = s, .reconnect = {.notice = s->notice}};
     CLEANUP(str) struct str what = {0};

@@ -19,4 +19,4 @@ struct log_stream {
 };
 
 /* Follows the log until it ends. Returns an enum exit_code; the error is in *ret_trouble. */
-int log_stream_follow(const struct log_stream *s, struct api_trouble *ret_trouble);
+int log_stream_follow(const struct log_stream *s, struct api_error *ret_trouble);

@@ -34,7 +34,7 @@ struct reading {
     bool follow;
     pthread_t thread;
     bool gone; /* the output cannot be written */
-    struct api_trouble trouble;
+    struct api_error trouble;
     int rc;
 };
 
@@ -115,15 +115,15 @@ static void path_make(struct str *path, const struct pod_name *name, const struc
     query_add(path, "previous", named && v->previous ? "true" : NULL);
 }
 
-static int told(const struct api *a, const struct reading *r)
+static int reading_error_print(const struct api *a, const struct reading *r)
 {
     if (r->gone)
         return EXIT_FAILED; /* the output is closed: no message is possible */
-    return r->rc == EXIT_OK ? EXIT_OK : api_tell(a, &r->trouble);
+    return r->rc == EXIT_OK ? EXIT_OK : api_error_print(a, &r->trouble);
 }
 
 /* State that all log readers of one command share. */
-struct shared {
+struct shared_output {
     pthread_mutex_t lock;
     struct reconnect_notice notice;
     bool follow;
@@ -134,11 +134,12 @@ struct shared {
     }
 
 static void reading_init(struct reading *r, struct api *a, const struct pod_name *name, const struct pods *pods,
-                         size_t i, struct shared *shared)
+                         size_t i, struct shared_output *shared_output)
 {
     static const enum color colors[] = {COLOR_GREEN, COLOR_BLUE, COLOR_YELLOW, COLOR_RED, COLOR_BOLD};
 
-    *r = (struct reading){.api = a, .lock = &shared->lock, .notice = &shared->notice, .follow = shared->follow};
+    *r = (struct reading){
+        .api = a, .lock = &shared_output->lock, .notice = &shared_output->notice, .follow = shared_output->follow};
     r->name = i < pods->len ? pods->at[i].label : name->id;
     if (pods->len > 1) {
         r->label = pods->at[i].label;
@@ -149,16 +150,16 @@ static void reading_init(struct reading *r, struct api *a, const struct pod_name
 /* Prints the logs one after the other. */
 static int print_all(struct api *a, const struct pod_name *name, const struct pods *pods, const struct logs_values *v)
 {
-    struct shared shared = SHARED_INIT(v->follow);
+    struct shared_output shared_output = SHARED_INIT(v->follow);
     int rc = EXIT_OK;
     bool gone = false;
 
     for (size_t i = 0; (i < pods->len || (i == 0 && pods->len == 0)) && !gone; i++) {
         struct reading r;
-        reading_init(&r, a, name, pods, i, &shared);
+        reading_init(&r, a, name, pods, i, &shared_output);
         path_make(&r.path, name, pods->len ? &pods->at[i] : NULL, v);
         reading_main(&r);
-        int one = told(a, &r);
+        int one = reading_error_print(a, &r);
         rc = rc == EXIT_OK ? one : rc;
         gone = r.gone;
         str_done(&r.path);
@@ -170,7 +171,7 @@ static int print_all(struct api *a, const struct pod_name *name, const struct po
 /* Follows all logs at the same time, with one thread for each log. */
 static int follow_all(struct api *a, const struct pod_name *name, const struct pods *pods, const struct logs_values *v)
 {
-    struct shared shared = SHARED_INIT(v->follow);
+    struct shared_output shared_output = SHARED_INIT(v->follow);
     CLEANUP(mem) struct reading *readings = mem_zarray(pods->len, sizeof *readings);
     CLEANUP(mem) struct api *twins = mem_zarray(pods->len, sizeof *twins);
     size_t started = 0;
@@ -178,10 +179,10 @@ static int follow_all(struct api *a, const struct pod_name *name, const struct p
 
     for (; started < pods->len && rc == EXIT_OK; started++) {
         struct reading *r = &readings[started];
-        rc = api_twin(a, &twins[started]);
+        rc = api_clone(a, &twins[started]);
         if (rc != EXIT_OK)
             break;
-        reading_init(r, &twins[started], name, pods, started, &shared);
+        reading_init(r, &twins[started], name, pods, started, &shared_output);
         path_make(&r->path, name, &pods->at[started], v);
         int failed = pthread_create(&r->thread, NULL, reading_main, r);
         if (failed) {
@@ -193,7 +194,7 @@ static int follow_all(struct api *a, const struct pod_name *name, const struct p
     }
     for (size_t i = 0; i < started; i++) {
         (void)pthread_join(readings[i].thread, NULL);
-        int one = told(a, &readings[i]);
+        int one = reading_error_print(a, &readings[i]);
         rc = rc == EXIT_OK ? one : rc;
         str_done(&readings[i].path);
         str_done(&readings[i].line);

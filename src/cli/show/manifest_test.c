@@ -70,7 +70,7 @@ static void documents_have_ids(void **state)
     }
 }
 
-static void others_are_told(void **state)
+static void invalid_documents_are_rejected(void **state)
 {
     static const struct {
         const char *text, *says;
@@ -100,7 +100,7 @@ static void others_are_told(void **state)
     }
 }
 
-static void order_is_that_of_dependence(void **state)
+static void sorted_by_dependence(void **state)
 {
     CLEANUP(manifests) struct manifests m = {0};
 
@@ -118,7 +118,7 @@ static void order_is_that_of_dependence(void **state)
                              "volume/v@f:10 app/a2@f:7 app/a1@f:31 vm/v@f:4 job/@f:1 job/@f:34 ");
 }
 
-static void twice_is_told(void **state)
+static void duplicate_documents_are_rejected(void **state)
 {
     CLEANUP(manifests) struct manifests m = {0};
     struct berth_err err;
@@ -142,7 +142,7 @@ static const struct manifest *nth(const struct manifests *m, size_t i)
     return m->at && i < m->len ? &m->at[i] : &none;
 }
 
-static void what_the_daemon_adds_is_left_out(void **state)
+static void daemon_keys_are_removed(void **state)
 {
     CLEANUP(manifests) struct manifests m = {0};
 
@@ -214,12 +214,9 @@ static void folders_are_read_in_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(documents_have_ids),
-        cmocka_unit_test(others_are_told),
-        cmocka_unit_test(order_is_that_of_dependence),
-        cmocka_unit_test(twice_is_told),
-        cmocka_unit_test(what_the_daemon_adds_is_left_out),
-        cmocka_unit_test(folders_are_read_in_order),
+        cmocka_unit_test(documents_have_ids),      cmocka_unit_test(invalid_documents_are_rejected),
+        cmocka_unit_test(sorted_by_dependence),    cmocka_unit_test(duplicate_documents_are_rejected),
+        cmocka_unit_test(daemon_keys_are_removed), cmocka_unit_test(folders_are_read_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

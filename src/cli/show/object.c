@@ -24,7 +24,7 @@ void object_path(struct str *path, const struct target *target)
 
 /* Suggests the id of the object with this id or name. The id may differ from the name: NAME.OWNER of another user, or
  * the number of a job. */
-static void near_tell(struct api *a, const struct target *target, const json_t *items, const char *word)
+static void nearest_hint_print(struct api *a, const struct target *target, const json_t *items, const char *word)
 {
     char id[ID_TEXT_MAX];
     json_t *item;
@@ -45,11 +45,11 @@ static void near_tell(struct api *a, const struct target *target, const json_t *
 }
 
 /* Reads only one page of the kind, which is cheap enough after a mistake. */
-void object_near(struct api *a, const struct target *target)
+void object_suggest_nearest(struct api *a, const struct target *target)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
     char limit[24];
     char id[ID_TEXT_MAX];
     struct suggest near;
@@ -74,19 +74,19 @@ void object_near(struct api *a, const struct target *target)
             suggest_offer(&near, json_string_value(json_object_get(item, "id")));
     }
     if (near.len)
-        near_tell(a, target, items, near.at[0]);
+        nearest_hint_print(a, target, items, near.at[0]);
 }
 
-int object_trouble(struct api *a, const struct target *target, const struct api_trouble *trouble)
+int object_error_print(struct api *a, const struct target *target, const struct api_error *trouble)
 {
-    int rc = api_tell(a, trouble);
+    int rc = api_error_print(a, trouble);
 
     if (rc == EXIT_NOT_FOUND && target->id)
-        object_near(a, target);
+        object_suggest_nearest(a, target);
     return rc;
 }
 
-int object_try(struct api *a, const struct target *target, json_t **ret, struct api_trouble *ret_trouble)
+int object_try(struct api *a, const struct target *target, json_t **ret, struct api_error *ret_trouble)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
@@ -96,7 +96,7 @@ int object_try(struct api *a, const struct target *target, json_t **ret, struct 
     if (rc != EXIT_OK)
         return rc;
     if (!json_is_object(answer.body)) {
-        *ret_trouble = (struct api_trouble){.code = EXIT_FAILED, .status = answer.status};
+        *ret_trouble = (struct api_error){.code = EXIT_FAILED, .status = answer.status};
         err_set(&ret_trouble->err, EPROTO, "the response of %s is not an object", a->connection.server);
         return EXIT_FAILED;
     }
@@ -106,13 +106,13 @@ int object_try(struct api *a, const struct target *target, json_t **ret, struct 
 
 int object_get(struct api *a, const struct target *target, json_t **ret)
 {
-    struct api_trouble trouble;
+    struct api_error trouble;
     int rc = object_try(a, target, ret, &trouble);
 
-    return rc == EXIT_OK ? rc : object_trouble(a, target, &trouble);
+    return rc == EXIT_OK ? rc : object_error_print(a, target, &trouble);
 }
 
-void object_tell(const struct cli *cli, const char *kind, const char *id, const char *done, bool dry_run)
+void object_done_print(const struct cli *cli, const char *kind, const char *id, const char *done, bool dry_run)
 {
     fprintf(cli->out, "%s/%s %s%s\n", kind, id, done, dry_run ? " (dry run)" : "");
 }
@@ -121,7 +121,7 @@ int object_do(struct api *a, const struct target *target, const struct object_ac
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
     char id[ID_TEXT_MAX];
 
     object_path(&path, target);
@@ -133,14 +133,14 @@ int object_do(struct api *a, const struct target *target, const struct object_ac
         .method = act->method, .path = str_text(&path), .body = act->body, .dry_run = act->dry_run};
     int rc = api_try(a, &request, &answer, &trouble);
     if (rc != EXIT_OK)
-        return object_trouble(a, target, &trouble);
+        return object_error_print(a, target, &trouble);
     const json_t *said = act->dry_run ? json_object_get(answer.body, "answer") : answer.body;
     if (act->done)
-        object_tell(a->cli, target->collection->kind,
-                    *object_id(said, id) ? id
-                    : target->id         ? target->id
-                                         : "?",
-                    act->done, act->dry_run);
+        object_done_print(a->cli, target->collection->kind,
+                          *object_id(said, id) ? id
+                          : target->id         ? target->id
+                                               : "?",
+                          act->done, act->dry_run);
     if (ret_answer)
         *ret_answer = take_ptr(&answer.body);
     return EXIT_OK;

@@ -20,7 +20,7 @@
 
 #define SECOND ((int64_t)1000000000)
 
-static FILE *nowhere(void)
+static FILE *null_device_open(void)
 {
     FILE *file = fopen("/dev/null", "w");
 
@@ -48,7 +48,7 @@ static void targets_are_read(void **state)
         {{"app/"},            false, EXIT_USAGE, ""             },
         {{"app", ""},         false, EXIT_USAGE, ""             },
     };
-    struct cli cli = {.out = nowhere(), .err = nowhere()};
+    struct cli cli = {.out = null_device_open(), .err = null_device_open()};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -207,7 +207,7 @@ static void pairs_are_read(void **state)
         {{"a=.inf"},                    NULL                                 },
         {{"a.b.c.d.e.f.g.h.i.j.k=1"},   NULL                                 },
     };
-    struct cli cli = {.out = nowhere(), .err = nowhere()};
+    struct cli cli = {.out = null_device_open(), .err = null_device_open()};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -255,7 +255,7 @@ static void statuses_have_exit_codes(void **state)
         assert_int_equal(status_exit_code(rows[i].status), rows[i].want);
 }
 
-static void what_may_pass_is_tried_again(void **state)
+static void transient_errors_are_retried(void **state)
 {
     static const struct {
         unsigned attempt;
@@ -338,7 +338,7 @@ int main(void)
         cmocka_unit_test(listings_line_up),
         cmocka_unit_test(pairs_are_read),
         cmocka_unit_test(statuses_have_exit_codes),
-        cmocka_unit_test(what_may_pass_is_tried_again),
+        cmocka_unit_test(transient_errors_are_retried),
         cmocka_unit_test(paths_are_encoded),
         cmocka_unit_test(new_files_are_whole_and_private),
     };

@@ -7,17 +7,17 @@
 
 #include "cli/show/object.h"
 
-struct look {
+struct object_poll {
     /* the server has answered before; a caller that has just sent a successful request sets this to true */
     bool answered;
     bool away; /* the server answered before, and is unreachable now */
     bool told; /* the warning about the outage was printed */
-    struct api_trouble trouble;
+    struct api_error trouble;
 };
 
 /* Like object_get, but also returns EXIT_OK with *ret NULL while the server is unreachable; the caller then calls
- * look_tell and polls again later. */
-int look_get(struct look *l, struct api *a, const struct target *target, json_t **ret);
+ * object_poll_warn and polls again later. */
+int object_poll_get(struct object_poll *l, struct api *a, const struct target *target, json_t **ret);
 /* Prints one warning per outage. The caller clears the terminal's last line first. Returns true if a warning was
  * printed. */
-bool look_tell(struct look *l, const struct api *a);
+bool object_poll_warn(struct object_poll *l, const struct api *a);

@@ -68,7 +68,7 @@ static int64_t amount_at(const json_t *object, const char *path, const char *res
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
 /* Returns a map from workload ids to the requests of one pod. The result is a new reference. */
-static int asked_read(struct api *a, json_t **ret)
+static int requests_read(struct api *a, json_t **ret)
 {
     static const char *const paths[] = {"/v1/apps", "/v1/jobs", "/v1/vms"};
     CLEANUP(json) json_t *asked = json_object();
@@ -93,7 +93,7 @@ static int asked_read(struct api *a, json_t **ret)
     return EXIT_OK;
 }
 
-static int64_t asked_of(const json_t *asked, const json_t *instance, size_t r)
+static int64_t request_of(const json_t *asked, const json_t *instance, size_t r)
 {
     const char *workload = json_string_value(json_object_get(instance, "workload"));
     const json_t *amounts = workload ? json_object_get(asked, workload) : NULL;
@@ -125,7 +125,7 @@ static void pods_rows(const json_t *instances, const json_t *asked, struct rows 
         row.name = str_take(&name);
         for (size_t r = 0; r < SHOWN; r++) {
             row.used[r] = amount_at(instance, "status.usage|usage", resources[r]);
-            row.asked[r] = row.there[r] = asked_of(asked, instance, r);
+            row.asked[r] = row.there[r] = request_of(asked, instance, r);
             rows->some_used |= row.used[r] >= 0;
         }
         vec_push(rows, row);
@@ -151,7 +151,7 @@ static void nodes_rows(const json_t *nodes, const json_t *instances, const json_
                 continue;
             seen += !state || strcmp(state, "ended") != 0; /* the node does not count ended instances either */
             for (size_t r = 0; r < SHOWN && is_active(instance); r++) {
-                int64_t amount = asked_of(asked, instance, r);
+                int64_t amount = request_of(asked, instance, r);
                 row.asked[r] += amount > 0 ? amount : 0;
             }
         }
@@ -279,7 +279,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (rc == EXIT_OK)
         rc = api_list(&api, "/v1/instances", 0, &instances, NULL);
     if (rc == EXIT_OK)
-        rc = asked_read(&api, &asked);
+        rc = requests_read(&api, &asked);
     if (rc == EXIT_OK && of_nodes)
         rc = api_list(&api, "/v1/nodes", 0, &nodes, NULL);
     if (rc != EXIT_OK)

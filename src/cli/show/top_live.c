@@ -51,13 +51,13 @@ static const char *member(const json_t *object, const char *key)
 static int picture_get(struct api *a, struct picture *p)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
 
     int rc = api_get(a, "/v1/whoami", &p->who);
     if (rc == EXIT_OK) {
         rc = api_try(a, &(struct api_request){.method = "GET", .path = "/v1/use"}, &answer, &trouble);
         p->use = take_ptr(&answer.body);
-        rc = rc == EXIT_OK || trouble.status == 403 ? EXIT_OK : api_tell(a, &trouble);
+        rc = rc == EXIT_OK || trouble.status == 403 ? EXIT_OK : api_error_print(a, &trouble);
     }
     if (rc == EXIT_OK)
         rc = jobs_queue(a, &p->queue);
@@ -158,7 +158,7 @@ static void jobs_draw(const struct view *v, struct str *to, const struct picture
         const json_t *job = json_array_get(p->jobs, i);
         const char *state = json_string_value(value_at(job, "status.state"));
         const json_t *progress = value_at(job, "status.progress");
-        const json_t *standing = jobs_standing(p->queue, object_id(job, id));
+        const json_t *standing = jobs_queue_row(p->queue, object_id(job, id));
         str_addf(to, "  %6s  %-16.16s %s%-10.10s%s", id, member(job, "name"),
                  cli_paint(v->cli, state_color(state ? state : "")), state ? state : "", cli_paint(v->cli, COLOR_NONE));
         if (json_is_integer(progress))

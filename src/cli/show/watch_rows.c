@@ -26,7 +26,7 @@ struct inbox {
     pthread_cond_t filled;
     VEC(struct change) changes;
     bool over; /* a stream has ended */
-    struct api_trouble trouble;
+    struct api_error trouble;
 };
 
 struct stream {
@@ -37,13 +37,13 @@ struct stream {
     struct str line;
     json_t *workloads; /* instance id to workload id: the event of a removed instance has no workload */
     bool own;
-    bool away;                  /* the server is unreachable, and a warning was printed */
-    bool ended;                 /* the server sent an end event; the reason is in `trouble` */
-    struct api_trouble trouble; /* EXIT_OK: a new stream may continue */
+    bool away;                /* the server is unreachable, and a warning was printed */
+    bool ended;               /* the server sent an end event; the reason is in `trouble` */
+    struct api_error trouble; /* EXIT_OK: a new stream may continue */
     pthread_t thread;
 };
 
-static void inbox_end(struct inbox *inbox, const struct api_trouble *trouble)
+static void inbox_end(struct inbox *inbox, const struct api_error *trouble)
 {
     pthread_mutex_lock(&inbox->lock);
     if (!inbox->over)
@@ -54,7 +54,7 @@ static void inbox_end(struct inbox *inbox, const struct api_trouble *trouble)
 }
 
 /* Handles the end event of a stream. */
-static void end_told(struct stream *s, const char *code)
+static void stream_end_handle(struct stream *s, const char *code)
 {
     static const struct {
         const char *code;
@@ -71,7 +71,7 @@ static void end_told(struct stream *s, const char *code)
     while (rows[i].code && strcmp(rows[i].code, code) != 0)
         i++;
     s->ended = true;
-    s->trouble = (struct api_trouble){.code = rows[i].exit};
+    s->trouble = (struct api_error){.code = rows[i].exit};
     err_set(&s->trouble.err, EPIPE, "%s", rows[i].text);
 }
 
@@ -95,7 +95,7 @@ static char *workload_of(struct stream *s, const json_t *line, bool gone)
     return text;
 }
 
-static void line_take(struct stream *s, const char *at, size_t len)
+static void event_parse(struct stream *s, const char *at, size_t len)
 {
     CLEANUP(json) json_t *line = json_loadb(at, len, 0, NULL);
     const char *type = json_string_value(json_object_get(line, "type"));
@@ -105,7 +105,7 @@ static void line_take(struct stream *s, const char *at, size_t len)
         return; /* an empty line is a keepalive */
     if (strcmp(type, "end") == 0) {
         const char *code = json_string_value(json_object_get(line, "code"));
-        end_told(s, code ? code : "");
+        stream_end_handle(s, code ? code : "");
         return;
     }
     s->away = false;
@@ -125,7 +125,7 @@ static void line_take(struct stream *s, const char *at, size_t len)
     pthread_mutex_unlock(&s->inbox->lock);
 }
 
-static bool piece_take(void *ctx, const char *at, size_t len)
+static bool piece_parse(void *ctx, const char *at, size_t len)
 {
     struct stream *s = ctx;
 
@@ -137,7 +137,7 @@ static bool piece_take(void *ctx, const char *at, size_t len)
             return false;
         if (!end)
             return true;
-        line_take(s, str_text(&s->line), s->line.len);
+        event_parse(s, str_text(&s->line), s->line.len);
         str_clear(&s->line);
         at += part + 1;
         len -= part + 1;
@@ -145,7 +145,7 @@ static bool piece_take(void *ctx, const char *at, size_t len)
     return true;
 }
 
-static void moment_pass(void)
+static void retry_pause(void)
 {
     (void)nanosleep(&(struct timespec){.tv_sec = AGAIN_S}, NULL);
 }
@@ -162,10 +162,10 @@ static void stream_once(struct stream *s)
     query_add(&path, "watch", from);
     str_clear(&s->line);
     s->ended = false;
-    struct api_trouble trouble = {0};
-    int rc = api_stream(&s->api, str_text(&path), piece_take, s, &trouble);
+    struct api_error trouble = {0};
+    int rc = api_stream(&s->api, str_text(&path), piece_parse, s, &trouble);
     if (!s->ended)
-        s->trouble = rc == EXIT_OK || api_comes_back(&trouble) ? (struct api_trouble){0} : trouble;
+        s->trouble = rc == EXIT_OK || api_error_is_transient(&trouble) ? (struct api_error){0} : trouble;
 }
 
 static void *stream_main(void *ctx)
@@ -179,7 +179,7 @@ static void *stream_main(void *ctx)
         if (s->own && !s->away && !s->ended)
             cli_warn(s->api.cli, "the server does not respond; changes are printed when it is back");
         s->away |= !s->ended;
-        moment_pass();
+        retry_pause();
     }
     inbox_end(s->inbox, &s->trouble);
     while (pause() < 0) /* the main thread may still use this thread's data until the process ends */
@@ -254,7 +254,7 @@ static bool row_known(const struct follow *f, const json_t *rows, const char *id
     return was && strcmp(was, row) == 0;
 }
 
-static void gone_print(struct follow *f, json_t *rows, const char *id)
+static void deletion_print(struct follow *f, json_t *rows, const char *id)
 {
     if (!json_object_get(rows, id))
         return; /* the object was never printed */
@@ -294,7 +294,7 @@ static int change_print(struct follow *f, json_t *rows, const struct change *cha
     struct target target = {f->collection, change->id};
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
 
     if (f->output == OUTPUT_JSON) {
         if (change->own) {
@@ -304,19 +304,19 @@ static int change_print(struct follow *f, json_t *rows, const struct change *cha
         return EXIT_OK;
     }
     if (change->gone) {
-        gone_print(f, rows, change->id);
+        deletion_print(f, rows, change->id);
         return EXIT_OK;
     }
     object_path(&path, &target);
     int rc;
     while ((rc = api_try(f->api, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble)) !=
                EXIT_OK &&
-           api_comes_back(&trouble))
-        moment_pass();
+           api_error_is_transient(&trouble))
+        retry_pause();
     if (rc == EXIT_NOT_FOUND)
         return EXIT_OK; /* already gone, or an instance of another kind of workload */
     if (rc != EXIT_OK)
-        return api_tell(f->api, &trouble);
+        return api_error_print(f->api, &trouble);
     object_print(f, rows, answer.body);
     return EXIT_OK;
 }
@@ -382,6 +382,6 @@ int follow_run(struct follow *f, const json_t *items, json_int_t revision)
     while (rc == EXIT_OK && !over)
         rc = inbox_print(f, inbox, rows, &over);
     if (rc == EXIT_OK)
-        rc = api_tell(f->api, &inbox->trouble);
+        rc = api_error_print(f->api, &inbox->trouble);
     return rc;
 }

@@ -14,7 +14,7 @@ void fold_done(struct fold *f)
     vec_done(&f->pods);
 }
 
-static bool alike(const struct berth_action *a, const struct berth_action *b)
+static bool same_group(const struct berth_action *a, const struct berth_action *b)
 {
     return a->op == b->op && a->cause == b->cause && strcmp(a->workload, b->workload) == 0 && a->waits_len == 0 &&
            b->waits_len == 0 && !(a->resource && *a->resource) && !(b->resource && *b->resource);
@@ -36,19 +36,22 @@ static int pod_compare_ordinal(const void *ctx, uint32_t a, uint32_t b)
 }
 
 /* The node of the pods, and the number of distinct GPUs: a shared GPU counts once. */
-struct spot {
+struct pod_location {
     const char *node; /* NULL: several nodes */
     uint64_t nodes, gpus;
 };
 
-static void row_add(struct fold *f, const uint32_t *order, size_t len, struct spot spot)
+static void row_add(struct fold *f, const uint32_t *order, size_t len, struct pod_location pod_location)
 {
-    struct fold_row row = {
-        .first = f->open, .pods = len, .nodes = spot.nodes, .gpus = spot.gpus, .ordinals_at = f->ordinals.len};
+    struct fold_row row = {.first = f->open,
+                           .pods = len,
+                           .nodes = pod_location.nodes,
+                           .gpus = pod_location.gpus,
+                           .ordinals_at = f->ordinals.len};
 
     row.first.ordinal = f->pods.at[order[0]].ordinal;
     row.first.gpus = f->pods.at[order[0]].gpus;
-    row.first.node = spot.node;
+    row.first.node = pod_location.node;
     if (len > 1)
         row.first.replaces = 0;
     for (size_t i = 0; i < len; i++)
@@ -63,7 +66,7 @@ static void close_rows(struct fold *f)
     if (len == 0)
         return;
     CLEANUP(mem) uint32_t *order = mem_array(2 * len, sizeof *order);
-    struct spot all = {0};
+    struct pod_location all = {0};
 
     for (uint32_t i = 0; i < len; i++)
         order[i] = i;
@@ -77,8 +80,8 @@ static void close_rows(struct fold *f)
             held |= f->pods.at[order[end++]].gpus;
         uint64_t gpus = (uint64_t)__builtin_popcountll(held);
         if (f->level != FOLD_WORKLOAD)
-            row_add(f, order + i, end - i, (struct spot){node, 1, gpus});
-        all = (struct spot){all.nodes ? NULL : node, all.nodes + 1, all.gpus + gpus};
+            row_add(f, order + i, end - i, (struct pod_location){node, 1, gpus});
+        all = (struct pod_location){all.nodes ? NULL : node, all.nodes + 1, all.gpus + gpus};
         i = end;
     }
     if (f->level == FOLD_WORKLOAD) {
@@ -90,7 +93,7 @@ static void close_rows(struct fold *f)
 
 void fold_add(struct fold *f, const struct berth_action *action)
 {
-    if (f->pods.len && (f->level == FOLD_NONE || !alike(&f->open, action)))
+    if (f->pods.len && (f->level == FOLD_NONE || !same_group(&f->open, action)))
         close_rows(f);
     if (f->pods.len == 0)
         f->open = *action;

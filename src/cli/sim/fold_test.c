@@ -63,7 +63,7 @@ static void compare(enum fold_level level, const struct want *want, size_t len)
     fold_done(&fold);
 }
 
-static void no_level_keeps_each(void **state)
+static void fold_none_keeps_every_action(void **state)
 {
     struct fold fold;
 
@@ -104,7 +104,7 @@ static void folds_by_workload(void **state)
     compare(FOLD_WORKLOAD, want, sizeof want / sizeof want[0]);
 }
 
-static void nothing_folds_to_nothing(void **state)
+static void empty_plan_gives_no_rows(void **state)
 {
     struct fold fold;
 
@@ -118,10 +118,10 @@ static void nothing_folds_to_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_level_keeps_each),
+        cmocka_unit_test(fold_none_keeps_every_action),
         cmocka_unit_test(folds_by_node),
         cmocka_unit_test(folds_by_workload),
-        cmocka_unit_test(nothing_folds_to_nothing),
+        cmocka_unit_test(empty_plan_gives_no_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static const struct option options[] = {
     OPTION_COUNT_ROW("seed", 0, plan_values, seed, 0, 0, "Seed of the random score, instead of the file's."),
 };
 
-struct job {
+struct plan_run {
     struct cli *cli;
     const struct plan_values *values;
     struct cluster_file file;
@@ -47,111 +47,111 @@ struct job {
     double seconds; /* of freeze and plan */
 };
 
-static void job_cleanup(struct job *job)
+static void plan_run_cleanup(struct plan_run *plan_run)
 {
-    berth_plan_free(job->plan);
-    berth_snapshot_free(job->snapshot);
-    cluster_file_done(&job->file);
+    berth_plan_free(plan_run->plan);
+    berth_snapshot_free(plan_run->snapshot);
+    cluster_file_done(&plan_run->file);
 }
 
-static int read_file(struct job *job, const char *path)
+static int read_file(struct plan_run *plan_run, const char *path)
 {
     struct progress progress;
     struct berth_err err;
 
-    progress_start(&progress, job->cli, "Reading");
-    int rc = cluster_file_read(path, progress_tell, &progress, &job->file, &err);
+    progress_start(&progress, plan_run->cli, "Reading");
+    int rc = cluster_file_read(path, progress_update, &progress, &plan_run->file, &err);
     progress_end(&progress);
     if (rc != 0)
-        return cli_fail(job->cli, EXIT_FAILED, "%s", err.text);
-    if (job->values->now && timestamp_parse_text(job->values->now, &job->file.now_ns, &err) != 0)
-        return cli_fail(job->cli, EXIT_USAGE, "--now: %s", err.text);
-    if (job->values->seed.given)
-        job->file.seed = job->values->seed.n;
+        return cli_fail(plan_run->cli, EXIT_FAILED, "%s", err.text);
+    if (plan_run->values->now && timestamp_parse_text(plan_run->values->now, &plan_run->file.now_ns, &err) != 0)
+        return cli_fail(plan_run->cli, EXIT_USAGE, "--now: %s", err.text);
+    if (plan_run->values->seed.given)
+        plan_run->file.seed = plan_run->values->seed.n;
     return EXIT_OK;
 }
 
-static int profile_unknown(const struct job *job)
+static int profile_unknown(const struct plan_run *plan_run)
 {
-    const char *name = job->values->profile;
+    const char *name = plan_run->values->profile;
     struct suggest near;
 
     suggest_init(&near, name);
-    for (size_t i = 0; i < job->file.profiles_len; i++)
-        suggest_offer(&near, job->file.profiles[i].name);
+    for (size_t i = 0; i < plan_run->file.profiles_len; i++)
+        suggest_offer(&near, plan_run->file.profiles[i].name);
     for (size_t i = 0; berth_profile_at(i); i++)
         suggest_offer(&near, berth_profile_at(i)->name);
     if (near.len)
-        return cli_fail(job->cli, EXIT_FAILED, "no profile '%s'; did you mean '%s'?", name, near.at[0]);
-    return cli_fail(job->cli, EXIT_FAILED,
+        return cli_fail(plan_run->cli, EXIT_FAILED, "no profile '%s'; did you mean '%s'?", name, near.at[0]);
+    return cli_fail(plan_run->cli, EXIT_FAILED,
                     "no profile '%s'; 'berth profiles' lists the built-in profiles, and the file %s", name,
-                    job->file.profiles_len ? "defines others" : "defines none");
+                    plan_run->file.profiles_len ? "defines others" : "defines none");
 }
 
-static int make_plan(struct job *job)
+static int make_plan(struct plan_run *plan_run)
 {
     struct progress progress;
     struct berth_err err;
 
-    if (job->values->profile) {
-        job->profile = cluster_file_profile(&job->file, job->values->profile);
-        if (!job->profile)
-            return profile_unknown(job);
+    if (plan_run->values->profile) {
+        plan_run->profile = cluster_file_profile(&plan_run->file, plan_run->values->profile);
+        if (!plan_run->profile)
+            return profile_unknown(plan_run);
     }
     struct berth_policy policy = {
-        .profile = job->profile,
-        .progress = progress_tell,
+        .profile = plan_run->profile,
+        .progress = progress_update,
         .progress_ctx = &progress,
     };
-    progress_start(&progress, job->cli, "Planning");
+    progress_start(&progress, plan_run->cli, "Planning");
     int64_t start_ns = cli_clock_ns();
-    job->snapshot = berth_freeze(job->file.cluster, job->file.now_ns, job->file.seed);
-    int rc = berth_plan_make(job->snapshot, &policy, &job->plan, &err);
-    job->seconds = (double)(cli_clock_ns() - start_ns) / 1e9;
+    plan_run->snapshot = berth_freeze(plan_run->file.cluster, plan_run->file.now_ns, plan_run->file.seed);
+    int rc = berth_plan_make(plan_run->snapshot, &policy, &plan_run->plan, &err);
+    plan_run->seconds = (double)(cli_clock_ns() - start_ns) / 1e9;
     progress_end(&progress);
-    return rc == 0 ? EXIT_OK : cli_fail(job->cli, EXIT_FAILED, "%s", err.text);
+    return rc == 0 ? EXIT_OK : cli_fail(plan_run->cli, EXIT_FAILED, "%s", err.text);
 }
 
-static int print_plan(const struct job *job)
+static int print_plan(const struct plan_run *plan_run)
 {
     struct plan_view view = {
-        .cli = job->cli,
-        .plan = job->plan,
-        .nodes = berth_nodes(job->file.cluster),
-        .all = job->values->output == OUTPUT_WIDE,
+        .cli = plan_run->cli,
+        .plan = plan_run->plan,
+        .nodes = berth_nodes(plan_run->file.cluster),
+        .all = plan_run->values->output == OUTPUT_WIDE,
     };
 
-    if (job->values->why)
-        return why_print(&view, job->file.cluster, job->profile, job->values->why);
-    if (job->values->output == OUTPUT_JSON) {
-        int rc = plan_json_write(job->plan, job->cli->out);
-        return rc == 0 ? EXIT_OK : cli_fail(job->cli, EXIT_FAILED, "cannot write the plan: %s", strerror(-rc));
+    if (plan_run->values->why)
+        return why_print(&view, plan_run->file.cluster, plan_run->profile, plan_run->values->why);
+    if (plan_run->values->output == OUTPUT_JSON) {
+        int rc = plan_json_write(plan_run->plan, plan_run->cli->out);
+        return rc == 0 ? EXIT_OK : cli_fail(plan_run->cli, EXIT_FAILED, "cannot write the plan: %s", strerror(-rc));
     }
-    if (job->values->summary) {
+    if (plan_run->values->summary) {
         plan_view_counts(&view);
     } else {
         plan_view_actions(&view);
         plan_view_pending(&view);
     }
-    if (berth_plan_actions(job->plan) || (berth_plan_pendings(job->plan) && !job->values->summary))
-        fputc('\n', job->cli->out);
-    plan_view_summary(&view, job->seconds, job->file.now_ns);
+    if (berth_plan_actions(plan_run->plan) || (berth_plan_pendings(plan_run->plan) && !plan_run->values->summary))
+        fputc('\n', plan_run->cli->out);
+    plan_view_summary(&view, plan_run->seconds, plan_run->file.now_ns);
     return EXIT_OK;
 }
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
-    __attribute__((cleanup(job_cleanup))) struct job job = {.cli = cli, .values = values};
+    __attribute__((cleanup(plan_run_cleanup))) struct plan_run plan_run = {.cli = cli, .values = values};
 
-    if (job.values->why && job.values->output == OUTPUT_JSON)
+    if (plan_run.values->why && plan_run.values->output == OUTPUT_JSON)
         return cli_fail(cli, EXIT_USAGE,
                         "--why prints text only; -o json without --why includes the reasons of all pending pods");
-    int rc = read_file(&job, operands->at[0]);
+    int rc = read_file(&plan_run, operands->at[0]);
     if (rc == EXIT_OK)
-        rc = make_plan(&job);
+        rc = make_plan(&plan_run);
     if (rc == EXIT_OK)
-        rc = print_plan(&job);
-    if (rc == EXIT_OK && job.values->strict && plan_pending_pods(job.plan))
+        rc = print_plan(&plan_run);
+    if (rc == EXIT_OK && plan_run.values->strict && plan_pending_pods(plan_run.plan))
         rc = EXIT_PENDING;
     return rc;
 }

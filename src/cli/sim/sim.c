@@ -42,14 +42,14 @@ struct run {
     double hours;
 };
 
-static void tell_progress(void *ctx, double hours, uint64_t events)
+static void progress_show(void *ctx, double hours, uint64_t events)
 {
     struct run *r = ctx;
     (void)events;
-    progress_tell(&r->progress, (size_t)(hours * 1000), (size_t)(r->hours * 1000));
+    progress_update(&r->progress, (size_t)(hours * 1000), (size_t)(r->hours * 1000));
 }
 
-static void tell_event(void *ctx, const char *line)
+static void event_print(void *ctx, const char *line)
 {
     (void)fprintf(((struct run *)ctx)->cli->out, "%s\n", line);
 }
@@ -175,8 +175,8 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         .users = (size_t)v->users.n,
         .rates = {.people = (unsigned)v->people.n, .faults = (unsigned)v->trouble.n},
         .faults = v->faults,
-        .progress = tell_progress,
-        .trace = v->trace ? tell_event : NULL,
+        .progress = progress_show,
+        .trace = v->trace ? event_print : NULL,
         .ctx = &r
     };
     progress_start(&r.progress, cli, "Simulating");

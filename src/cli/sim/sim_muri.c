@@ -38,7 +38,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         .policy = v->policy ? v->policy : "srtf",
         .nodes = v->nodes.given ? (size_t)v->nodes.n : 8,
         .gpus = v->gpus.given ? (size_t)v->gpus.n : 8,
-        .progress = progress_tell,
+        .progress = progress_update,
         .ctx = &progress,
     };
 

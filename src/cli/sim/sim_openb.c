@@ -115,7 +115,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (!v->nodes || !v->pods || !v->arrivals || !v->policy)
         return cli_fail(cli, EXIT_USAGE, "--nodes, --pods, --arrivals and --policy are required");
     struct openb_options o = {
-        .policy = v->policy, .seed = v->seed.given ? v->seed.n : 1, .progress = progress_tell, .ctx = &progress};
+        .policy = v->policy, .seed = v->seed.given ? v->seed.n : 1, .progress = progress_update, .ctx = &progress};
     if (openb_trace_read(&trace, v->nodes, v->pods, v->arrivals, &err) < 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     progress_start(&progress, cli, "Simulating");

@@ -43,24 +43,24 @@ struct replay {
     struct progress progress;
 };
 
-static void tell_progress(void *ctx, uint64_t done, uint64_t total)
+static void progress_show(void *ctx, uint64_t done, uint64_t total)
 {
-    progress_tell(ctx, (size_t)done, (size_t)total);
+    progress_update(ctx, (size_t)done, (size_t)total);
 }
 
 static int history_read(struct replay *r, struct journal *journal, struct berth_err *err)
 {
-    struct sim_drop *drops = mem_zarray(r->v->drops.len + 1, sizeof *drops);
+    struct sim_exclusion *drops = mem_zarray(r->v->drops.len + 1, sizeof *drops);
     char(*texts)[256] = mem_zarray(r->v->drops.len + 1, sizeof *texts);
     struct sim_history_options o = {.drops = drops,
                                     .drops_len = r->v->drops.len,
                                     .from_ns = r->from_ns,
                                     .to_ns = r->to_ns,
-                                    .progress = tell_progress,
+                                    .progress = progress_show,
                                     .ctx = &r->progress};
     int rc = 0;
     for (size_t i = 0; i < o.drops_len && rc == 0; i++) {
-        rc = sim_drop_parse(r->v->drops.at[i], &drops[i], texts[i], err);
+        rc = sim_exclusion_parse(r->v->drops.at[i], &drops[i], texts[i], err);
         if (rc)
             (void)err_prefix(err, "--drop");
     }
@@ -104,7 +104,7 @@ static int sides_make(struct replay *r, struct berth_err *err)
     return rc;
 }
 
-static void tell(struct replay *r, const char *path)
+static void result_print(struct replay *r, const char *path)
 {
     CLEANUP(str) struct str trace = {0}, cluster = {0};
     const struct sim_history *h = &r->history;
@@ -141,9 +141,9 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     struct replay r = {.cli = cli, .v = values};
     struct berth_err err = {0};
     CLEANUP(journal) struct journal *journal = NULL;
-    int code = journal_moment_read(cli, "from", r.v->from, &r.from_ns);
+    int code = journal_time_read(cli, "from", r.v->from, &r.from_ns);
     if (code == EXIT_OK)
-        code = journal_moment_read(cli, "to", r.v->to, &r.to_ns);
+        code = journal_time_read(cli, "to", r.v->to, &r.to_ns);
     if (code == EXIT_OK)
         code = journal_source_open(cli, r.v->data, operands, &journal);
     if (code != EXIT_OK)
@@ -156,12 +156,12 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (rc == 0)
         rc = sides_make(&r, &err);
     if (rc == 0) {
-        struct sim_playing playing = {
+        struct sim_side_options playing = {
             .trace = &r.history.trace, .fleet = r.fleet, .seed = r.v->seed.given ? r.v->seed.n : 1};
         rc = sides_run(cli, r.sides.at, r.sides.len, &playing, &err);
     }
     if (rc == 0)
-        tell(&r, r.v->data ? r.v->data : operands->at[0]);
+        result_print(&r, r.v->data ? r.v->data : operands->at[0]);
     for (size_t i = 0; i < r.sides.len; i++)
         sim_side_done(&r.sides.at[i]);
     vec_done(&r.sides);

@@ -129,7 +129,7 @@ static void trace_describe(const struct run *r, struct str *s)
                  r->v->seed.given ? r->v->seed.n : 1);
 }
 
-static void tell(struct run *r)
+static void result_print(struct run *r)
 {
     CLEANUP(str) struct str trace = {0}, cluster = {0};
     trace_describe(r, &trace);
@@ -156,11 +156,12 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (rc == 0)
         rc = policies_make(&r, &err);
     if (rc == 0) {
-        struct sim_playing playing = {.trace = &r.trace, .fleet = &r.fleet, .seed = r.v->seed.given ? r.v->seed.n : 1};
+        struct sim_side_options playing = {
+            .trace = &r.trace, .fleet = &r.fleet, .seed = r.v->seed.given ? r.v->seed.n : 1};
         rc = sides_run(cli, r.sides.at, r.sides.len, &playing, &err);
     }
     if (rc == 0)
-        tell(&r);
+        result_print(&r);
     for (size_t i = 0; i < r.sides.len; i++)
         sim_side_done(&r.sides.at[i]);
     vec_done(&r.sides);

@@ -8,10 +8,10 @@
 
 const char *const sides_forms[] = {"table", "json", "csv", "jobs", "html", NULL};
 
-void sides_tell(void *ctx, size_t done, size_t total)
+void sides_progress_update(void *ctx, size_t done, size_t total)
 {
     struct sides_progress *p = ctx;
-    progress_tell(&p->progress, p->before * total + done, p->sides * total);
+    progress_update(&p->progress, p->before * total + done, p->sides * total);
 }
 
 /* Warns about jobs that never started: averages over the others would mislead. */
@@ -28,13 +28,13 @@ static void warn_unrun(const struct cli *cli, const struct sim_side *s, const st
              s->label, s->summary.unrun, t->len, t->jobs[first].id);
 }
 
-int sides_run(struct cli *cli, struct sim_side *sides, size_t len, struct sim_playing *p, struct berth_err *err)
+int sides_run(struct cli *cli, struct sim_side *sides, size_t len, struct sim_side_options *p, struct berth_err *err)
 {
     struct sides_progress progress = {.sides = 0};
     int rc = 0;
     for (size_t i = 0; i < len; i++)
         progress.sides += !sides[i].done;
-    p->progress = sides_tell;
+    p->progress = sides_progress_update;
     p->ctx = &progress;
     progress_start(&progress.progress, cli, "Simulating");
     for (size_t i = 0; i < len && rc == 0; i++) {

@@ -16,8 +16,8 @@ struct sides_progress {
     size_t before, sides; /* finished policies; all policies */
 };
 /* Updates the bar. ctx is the struct sides_progress. */
-void sides_tell(void *ctx, size_t done, size_t total);
+void sides_progress_update(void *ctx, size_t done, size_t total);
 
 /* Simulates the policies that have no results yet, with a progress bar. */
-int sides_run(struct cli *cli, struct sim_side *sides, size_t len, struct sim_playing *p, struct berth_err *err);
+int sides_run(struct cli *cli, struct sim_side *sides, size_t len, struct sim_side_options *p, struct berth_err *err);
 void sides_print(struct cli *cli, const struct sim_report *r, unsigned form);

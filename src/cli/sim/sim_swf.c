@@ -125,7 +125,7 @@ static int part_run(struct swf_run *r, size_t from, size_t len, struct berth_err
                           .nodes_len = 1,
                           .policy = &r->policy,
                           .predictor = r->predictor,
-                          .progress = progress_tell,
+                          .progress = progress_update,
                           .ctx = &r->progress};
     int rc = r->v->protocol == PROTOCOL_RLSCHEDULER ? sim_rlscheduler_run(&s, &out, err) : sim_trace_run(&s, &out, err);
     if (rc)

@@ -19,7 +19,7 @@ struct target {
     uint32_t ordinal;
     bool all;   /* every pod */
     bool known; /* the workload is in the cluster; otherwise only instances of it remain */
-    struct berth_workload_seen facts;
+    struct berth_workload_view facts;
 };
 
 struct why {
@@ -27,9 +27,9 @@ struct why {
     const struct berth_cluster *cluster;
     const struct berth_profile *profile;
     struct target target;
-    VEC(uint64_t) told; /* one bit per ordinal that has an action or is pending */
+    VEC(uint64_t) mentioned; /* one bit per ordinal that has an action or is pending */
     size_t told_len;
-    VEC(struct berth_instance_seen) stays; /* instances that the plan keeps */
+    VEC(struct berth_instance_view) kept; /* instances that the plan keeps */
 };
 
 /* Returns the words after "is" or "are". */
@@ -66,15 +66,15 @@ static bool matches(const struct target *target, const char *workload, uint32_t 
     return strcmp(workload, target->workload) == 0 && (target->all || ordinal == target->ordinal);
 }
 
-static void tell(struct why *why, uint32_t ordinal)
+static void ordinal_mark(struct why *why, uint32_t ordinal)
 {
-    if (why->told.len < bits_words((size_t)ordinal + 1))
-        vec_resize(&why->told, bits_words((size_t)ordinal + 1));
-    bits_add(why->told.at, ordinal);
+    if (why->mentioned.len < bits_words((size_t)ordinal + 1))
+        vec_resize(&why->mentioned, bits_words((size_t)ordinal + 1));
+    bits_add(why->mentioned.at, ordinal);
     why->told_len++;
 }
 
-static void has_instance(void *ctx, const struct berth_instance_seen *instance)
+static void has_instance(void *ctx, const struct berth_instance_view *instance)
 {
     (void)instance;
     *(bool *)ctx = true;
@@ -94,7 +94,7 @@ static bool workload_exists(struct target *target, const struct berth_cluster *c
 static int name_unknown(const struct why *why, const char *name, const char *workload)
 {
     struct suggest near;
-    struct berth_workload_seen w;
+    struct berth_workload_view w;
     char list[3 * (BERTH_NAME_MAX + 8)] = "";
     size_t at = 0;
 
@@ -164,7 +164,7 @@ static size_t actions_print(struct why *why)
             continue;
         fold_add(&fold, &action);
         placed += action.op == BERTH_PLACE || action.op == BERTH_RESERVE;
-        tell(why, action.ordinal);
+        ordinal_mark(why, action.ordinal);
     }
     fold_end(&fold);
     for (size_t i = 0; i < fold.rows.len; i++)
@@ -217,7 +217,7 @@ static void pending_print(struct why *why)
             continue;
         for (size_t j = 0; j < pending.ordinals_len; j++) {
             if (matches(&why->target, pending.workload, pending.ordinals[j])) {
-                tell(why, pending.ordinals[j]);
+                ordinal_mark(why, pending.ordinals[j]);
                 count++;
             }
         }
@@ -234,40 +234,40 @@ static void pending_print(struct why *why)
     }
 }
 
-static void stays_add(void *ctx, const struct berth_instance_seen *instance)
+static void kept_add(void *ctx, const struct berth_instance_view *instance)
 {
     struct why *why = ctx;
-    bool told = instance->ordinal / 64 < why->told.len && bits_has(why->told.at, instance->ordinal);
+    bool mentioned = instance->ordinal / 64 < why->mentioned.len && bits_has(why->mentioned.at, instance->ordinal);
 
-    if (!told && matches(&why->target, why->target.workload, instance->ordinal))
-        vec_push(&why->stays, *instance);
+    if (!mentioned && matches(&why->target, why->target.workload, instance->ordinal))
+        vec_push(&why->kept, *instance);
 }
 
 static int instance_compare(const void *a, const void *b)
 {
-    const struct berth_instance_seen *x = a, *y = b;
+    const struct berth_instance_view *x = a, *y = b;
 
     return x->ordinal != y->ordinal ? (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal)
                                     : (x->id > y->id) - (x->id < y->id);
 }
 
-static void stays_print(struct why *why)
+static void kept_print(struct why *why)
 {
     FILE *out = why->view->cli->out;
 
-    berth_instances(why->cluster, why->target.workload, stays_add, why);
-    if (why->stays.len)
-        qsort(why->stays.at, why->stays.len, sizeof why->stays.at[0], instance_compare);
-    for (size_t i = 0; i < why->stays.len && i < STAYS_MAX; i++) {
-        const struct berth_instance_seen *instance = &why->stays.at[i];
+    berth_instances(why->cluster, why->target.workload, kept_add, why);
+    if (why->kept.len)
+        qsort(why->kept.at, why->kept.len, sizeof why->kept.at[0], instance_compare);
+    for (size_t i = 0; i < why->kept.len && i < STAYS_MAX; i++) {
+        const struct berth_instance_view *instance = &why->kept.at[i];
         fprintf(out, "%s/%" PRIu32 " is unchanged: %s on %s (#%" PRIu64 ")\n", why->target.workload, instance->ordinal,
                 berth_state_name(instance->state), instance->node, instance->id);
     }
-    if (why->stays.len > STAYS_MAX)
-        fprintf(out, "... and %s more unchanged\n", show_count(why->stays.len - STAYS_MAX).text);
+    if (why->kept.len > STAYS_MAX)
+        fprintf(out, "... and %s more unchanged\n", show_count(why->kept.len - STAYS_MAX).text);
 }
 
-static int nothing_print(const struct why *why)
+static int no_action_print(const struct why *why)
 {
     const struct target *target = &why->target;
     FILE *out = why->view->cli->out;
@@ -298,10 +298,10 @@ int why_print(const struct plan_view *view, const struct berth_cluster *cluster,
     if (placed)
         profile_print(&why, placed);
     pending_print(&why);
-    stays_print(&why);
-    if (why.told_len + why.stays.len == 0)
-        rc = nothing_print(&why);
-    vec_done(&why.told);
-    vec_done(&why.stays);
+    kept_print(&why);
+    if (why.told_len + why.kept.len == 0)
+        rc = no_action_print(&why);
+    vec_done(&why.mentioned);
+    vec_done(&why.kept);
     return rc;
 }

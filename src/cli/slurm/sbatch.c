@@ -16,7 +16,7 @@
 
 /* ---- resources -------------------------------------------------------------------------------------------------- */
 
-struct making {
+struct job_builder {
     const struct slurm_values *v;
     const struct slurm_script *script;
     json_t *to, *notes;
@@ -25,7 +25,7 @@ struct making {
     bool once;                            /* the script runs once, with the resources of all its tasks */
 };
 
-__attribute__((format(printf, 2, 3))) static void note(struct making *m, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void note(struct job_builder *m, const char *fmt, ...)
 {
     char text[256];
     va_list args;
@@ -36,7 +36,7 @@ __attribute__((format(printf, 2, 3))) static void note(struct making *m, const c
     (void)json_array_append_new(m->notes, json_string(text));
 }
 
-static int whole(struct making *m, const char *option, const char *text, int64_t *ret)
+static int whole_number_parse(struct job_builder *m, const char *option, const char *text, int64_t *ret)
 {
     if (!text)
         return 0;
@@ -47,27 +47,27 @@ static int whole(struct making *m, const char *option, const char *text, int64_t
 }
 
 /* Parses "2" or "1-4"; the upper number is used. */
-static int nodes_read(struct making *m)
+static int nodes_read(struct job_builder *m)
 {
     const char *dash = m->v->nodes ? strchr(m->v->nodes, '-') : NULL;
     CLEANUP(mem) char *least = dash ? mem_strdup(m->v->nodes) : NULL;
 
     if (!dash)
-        return whole(m, "nodes", m->v->nodes, &m->nodes);
+        return whole_number_parse(m, "nodes", m->v->nodes, &m->nodes);
     least[dash - m->v->nodes] = '\0';
     note(m, "--nodes=%s: the upper number is used", m->v->nodes);
-    return whole(m, "nodes", dash + 1, &m->nodes);
+    return whole_number_parse(m, "nodes", dash + 1, &m->nodes);
 }
 
-static int tasks_make(struct making *m)
+static int tasks_make(struct job_builder *m)
 {
     int rc = nodes_read(m);
     if (rc == 0)
-        rc = whole(m, "ntasks", m->v->ntasks, &m->tasks);
+        rc = whole_number_parse(m, "ntasks", m->v->ntasks, &m->tasks);
     if (rc == 0)
-        rc = whole(m, "ntasks-per-node", m->v->ntasks_per_node, &m->per_node);
+        rc = whole_number_parse(m, "ntasks-per-node", m->v->ntasks_per_node, &m->per_node);
     if (rc == 0)
-        rc = whole(m, "cpus-per-task", m->v->cpus_per_task, &m->cpus);
+        rc = whole_number_parse(m, "cpus-per-task", m->v->cpus_per_task, &m->cpus);
     if (rc < 0)
         return rc;
     int64_t nodes = m->nodes ? m->nodes : 1;
@@ -88,7 +88,7 @@ static int tasks_make(struct making *m)
 }
 
 /* Parses "4G", "4000M" or "4000", in MiB. */
-static int mebibytes(struct making *m, const char *option, const char *text, int64_t *ret)
+static int mebibytes(struct job_builder *m, const char *option, const char *text, int64_t *ret)
 {
     static const char units[] = "KMGT";
     char *end = NULL;
@@ -105,12 +105,12 @@ static int mebibytes(struct making *m, const char *option, const char *text, int
 }
 
 /* Returns the share of one task; the whole amount if the script runs once. */
-static int64_t share(const struct making *m, int64_t of_node)
+static int64_t share(const struct job_builder *m, int64_t of_node)
 {
     return m->once || m->per_node <= 1 ? of_node : (of_node + m->per_node - 1) / m->per_node;
 }
 
-static int resources_make(struct making *m, int64_t gpus)
+static int resources_make(struct job_builder *m, int64_t gpus)
 {
     json_t *resources = json_object();
     int64_t cores = (m->cpus ? m->cpus : 1) * (m->once ? m->tasks : 1), size = -1;
@@ -138,7 +138,8 @@ static int resources_make(struct making *m, int64_t gpus)
 }
 
 /* Parses "N", "MODEL:N" or "MODEL". */
-static int gpus_parse(struct making *m, const char *option, const char *text, int64_t *ret_count, char model[static 64])
+static int gpus_parse(struct job_builder *m, const char *option, const char *text, int64_t *ret_count,
+                      char model[static 64])
 {
     const char *colon = strrchr(text, ':');
     const char *count = colon ? colon + 1 : text;
@@ -154,7 +155,7 @@ static int gpus_parse(struct making *m, const char *option, const char *text, in
 }
 
 /* Finds the GPUs in "gpu:a100:4,tmp:2". The caller frees *ret_text; NULL: none. */
-static void gres_find(struct making *m, const char *text, char **ret_text)
+static void gres_find(struct job_builder *m, const char *text, char **ret_text)
 {
     CLEANUP(mem) char *copy = mem_strdup(text);
     char *rest = NULL;
@@ -170,7 +171,7 @@ static void gres_find(struct making *m, const char *text, char **ret_text)
     }
 }
 
-static int gpus_make(struct making *m, int64_t *ret)
+static int gpus_make(struct job_builder *m, int64_t *ret)
 {
     CLEANUP(mem) char *gres = NULL;
     char model[64] = "";
@@ -207,7 +208,7 @@ static int gpus_make(struct making *m, int64_t *ret)
 
 /* ---- times ------------------------------------------------------------------------------------------------------ */
 
-static int times_make(struct making *m)
+static int times_make(struct job_builder *m)
 {
     const struct {
         const char *option, *key, *text;
@@ -225,13 +226,13 @@ static int times_make(struct making *m)
     for (size_t i = 0; i < 2; i++) {
         if (!spans[i].text || strcasecmp(spans[i].text, "UNLIMITED") == 0 || strcasecmp(spans[i].text, "INFINITE") == 0)
             continue;
-        int rc = span_read(spans[i].text, 60, text, m->err);
+        int rc = duration_text_read(spans[i].text, 60, text, m->err);
         if (rc < 0)
             return rc;
         (void)json_object_set_new(m->to, spans[i].key, json_string(text));
     }
     for (size_t i = 0; i < 2; i++) {
-        int rc = moments[i].text ? moment_read_text(moments[i].text, wall_clock_ns(), text, m->err) : 0;
+        int rc = moments[i].text ? time_text_read(moments[i].text, wall_clock_ns(), text, m->err) : 0;
         if (rc < 0)
             return rc;
         if (moments[i].text)
@@ -243,7 +244,7 @@ static int times_make(struct making *m)
     return rc;
 }
 
-static const char *dependency_when(struct making *m, const char *word)
+static const char *dependency_when(struct job_builder *m, const char *word)
 {
     static const struct {
         const char *slurm, *when;
@@ -263,7 +264,7 @@ static const char *dependency_when(struct making *m, const char *word)
     return NULL;
 }
 
-static int dependency_part(struct making *m, char *part, json_t *list)
+static int dependency_part(struct job_builder *m, char *part, json_t *list)
 {
     char *rest = NULL, *word = strtok_r(part, ":", &rest);
     const char *when = word ? dependency_when(m, word) : NULL;
@@ -288,7 +289,7 @@ static int dependency_part(struct making *m, char *part, json_t *list)
     return 0;
 }
 
-static int dependency_make(struct making *m)
+static int dependency_make(struct job_builder *m)
 {
     CLEANUP(json) json_t *list = json_array();
     CLEANUP(mem) char *copy = m->v->dependency ? mem_strdup(m->v->dependency) : NULL;
@@ -330,7 +331,7 @@ static void label_add(json_t *term, const char *word)
     (void)json_object_set_new(term, key, equals ? json_string(equals + 1) : json_pack("{s:b}", "exists", 1));
 }
 
-static void places_make(struct making *m)
+static void placement_make(struct job_builder *m)
 {
     json_t *require = json_object(), *word;
     size_t i;
@@ -367,7 +368,7 @@ static void places_make(struct making *m)
 
 /* ---- notifications and other options ---------------------------------------------------------------------------- */
 
-static void mail_make(struct making *m)
+static void mail_make(struct job_builder *m)
 {
     static const struct {
         const char *slurm, *on;
@@ -394,7 +395,7 @@ static void mail_make(struct making *m)
 }
 
 /* Parses "[B:|R:]USR1[@60]". */
-static int signal_make(struct making *m)
+static int signal_make(struct job_builder *m)
 {
     const char *text = m->v->signal, *at;
     char grace[SPAN_TEXT_MAX] = "60s";
@@ -406,7 +407,7 @@ static int signal_make(struct making *m)
     text = colon ? colon + 1 : text;
     at = strchr(text, '@');
     if (at)
-        rc = span_read(at + 1, 1, grace, m->err);
+        rc = duration_text_read(at + 1, 1, grace, m->err);
     json_t *checkpoint = json_object();
     (void)json_object_set_new(checkpoint, "signal", json_stringn(text, at ? (size_t)(at - text) : strlen(text)));
     (void)json_object_set_new(checkpoint, "grace", json_string(grace));
@@ -414,7 +415,7 @@ static int signal_make(struct making *m)
     return rc;
 }
 
-static int number_make(struct making *m, const char *option, const char *key, const char *text, int sign)
+static int number_make(struct job_builder *m, const char *option, const char *key, const char *text, int sign)
 {
     char *end = NULL;
 
@@ -429,7 +430,7 @@ static int number_make(struct making *m, const char *option, const char *key, co
     return 0;
 }
 
-static void attributes_make(struct making *m)
+static void attributes_make(struct job_builder *m)
 {
     const struct {
         const char *key, *text;
@@ -449,7 +450,7 @@ static void attributes_make(struct making *m)
 }
 
 /* Adds notes for options without a counterpart. */
-static void notes_make(struct making *m)
+static void notes_make(struct job_builder *m)
 {
     const struct {
         const char *option, *text, *note;
@@ -469,7 +470,7 @@ static void notes_make(struct making *m)
 }
 
 /* Sets the SLURM_* variables known at submission; the agent adds the others when a task starts. */
-static void env_make(struct making *m)
+static void env_make(struct job_builder *m)
 {
     char folder[4096];
     json_t *env = json_object();
@@ -493,7 +494,7 @@ static void env_make(struct making *m)
 int slurm_make(const struct slurm_values *v, const struct slurm_script *script, json_t *ret, json_t *notes,
                struct berth_err *err)
 {
-    struct making m = {.v = v, .script = script, .to = ret, .notes = notes, .err = err};
+    struct job_builder m = {.v = v, .script = script, .to = ret, .notes = notes, .err = err};
     int64_t gpus = 0;
     int rc = tasks_make(&m);
 
@@ -513,7 +514,7 @@ int slurm_make(const struct slurm_values *v, const struct slurm_script *script, 
         rc = number_make(&m, "priority", "priority", v->priority, 1);
     if (rc < 0)
         return rc;
-    places_make(&m);
+    placement_make(&m);
     mail_make(&m);
     attributes_make(&m);
     notes_make(&m);

@@ -220,7 +220,7 @@ static void job_row(struct table *t, const struct squeue_values *v, const json_t
 }
 
 /* Returns the name of the calling user. */
-static int me_find(struct api *a, char ret[static ID_TEXT_MAX])
+static int own_name_find(struct api *a, char ret[static ID_TEXT_MAX])
 {
     CLEANUP(json) json_t *who = NULL;
     int rc = api_get(a, "/v1/whoami", &who);
@@ -254,7 +254,7 @@ static int squeue_run(struct cli *cli, const void *values, const struct operands
     (void)operands;
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK && v.me) {
-        rc = me_find(&api, me);
+        rc = own_name_find(&api, me);
         v.user = me;
     }
     if (rc == EXIT_OK)
@@ -317,14 +317,14 @@ static int job_cancel_listed(struct api *a, const char *id)
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
     struct target target = {collection_find("job"), id};
-    struct api_trouble trouble = {0};
+    struct api_error trouble = {0};
 
     object_path(&path, &target);
     str_add(&path, "/cancel");
     int rc = api_try(a, &(struct api_request){.method = "POST", .path = str_text(&path)}, &answer, &trouble);
     if (rc == EXIT_OK)
-        object_tell(a->cli, "job", id, "cancelled", false);
-    return rc == EXIT_OK || trouble.status == 409 ? EXIT_OK : object_trouble(a, &target, &trouble);
+        object_done_print(a->cli, "job", id, "cancelled", false);
+    return rc == EXIT_OK || trouble.status == 409 ? EXIT_OK : object_error_print(a, &target, &trouble);
 }
 
 static int scancel_all(struct api *a, const struct scancel_values *v)
@@ -337,7 +337,7 @@ static int scancel_all(struct api *a, const struct scancel_values *v)
     int rc = EXIT_OK;
 
     if (v->me || !v->user) { /* jobs of other users only with --user */
-        rc = me_find(a, me);
+        rc = own_name_find(a, me);
         wanted.user = me;
     }
     if (rc == EXIT_OK)

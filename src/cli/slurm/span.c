@@ -76,7 +76,7 @@ static bool clock_parse(const char *text, int64_t bare_s, int64_t *ret_s)
     return true;
 }
 
-int span_read(const char *text, int64_t bare_s, char ret[static SPAN_TEXT_MAX], struct berth_err *err)
+int duration_text_read(const char *text, int64_t bare_s, char ret[static SPAN_TEXT_MAX], struct berth_err *err)
 {
     int64_t ns = 0, seconds = 0;
 
@@ -173,7 +173,7 @@ static bool date_parse(const char *text, struct tm *tm)
     return false;
 }
 
-int moment_read_text(const char *text, int64_t now_ns, char ret[static SPAN_TEXT_MAX], struct berth_err *err)
+int time_text_read(const char *text, int64_t now_ns, char ret[static SPAN_TEXT_MAX], struct berth_err *err)
 {
     time_t now = (time_t)(now_ns / SECOND_NS), then = 0;
     int64_t seconds = 0, ns = 0;
@@ -201,7 +201,7 @@ int moment_read_text(const char *text, int64_t now_ns, char ret[static SPAN_TEXT
     return 0;
 }
 
-int moment_past_read(const char *text, int64_t now_ns, char ret[static SPAN_TEXT_MAX], struct berth_err *err)
+int past_time_read(const char *text, int64_t now_ns, char ret[static SPAN_TEXT_MAX], struct berth_err *err)
 {
     const int64_t day_ns = 86400 * SECOND_NS;
     int64_t seconds = 0, ns = 0;
@@ -216,9 +216,9 @@ int moment_past_read(const char *text, int64_t now_ns, char ret[static SPAN_TEXT
         return 0;
     }
     if (strcmp(text, "yesterday") == 0)
-        return moment_read_text("today", now_ns - day_ns, ret, err);
+        return time_text_read("today", now_ns - day_ns, ret, err);
     bool clock = !date_parse(text, &tm) && day_parse(text, &tm, &next) && next;
-    if (moment_read_text(text, clock ? now_ns - day_ns : now_ns, ret, NULL) != 0)
+    if (time_text_read(text, clock ? now_ns - day_ns : now_ns, ret, NULL) != 0)
         return err_set(err, EINVAL,
                        "invalid time '%s'; use -10m, 18:30 (most recent), yesterday, 2026-03-01, "
                        "2026-03-01T12:00 or 2026-03-01T12:00:00Z",

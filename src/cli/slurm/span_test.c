@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-static void lengths(void **state)
+static void durations_are_parsed(void **state)
 {
     static const struct {
         const char *text;
@@ -43,7 +43,7 @@ static void lengths(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[SPAN_TEXT_MAX] = "?";
         struct berth_err err;
-        int rc = span_read(rows[i].text, rows[i].bare_s, text, &err);
+        int rc = duration_text_read(rows[i].text, rows[i].bare_s, text, &err);
         if (rc != (rows[i].want ? 0 : -EINVAL))
             fail_msg("'%s': %d %s", rows[i].text, rc, text);
         if (rows[i].want)
@@ -51,7 +51,7 @@ static void lengths(void **state)
     }
 }
 
-static void moments(void **state)
+static void times_are_parsed(void **state)
 {
     /* Tuesday, 10 March 2026, 14:00 UTC */
     const int64_t now_ns = INT64_C(1773151200) * 1000000000;
@@ -87,7 +87,7 @@ static void moments(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[SPAN_TEXT_MAX] = "?";
         struct berth_err err;
-        int rc = moment_read_text(rows[i].text, now_ns, text, &err);
+        int rc = time_text_read(rows[i].text, now_ns, text, &err);
         if (rc != (rows[i].want ? 0 : -EINVAL))
             fail_msg("'%s': %d %s", rows[i].text, rc, text);
         if (rows[i].want)
@@ -95,7 +95,7 @@ static void moments(void **state)
     }
 }
 
-static void past_moments(void **state)
+static void past_times_are_parsed(void **state)
 {
     static const struct {
         const char *text, *want; /* NULL: rejected */
@@ -131,7 +131,7 @@ static void past_moments(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[SPAN_TEXT_MAX] = "?";
         struct berth_err err;
-        int rc = moment_past_read(rows[i].text, now_ns, text, &err);
+        int rc = past_time_read(rows[i].text, now_ns, text, &err);
         if (rc != (rows[i].want ? 0 : -EINVAL))
             fail_msg("'%s': %d %s", rows[i].text, rc, text);
         if (rows[i].want)
@@ -139,7 +139,7 @@ static void past_moments(void **state)
     }
 }
 
-static void ranges(void **state)
+static void ranges_are_parsed(void **state)
 {
     static const struct {
         const char *text, *want;
@@ -180,10 +180,10 @@ static void ranges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lengths),
-        cmocka_unit_test(moments),
-        cmocka_unit_test(past_moments),
-        cmocka_unit_test(ranges),
+        cmocka_unit_test(durations_are_parsed),
+        cmocka_unit_test(times_are_parsed),
+        cmocka_unit_test(past_times_are_parsed),
+        cmocka_unit_test(ranges_are_parsed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

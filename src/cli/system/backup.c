@@ -37,7 +37,7 @@ static const struct option backup_options[] = {
     OPTION_FLAG_ROW("no-journal", 0, backup_values, no_journal, "Exclude the journal's segments."),
 };
 
-struct reception {
+struct backup_download {
     struct save save;
     struct berth_err err;
     uint64_t bytes;
@@ -46,7 +46,7 @@ struct reception {
 
 static bool piece_take(void *ctx, const char *at, size_t len)
 {
-    struct reception *r = ctx;
+    struct backup_download *r = ctx;
 
     r->failed = save_write(&r->save, at, len, &r->err) != 0;
     r->bytes += len;
@@ -68,10 +68,10 @@ static void seal_text(const struct backup_values *v, const struct backup_key *ke
 
 static int backup_server(struct cli *cli, const struct backup_values *v, const struct backup_key *key, const char *path)
 {
-    struct reception r = {0};
+    struct backup_download r = {0};
     CLEANUP(api) struct api api = {0};
     CLEANUP(str) struct str seal = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
 
     int rc = api_open(&api, cli);
     if (rc != EXIT_OK)
@@ -88,7 +88,7 @@ static int backup_server(struct cli *cli, const struct backup_values *v, const s
     if (r.failed)
         rc = cli_fail(cli, EXIT_FAILED, "%s", r.err.text);
     else if (rc != EXIT_OK)
-        rc = api_tell(&api, &trouble);
+        rc = api_error_print(&api, &trouble);
     else if (r.bytes == 0)
         rc = cli_fail(cli, EXIT_FAILED, "the server sent nothing");
     else if (save_end(&r.save, &r.err) != 0)
@@ -191,7 +191,7 @@ static int restore_run(struct cli *cli, const void *values, const struct operand
 
     if (!v->data)
         return cli_fail(cli, EXIT_USAGE, "--data DIR is required: the folder of the new daemon");
-    if (backup_look(path, &kind, &key, &err) != 0)
+    if (backup_inspect(path, &kind, &key, &err) != 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     int rc = kind == BACKUP_STORE ? restore_store(cli, v->data, path) : backup_key_find(cli, &v->source, kind, &key);
     if (rc == EXIT_OK && kind != BACKUP_STORE && backup_restore(path, &key, v->data, &err) != 0)

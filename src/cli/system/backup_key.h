@@ -17,6 +17,6 @@ struct backup_key_source {
 
 /* Makes the key of a new backup. Without files it asks for a passphrase twice on the terminal. */
 int backup_key_choose(const struct cli *cli, const struct backup_key_source *source, struct backup_key *ret);
-/* Finds the key of a backup of this kind; backup_look has filled `key`. */
+/* Finds the key of a backup of this kind; backup_inspect has filled `key`. */
 int backup_key_find(const struct cli *cli, const struct backup_key_source *source, enum backup_kind kind,
                     struct backup_key *key);

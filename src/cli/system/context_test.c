@@ -16,13 +16,13 @@
 #include "base/mem.h"
 
 /* A separate folder for each test. */
-struct place {
+struct test_folder {
     char folder[64], config[128], token[128];
 };
 
 static int setup(void **state)
 {
-    struct place *p = mem_zalloc(sizeof *p);
+    struct test_folder *p = mem_zalloc(sizeof *p);
 
     snprintf(p->folder, sizeof p->folder, "/tmp/context_test.XXXXXX");
     if (!mkdtemp(p->folder))
@@ -35,7 +35,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    struct place *p = *state;
+    struct test_folder *p = *state;
     char path[192];
 
     unlink(p->config);
@@ -73,7 +73,7 @@ static void contexts_make(struct contexts *c)
     contexts_put(c, &home);
 }
 
-static void the_nearest_wins(void **state)
+static void options_override_environment_and_file(void **state)
 {
     static const struct {
         const char *label;
@@ -123,7 +123,7 @@ static void the_nearest_wins(void **state)
     }
 }
 
-static void wrong_choices_are_told(void **state)
+static void invalid_choices_are_rejected(void **state)
 {
     static const struct {
         struct connect_values values;
@@ -153,9 +153,9 @@ static void wrong_choices_are_told(void **state)
     }
 }
 
-static void token_files(void **state)
+static void token_files_are_trimmed_and_checked(void **state)
 {
-    struct place *p = *state;
+    struct test_folder *p = *state;
     static const struct {
         const char *text, *token; /* token NULL: rejected */
         mode_t mode;
@@ -194,9 +194,9 @@ static void token_files(void **state)
     assert_null(token);
 }
 
-static void the_file_is_written_and_read(void **state)
+static void contexts_survive_write_and_read(void **state)
 {
-    struct place *p = *state;
+    struct test_folder *p = *state;
     struct contexts contexts, again;
     struct berth_err err;
     struct stat st;
@@ -227,9 +227,9 @@ static void the_file_is_written_and_read(void **state)
     assert_int_not_equal(contexts_write("/proc/nowhere/config.yaml", &contexts, &err), 0);
 }
 
-static void bad_files_are_told(void **state)
+static void malformed_files_are_rejected(void **state)
 {
-    struct place *p = *state;
+    struct test_folder *p = *state;
     static const struct {
         const char *text, *says;
     } rows[] = {
@@ -256,7 +256,7 @@ static void bad_files_are_told(void **state)
     }
 }
 
-static void the_place_of_the_file(void **state)
+static void config_path_follows_the_environment(void **state)
 {
     static const struct {
         struct context_env env;
@@ -279,12 +279,12 @@ static void the_place_of_the_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_nearest_wins),
-        cmocka_unit_test(wrong_choices_are_told),
-        cmocka_unit_test_setup_teardown(token_files, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_file_is_written_and_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(bad_files_are_told, setup, teardown),
-        cmocka_unit_test(the_place_of_the_file),
+        cmocka_unit_test(options_override_environment_and_file),
+        cmocka_unit_test(invalid_choices_are_rejected),
+        cmocka_unit_test_setup_teardown(token_files_are_trimmed_and_checked, setup, teardown),
+        cmocka_unit_test_setup_teardown(contexts_survive_write_and_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(malformed_files_are_rejected, setup, teardown),
+        cmocka_unit_test(config_path_follows_the_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,19 +12,19 @@
 #include "net/listen.h"
 #include "wire/text/document.h"
 
-struct book {
+struct context_file {
     struct context_env env;
     struct str path;
     struct contexts contexts;
 };
 
-static void book_cleanup(struct book *b)
+static void context_file_cleanup(struct context_file *b)
 {
     contexts_done(&b->contexts);
     str_done(&b->path);
 }
 
-static int book_open(const struct cli *cli, struct book *b)
+static int context_file_open(const struct cli *cli, struct context_file *b)
 {
     struct berth_err err;
 
@@ -34,7 +34,7 @@ static int book_open(const struct cli *cli, struct book *b)
     return EXIT_OK;
 }
 
-static int book_save(const struct cli *cli, const struct book *b)
+static int context_file_save(const struct cli *cli, const struct context_file *b)
 {
     struct berth_err err;
 
@@ -43,7 +43,7 @@ static int book_save(const struct cli *cli, const struct book *b)
     return EXIT_OK;
 }
 
-static int context_missing(const struct cli *cli, const struct book *b, const char *name)
+static int context_missing(const struct cli *cli, const struct context_file *b, const char *name)
 {
     struct suggest near;
 
@@ -56,7 +56,7 @@ static int context_missing(const struct cli *cli, const struct book *b, const ch
 }
 
 /* Returns the name of the context that is used without an option. */
-static const char *current_of(const struct book *b)
+static const char *current_of(const struct context_file *b)
 {
     return b->env.context ? b->env.context : b->contexts.current;
 }
@@ -70,7 +70,7 @@ static json_t *context_json(const struct context *c, bool current)
 
 /* ---- ls and show ------------------------------------------------------------------------------------------------ */
 
-static void contexts_table(const struct cli *cli, const struct book *b)
+static void contexts_table(const struct cli *cli, const struct context_file *b)
 {
     static const struct table_column columns[] = {
         {"",       TABLE_PLAIN, 0},
@@ -98,23 +98,23 @@ static void contexts_table(const struct cli *cli, const struct book *b)
 static int ls_run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct view_values *v = values;
-    CLEANUP(book) struct book book = {0};
+    CLEANUP(context_file) struct context_file context_file = {0};
     CLEANUP(json) json_t *list = json_array();
 
     (void)operands;
-    int rc = book_open(cli, &book);
+    int rc = context_file_open(cli, &context_file);
     if (rc != EXIT_OK)
         return rc;
-    const char *current = current_of(&book);
-    for (size_t i = 0; i < book.contexts.len; i++)
-        json_array_append_new(
-            list, context_json(&book.contexts.at[i], current && strcmp(current, book.contexts.at[i].name) == 0));
+    const char *current = current_of(&context_file);
+    for (size_t i = 0; i < context_file.contexts.len; i++)
+        json_array_append_new(list, context_json(&context_file.contexts.at[i],
+                                                 current && strcmp(current, context_file.contexts.at[i].name) == 0));
     if (view_print(cli, v->form, list))
         return EXIT_OK;
-    if (book.contexts.len == 0)
+    if (context_file.contexts.len == 0)
         fputs("No contexts; create one with 'berth context add NAME --server URL --token-file FILE'.\n", cli->out);
     else
-        contexts_table(cli, &book);
+        contexts_table(cli, &context_file);
     return EXIT_OK;
 }
 
@@ -132,18 +132,18 @@ const struct command context_ls_command = {
 static int show_run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct view_values *v = values;
-    CLEANUP(book) struct book book = {0};
+    CLEANUP(context_file) struct context_file context_file = {0};
 
-    int rc = book_open(cli, &book);
+    int rc = context_file_open(cli, &context_file);
     if (rc != EXIT_OK)
         return rc;
-    const char *name = operands->len ? operands->at[0] : current_of(&book);
+    const char *name = operands->len ? operands->at[0] : current_of(&context_file);
     if (!name)
         return cli_fail(cli, EXIT_NOT_FOUND, "no current context; select one with 'berth context use NAME'");
-    const struct context *c = contexts_find(&book.contexts, name);
+    const struct context *c = contexts_find(&context_file.contexts, name);
     if (!c)
-        return context_missing(cli, &book, name);
-    const char *current = current_of(&book);
+        return context_missing(cli, &context_file, name);
+    const char *current = current_of(&context_file);
     CLEANUP(json) json_t *json = context_json(c, current && strcmp(current, name) == 0);
     if (!view_print(cli, v->form, json))
         fields_print(cli, json, 0);
@@ -166,21 +166,21 @@ const struct command context_show_command = {
 
 static int use_run(struct cli *cli, const void *values, const struct operands *operands)
 {
-    CLEANUP(book) struct book book = {0};
+    CLEANUP(context_file) struct context_file context_file = {0};
 
     (void)values;
-    int rc = book_open(cli, &book);
+    int rc = context_file_open(cli, &context_file);
     if (rc != EXIT_OK)
         return rc;
-    if (!contexts_find(&book.contexts, operands->at[0]))
-        return context_missing(cli, &book, operands->at[0]);
-    mem_free(book.contexts.current);
-    book.contexts.current = mem_strdup(operands->at[0]);
-    rc = book_save(cli, &book);
+    if (!contexts_find(&context_file.contexts, operands->at[0]))
+        return context_missing(cli, &context_file, operands->at[0]);
+    mem_free(context_file.contexts.current);
+    context_file.contexts.current = mem_strdup(operands->at[0]);
+    rc = context_file_save(cli, &context_file);
     if (rc == EXIT_OK)
         fprintf(cli->out, "context/%s is current\n", operands->at[0]);
-    if (rc == EXIT_OK && book.env.context && strcmp(book.env.context, operands->at[0]) != 0)
-        cli_warn(cli, "BERTH_CONTEXT is set and takes precedence: %s", book.env.context);
+    if (rc == EXIT_OK && context_file.env.context && strcmp(context_file.env.context, operands->at[0]) != 0)
+        cli_warn(cli, "BERTH_CONTEXT is set and takes precedence: %s", context_file.env.context);
     return rc;
 }
 
@@ -196,21 +196,21 @@ const struct command context_use_command = {
 
 static int rm_run(struct cli *cli, const void *values, const struct operands *operands)
 {
-    CLEANUP(book) struct book book = {0};
+    CLEANUP(context_file) struct context_file context_file = {0};
 
     (void)values;
-    int rc = book_open(cli, &book);
+    int rc = context_file_open(cli, &context_file);
     if (rc != EXIT_OK)
         return rc;
     for (size_t i = 0; i < operands->len; i++) {
         const char *name = operands->at[i];
-        if (!contexts_find(&book.contexts, name))
-            return context_missing(cli, &book, name);
-        contexts_remove(&book.contexts, name);
-        if (book.contexts.current && strcmp(book.contexts.current, name) == 0)
-            mem_free(take_ptr(&book.contexts.current));
+        if (!contexts_find(&context_file.contexts, name))
+            return context_missing(cli, &context_file, name);
+        contexts_remove(&context_file.contexts, name);
+        if (context_file.contexts.current && strcmp(context_file.contexts.current, name) == 0)
+            mem_free(take_ptr(&context_file.contexts.current));
     }
-    rc = book_save(cli, &book);
+    rc = context_file_save(cli, &context_file);
     for (size_t i = 0; i < operands->len && rc == EXIT_OK; i++)
         fprintf(cli->out, "context/%s removed\n", operands->at[i]);
     return rc;
@@ -249,7 +249,7 @@ static char *absolute(const char *path)
 }
 
 /* Returns whether a token would be sent unencrypted to another machine. */
-static bool in_the_clear(const char *server)
+static bool token_unencrypted(const char *server)
 {
     return strncmp(server, "http://", 7) == 0 && !url_is_loopback(server);
 }
@@ -278,10 +278,10 @@ static int add_run(struct cli *cli, const void *values, const struct operands *o
 {
     const struct add_values *v = values;
     const struct connect_values *from = cli->connect;
-    CLEANUP(book) struct book book = {0};
+    CLEANUP(context_file) struct context_file context_file = {0};
     struct context context = {.name = mem_strdup(operands->at[0])};
 
-    int rc = book_open(cli, &book);
+    int rc = context_file_open(cli, &context_file);
     if (rc == EXIT_OK && !from->server)
         rc = cli_fail(cli, EXIT_USAGE, "context add needs --server URL");
     if (rc == EXIT_OK)
@@ -294,16 +294,16 @@ static int add_run(struct cli *cli, const void *values, const struct operands *o
     context.server = mem_strdup(from->server);
     context.ca = absolute(from->ca);
     context.pin = from->pin ? mem_strdup(from->pin) : NULL;
-    const char *done = contexts_find(&book.contexts, context.name) ? "replaced" : "added";
-    contexts_put(&book.contexts, &context);
+    const char *done = contexts_find(&context_file.contexts, context.name) ? "replaced" : "added";
+    contexts_put(&context_file.contexts, &context);
     if (!v->no_use) {
-        mem_free(book.contexts.current);
-        book.contexts.current = mem_strdup(operands->at[0]);
+        mem_free(context_file.contexts.current);
+        context_file.contexts.current = mem_strdup(operands->at[0]);
     }
-    rc = book_save(cli, &book);
+    rc = context_file_save(cli, &context_file);
     if (rc == EXIT_OK)
         fprintf(cli->out, "context/%s %s%s\n", operands->at[0], done, v->no_use ? "" : " and current");
-    if (rc == EXIT_OK && from->token_file && in_the_clear(from->server))
+    if (rc == EXIT_OK && from->token_file && token_unencrypted(from->server))
         cli_warn(cli, "the token is sent unencrypted to %s; use https", from->server);
     return rc;
 }

@@ -38,7 +38,7 @@ static void overview_cleanup(struct overview *o)
 static void alarms_get(struct api *a, struct overview *o)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
 
     if (api_try(a, &(struct api_request){.method = "GET", .path = "/v1/alarms"}, &answer, &trouble) == EXIT_OK)
         o->alarms = json_incref(json_object_get(answer.body, "items"));
@@ -48,7 +48,7 @@ static void alarms_get(struct api *a, struct overview *o)
 static int overview_get(struct api *a, struct overview *o)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
-    struct api_trouble trouble;
+    struct api_error trouble;
 
     int rc = api_try(a, &(struct api_request){.method = "GET", .path = "/v1/nodes?limit=1"}, &answer, &trouble);
     if (rc == EXIT_OK)
@@ -56,7 +56,7 @@ static int overview_get(struct api *a, struct overview *o)
     else if (trouble.status == 403)
         rc = EXIT_OK;
     else
-        return api_tell(a, &trouble);
+        return api_error_print(a, &trouble);
     if (rc == EXIT_OK && o->nodes)
         alarms_get(a, o);
     if (rc == EXIT_OK && o->nodes)
@@ -189,7 +189,7 @@ static void states_print(const struct cli *cli, const char *what, const json_t *
 }
 
 /* Uses the planner's rule (core/plan/plan.c): when so many nodes are lost at once, the planner replaces nothing. */
-static bool alarming(const struct overview *o, size_t *ret_lost)
+static bool too_many_lost(const struct overview *o, size_t *ret_lost)
 {
     CLEANUP(json) json_t *counts = states_count(o->nodes);
     size_t lost = (size_t)json_integer_value(json_object_get(counts, "lost"));
@@ -202,7 +202,7 @@ static void alarm_print(const struct cli *cli, const struct overview *o)
 {
     size_t lost;
 
-    if (alarming(o, &lost))
+    if (too_many_lost(o, &lost))
         fprintf(cli->out,
                 "  %salarm%s    %zu nodes are lost, more than a third: lost pods are not replaced; check "
                 "the network\n",
@@ -217,7 +217,7 @@ static void alarm_print(const struct cli *cli, const struct overview *o)
     }
 }
 
-static bool waits(const json_t *item)
+static bool is_pending(const json_t *item)
 {
     return json_integer_value(value_at(item, "status.pending")) > 0;
 }
@@ -253,7 +253,7 @@ static void pending_print(const struct cli *cli, const struct overview *o)
         const char *kind = collection_find(work_kinds[k])->kind;
         json_array_foreach(o->work[k], i, item)
         {
-            if (waits(item) && found++ < PENDING_SHOWN)
+            if (is_pending(item) && found++ < PENDING_SHOWN)
                 pending_row(&table, kind, item);
         }
     }
@@ -306,7 +306,7 @@ static json_t *overview_json(const struct overview *o)
         json_object_set_new(work, work_kinds[k], states_count(o->work[k]));
         json_array_foreach(o->work[k], i, item)
         {
-            if (waits(item))
+            if (is_pending(item))
                 json_array_append_new(pending,
                                       json_pack("{s:s, s:s, s:O?}", "kind", collection_find(work_kinds[k])->kind, "id",
                                                 object_id(item, id), "status", value_at(item, "status")));
@@ -319,7 +319,7 @@ static json_t *overview_json(const struct overview *o)
         json_object_set_new(capacity, resources[r],
                             json_pack("{s:f, s:f}", "promised", usage.used / unit, "allocatable", usage.total / unit));
     }
-    return json_pack("{s:o, s:b, s:O*, s:o, s:o, s:o}", "nodes", states_count(o->nodes), "alarm", alarming(o, &i),
+    return json_pack("{s:o, s:b, s:O*, s:o, s:o, s:o}", "nodes", states_count(o->nodes), "alarm", too_many_lost(o, &i),
                      "alarms", o->alarms, "capacity", capacity, "work", work, "pending", pending);
 }
 

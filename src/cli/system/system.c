@@ -158,7 +158,7 @@ static int configure_run(struct cli *cli, const void *values, const struct opera
     if (rc == EXIT_OK)
         rc = api_do(&api, &request, &answer);
     if (rc == EXIT_OK)
-        object_tell(cli, "service", operands->at[0], "changed", v->dry_run);
+        object_done_print(cli, "service", operands->at[0], "changed", v->dry_run);
     return rc;
 }
 
@@ -201,7 +201,7 @@ static int service_run(struct cli *cli, const void *values, const struct operand
         rc = api_do(&api, &(struct api_request){.method = "POST", .path = str_text(&path), .dry_run = v->dry_run},
                     &answer);
         if (rc == EXIT_OK)
-            object_tell(cli, "service", operands->at[i], verb->done, v->dry_run);
+            object_done_print(cli, "service", operands->at[i], verb->done, v->dry_run);
     }
     return rc;
 }

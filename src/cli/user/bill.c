@@ -25,14 +25,14 @@ static const struct option bill_options[] = {
     OPTION_CHOICE_ROW("output", 'o', bill_values, form, form_choices, "Output format."),
 };
 
-struct asking {
+struct bill_request {
     struct api *api;
     int code; /* exit code of an error already printed; EXIT_OK: none */
 };
 
 static int get(void *ctx, const char *path, json_t **ret, struct berth_err *err)
 {
-    struct asking *a = ctx;
+    struct bill_request *a = ctx;
     a->code = api_get(a->api, path, ret);
     return a->code == EXIT_OK ? 0 : err_set(err, EIO, "told already");
 }
@@ -44,8 +44,8 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     struct berth_err err = {0};
     CLEANUP(book) struct book book = {0};
     CLEANUP(api) struct api api = {0};
-    struct asking asking = {.api = &api, .code = EXIT_OK};
-    struct bill_server server = {.ctx = &asking, .get = get};
+    struct bill_request bill_request = {.api = &api, .code = EXIT_OK};
+    struct bill_server server = {.ctx = &bill_request, .get = get};
     (void)operands;
     if (!v->prices)
         return cli_fail(cli, EXIT_USAGE, "--prices FILE is required; docs/billing.md has an example of a price file");
@@ -55,7 +55,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         return cli_fail(cli, EXIT_USAGE, "%s", err.text);
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK && bill_follow(&book, &server, NULL, &err) < 0)
-        rc = asking.code != EXIT_OK ? asking.code : cli_fail(cli, EXIT_FAILED, "%s", err.text);
+        rc = bill_request.code != EXIT_OK ? bill_request.code : cli_fail(cli, EXIT_FAILED, "%s", err.text);
     if (rc == EXIT_OK) {
         struct bill_question q = {
             .by = v->by ? BILL_BY_GROUP : BILL_BY_USER, .month = v->month, .user = v->user, .group = v->group};

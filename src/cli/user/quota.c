@@ -59,7 +59,7 @@ static void rows_add(struct table *t, const struct target *target, const json_t 
 }
 
 /* Finds the quotas of the calling user and their group. */
-static int own(struct api *a, json_t **ret_who, struct target ret[static 2], size_t *ret_len)
+static int own_quotas(struct api *a, json_t **ret_who, struct target ret[static 2], size_t *ret_len)
 {
     int rc = api_get(a, "/v1/whoami", ret_who);
     if (rc != EXIT_OK)
@@ -114,7 +114,7 @@ static int show_run(struct cli *cli, const void *values, const struct operands *
     size_t len = operands->len;
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK && len == 0) {
-        rc = own(&api, &who, mine, &len);
+        rc = own_quotas(&api, &who, mine, &len);
         return rc == EXIT_OK ? show_all(&api, mine, len, v->form) : rc;
     }
     struct target *targets = mem_array(len ? len : 1, sizeof *targets);

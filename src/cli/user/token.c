@@ -31,7 +31,7 @@ static void text_set(json_t *object, const char *key, const char *text)
         json_object_set_new(object, key, json_string(text));
 }
 
-static json_t *wish(const struct add_values *v)
+static json_t *token_body(const struct add_values *v)
 {
     json_t *body = json_object();
 
@@ -45,7 +45,7 @@ static json_t *wish(const struct add_values *v)
 }
 
 /* Writes only the token to standard output, so that `berth token add > file` works. */
-static int token_give(const struct cli *cli, const struct add_values *v, const json_t *answer, struct save *save)
+static int token_print(const struct cli *cli, const struct add_values *v, const json_t *answer, struct save *save)
 {
     const char *text = json_string_value(json_object_get(answer, "token"));
     const char *id = json_string_value(json_object_get(answer, "id"));
@@ -73,7 +73,7 @@ static int token_give(const struct cli *cli, const struct add_values *v, const j
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct add_values *v = values;
-    CLEANUP(json) json_t *body = wish(v);
+    CLEANUP(json) json_t *body = token_body(v);
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(save) struct save save = {0};
     CLEANUP(api) struct api api = {0};
@@ -96,7 +96,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         fprintf(cli->out, "token created (dry run)\n");
         return EXIT_OK;
     }
-    return token_give(cli, v, answer.body, &save);
+    return token_print(cli, v, answer.body, &save);
 }
 
 const struct command token_add_command = {

@@ -102,7 +102,7 @@ static int when_query(const struct cli *cli, const char *name, const char *text,
     struct berth_err err;
     if (!text)
         return EXIT_OK;
-    if (moment_past_read(text, wall_clock_ns(), moment, &err) == 0)
+    if (past_time_read(text, wall_clock_ns(), moment, &err) == 0)
         query_add(path, name, moment);
     else
         return cli_fail(cli, EXIT_USAGE, "--%s must be a time, a day such as 2026-03-01 or a duration such as 7d: %s",

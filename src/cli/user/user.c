@@ -195,7 +195,7 @@ static int import_run(struct cli *cli, const void *values, const struct operands
     if (rc != EXIT_OK)
         return rc;
     const json_t *said = v->dry_run ? json_object_get(answer.body, "answer") : answer.body;
-    object_tell(cli, "user", *object_id(said, id) ? id : v->as ? v->as : "?", "imported", v->dry_run);
+    object_done_print(cli, "user", *object_id(said, id) ? id : v->as ? v->as : "?", "imported", v->dry_run);
     return EXIT_OK;
 }
 

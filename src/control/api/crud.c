@@ -108,7 +108,7 @@ static int identify(struct call *c, const struct crud *k, const char *arg, json_
     return rc;
 }
 
-int crud_absent(struct call *c, enum kind kind, const char *arg)
+int crud_not_found(struct call *c, enum kind kind, const char *arg)
 {
     char shown[QUOTE_MAX];
     return err_set(&c->err, ENOENT, "no %s %s; see 'berth get %s'", kinds[kind].name, quote(arg, shown),
@@ -122,12 +122,12 @@ const json_t *crud_open(struct call *c, enum kind kind, const char *arg, enum pe
     if (!o && c->err.code != ENOENT)
         return NULL;
     if (!o && (crud_id(c, kind, arg, &id) < 0 || state_find(c->state, kind, id))) {
-        (void)crud_absent(c, kind, arg); /* the id is invalid, or the caller may not see the object */
+        (void)crud_not_found(c, kind, arg); /* the id is invalid, or the caller may not see the object */
         return NULL;
     }
     const json_t *doc = change_read(&c->change, kind, id);
     if (!doc) {
-        (void)crud_absent(c, kind, arg);
+        (void)crud_not_found(c, kind, arg);
         return NULL;
     }
     if (!o && !permit(&c->caller, need, member(doc, "owner"), member(doc, "group"))) {
@@ -151,7 +151,7 @@ void crud_name(struct call *c, enum kind kind, const char *id, const char *verb)
 
 /* Returns the client's part of a document, without the daemon's keys and without the keys that do not affect the
  * generation. A new reference. */
-static json_t *asked(const struct crud *k, const json_t *doc)
+static json_t *client_part(const struct crud *k, const json_t *doc)
 {
     json_t *left = json_copy((json_t *)doc);
     doc_strip(left);
@@ -195,8 +195,8 @@ static void stamp(struct call *c, const struct crud *k, const char *id, const js
             (void)json_object_set_new(doc, "generation", json_integer(1));
         return;
     }
-    CLEANUP(json) json_t *before = asked(k, old);
-    CLEANUP(json) json_t *after = asked(k, doc);
+    CLEANUP(json) json_t *before = client_part(k, old);
+    CLEANUP(json) json_t *after = client_part(k, doc);
     json_int_t generation = json_integer_value(json_object_get(old, "generation"));
     /* A restart counts as a change: it requests pods of a later generation although the description is the same. */
     bool restarted =
@@ -252,7 +252,8 @@ int crud_write(struct call *c, const struct crud *k, const char *id, const json_
     return rc;
 }
 
-static int make_permitted(struct call *c, const struct crud *k, const char *arg, const char *id, const json_t *doc)
+static int check_make_permission(struct call *c, const struct crud *k, const char *arg, const char *id,
+                                 const json_t *doc)
 {
     const char *owner = "", *group = "";
     int rc = k->belongs ? k->belongs(c, k, id, doc, &owner, &group) : 0;
@@ -261,7 +262,7 @@ static int make_permitted(struct call *c, const struct crud *k, const char *arg,
     if (permit(&c->caller, k->make, owner, group))
         return 0;
     if (arg && kinds[k->kind].owned) /* answers as for an existing object that the caller may not see */
-        return crud_absent(c, k->kind, arg);
+        return crud_not_found(c, k->kind, arg);
     return err_set(&c->err, EACCES, "role %s may not create %s%s%s", c->caller.role, kinds[k->kind].plural,
                    owner[0] ? " for " : "", owner);
 }
@@ -272,13 +273,13 @@ static int put_new(struct call *c, const struct crud *k, const char *arg, json_t
     CLEANUP(json) json_t *made = doc;
     const char *id = NULL;
     if (arg && kinds[k->kind].grammar == ID_NUMBER)
-        return crud_absent(c, k->kind, arg);
+        return crud_not_found(c, k->kind, arg);
     int rc = refused(c, identify(c, k, arg, made, &id));
     if (rc < 0)
         return rc;
     /* the first read, because If-Match applies to the object that the path names */
     bool there = change_read(&c->change, k->kind, id) != NULL;
-    rc = make_permitted(c, k, arg, id, made);
+    rc = check_make_permission(c, k, arg, id, made);
     if (rc < 0)
         return rc;
     if (there)
@@ -311,7 +312,7 @@ static int same_id(struct call *c, const struct crud *k, const char *id, const j
     return err_set(&c->err, EINVAL, "id: %s cannot be renamed to %s; delete it and create another", id, meant);
 }
 
-static int put_over(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+static int put_existing(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     CLEANUP(json) json_t *made = doc;
     int rc = same_id(c, k, id, made);
@@ -369,7 +370,7 @@ int crud_put(struct call *c, const struct crud *k, const char *arg, const json_t
             return -c->err.code;
         if (!old && crud_id(c, k->kind, arg, &id) == 0 && state_find(c->state, k->kind, id) &&
             change_read(&c->change, k->kind, id))
-            return crud_absent(c, k->kind, arg); /* the object exists, but the caller may not see it */
+            return crud_not_found(c, k->kind, arg); /* the object exists, but the caller may not see it */
         c->err = (struct berth_err){0};
     }
     if (mode == CRUD_PATCH) {
@@ -380,7 +381,7 @@ int crud_put(struct call *c, const struct crud *k, const char *arg, const json_t
     } else {
         drop_nulls(doc);
     }
-    rc = old ? put_over(c, k, id, old, take_ptr(&doc)) : put_new(c, k, arg, take_ptr(&doc), &id);
+    rc = old ? put_existing(c, k, id, old, take_ptr(&doc)) : put_new(c, k, arg, take_ptr(&doc), &id);
     if (rc < 0)
         return rc;
     crud_name(c, k->kind, id, !old ? "create" : mode == CRUD_PATCH ? "patch" : "replace");
@@ -407,7 +408,7 @@ int crud_remove(struct call *c, const struct crud *k, const char *arg)
     if (!old)
         return -c->err.code;
     for (const enum kind *by = referrers(k->kind); *by != KINDS; by++)
-        (void)change_rest_on(&c->change, KIND_COUNTER, kinds[*by].plural);
+        (void)change_guard(&c->change, KIND_COUNTER, kinds[*by].plural);
     int rc = k->leaving ? k->leaving(c, k, id, old, NULL) : 0;
     if (rc < 0)
         return rc;

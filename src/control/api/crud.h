@@ -82,7 +82,7 @@ int crud_put(struct call *c, const struct crud *k, const char *arg, const json_t
              const char **ret_id, bool *ret_new);
 int crud_remove(struct call *c, const struct crud *k, const char *arg);
 /* Returns -ENOENT, with the same text as call_object. */
-int crud_absent(struct call *c, enum kind kind, const char *arg);
+int crud_not_found(struct call *c, enum kind kind, const char *arg);
 /* As call_object, but sees the changes of the transaction: returns the document of the object that an argument names,
  * and its id. NULL with c->err set otherwise. */
 const json_t *crud_open(struct call *c, enum kind kind, const char *arg, enum permission need, const char **ret_id);
@@ -109,7 +109,7 @@ void crud_name(struct call *c, enum kind kind, const char *id, const char *verb)
 
 /* Removes the keys that this caller may not see although the caller sees the object: install configuration, secrets.
  * For every module that shows stored documents. */
-void crud_hide(const struct caller *caller, const struct object *o, json_t *doc);
+void crud_redact(const struct caller *caller, const struct object *o, json_t *doc);
 
 /* Returns the struct crud of a kind; NULL if the kind has none. */
 const struct crud *crud_find(enum kind kind);

@@ -23,7 +23,7 @@ struct listing {
     char *last, *seen; /* ids: the last one on the page, and the last one examined; NULL: none */
 };
 
-void crud_hide(const struct caller *caller, const struct object *o, json_t *doc)
+void crud_redact(const struct caller *caller, const struct object *o, json_t *doc)
 {
     if (o->kind == KIND_TOKEN)
         (void)json_object_del(doc, "hash");
@@ -36,7 +36,7 @@ void crud_hide(const struct caller *caller, const struct object *o, json_t *doc)
 json_t *crud_shown(const struct call *c, const struct crud *k, const struct object *o)
 {
     json_t *doc = object_doc(o);
-    crud_hide(&c->caller, o, doc);
+    crud_redact(&c->caller, o, doc);
     (void)json_object_set_new(doc, "revision", json_integer((json_int_t)o->revision));
     if (k->show)
         k->show(c, o, doc);
@@ -66,7 +66,7 @@ static int id_compare(enum kind kind, const char *a, const char *b)
 }
 
 /* Returns the number of objects before `after`; `with` includes `after` itself. */
-static size_t place_of(const struct object *const *list, size_t len, enum kind kind, const char *after, bool with)
+static size_t list_position(const struct object *const *list, size_t len, enum kind kind, const char *after, bool with)
 {
     size_t low = 0, high = len;
     while (low < high) {
@@ -135,7 +135,8 @@ static bool list_step(struct call *c, const struct crud *k, struct listing *l, u
     size_t len = 0, i = 0, looked = 0, bytes = l->page.bytes;
     const struct object *const *list = state_list(c->state, k->kind, &len);
     if (l->seen)
-        i = down ? len - place_of(list, len, k->kind, l->seen, false) : place_of(list, len, k->kind, l->seen, true);
+        i = down ? len - list_position(list, len, k->kind, l->seen, false)
+                 : list_position(list, len, k->kind, l->seen, true);
     *ret_more = false;
     for (; i < len; i++) {
         const struct object *o = list[down ? len - 1 - i : i];

@@ -61,7 +61,7 @@ static bool same_name(const void *ctx, uint32_t value, const void *key)
     return strcmp(q->accounts.at[value]->name, key) == 0;
 }
 
-struct fair_account *fair_account_join(struct fair_queue *q, const char *name)
+struct fair_account *fair_account_ref(struct fair_queue *q, const char *name)
 {
     size_t len = strlen(name);
     uint64_t hash = hash_bytes(name, len, q->seed);
@@ -86,12 +86,12 @@ struct fair_account *fair_account_join(struct fair_queue *q, const char *name)
     return q->accounts.at[index];
 }
 
-void fair_account_rejoin(struct fair_account *a)
+void fair_account_ref_again(struct fair_account *a)
 {
     a->joined++;
 }
 
-void fair_account_leave(struct fair_queue *q, struct fair_account *a)
+void fair_account_unref(struct fair_queue *q, struct fair_account *a)
 {
     assert(a->joined > 0);
     if (--a->joined)

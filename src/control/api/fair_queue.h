@@ -41,10 +41,10 @@ void fair_queue_free(struct fair_queue *q);
 
 /* Returns the account of this name, creating it if needed, and adds a reference. The account is freed with its last
  * reference. */
-struct fair_account *fair_account_join(struct fair_queue *q, const char *name);
+struct fair_account *fair_account_ref(struct fair_queue *q, const char *name);
 /* Adds a reference. */
-void fair_account_rejoin(struct fair_account *a);
-void fair_account_leave(struct fair_queue *q, struct fair_account *a);
+void fair_account_ref_again(struct fair_account *a);
+void fair_account_unref(struct fair_queue *q, struct fair_account *a);
 /* Counts one more running heavy request. Returns false if `max` are running. */
 bool fair_account_begin_heavy(struct fair_account *a, size_t max);
 void fair_account_end_heavy(struct fair_account *a);

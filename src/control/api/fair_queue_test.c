@@ -16,7 +16,7 @@
 static struct fair_entry *push(struct fair_queue *q, const char *name)
 {
     struct fair_entry *e = mem_zalloc(sizeof *e);
-    assert_true(fair_queue_push(q, fair_account_join(q, name), e));
+    assert_true(fair_queue_push(q, fair_account_ref(q, name), e));
     return e;
 }
 
@@ -31,7 +31,7 @@ static struct fair_entry *run(struct fair_queue *q, int64_t ns)
 
 static void done(struct fair_queue *q, struct fair_entry *e)
 {
-    fair_account_leave(q, e->account);
+    fair_account_unref(q, e->account);
     mem_free(e);
 }
 
@@ -72,7 +72,7 @@ static void time_is_shared_not_entries(void **state)
 {
     struct fair_queue *q = fair_queue_new(1);
     int64_t used[2] = {0};
-    struct fair_account *slow = fair_account_join(q, "slow");
+    struct fair_account *slow = fair_account_ref(q, "slow");
     (void)state;
     for (int i = 0; i < 1000; i++) {
         (void)push(q, "slow");
@@ -87,7 +87,7 @@ static void time_is_shared_not_entries(void **state)
     }
     assert_true(used[0] > used[1] * 8 / 10 && used[1] > used[0] * 8 / 10);
     drain(q);
-    fair_account_leave(q, slow);
+    fair_account_unref(q, slow);
     fair_queue_free(q);
 }
 
@@ -107,7 +107,7 @@ static void entries_of_an_account_stay_in_order(void **state)
     fair_queue_free(q);
 }
 
-static void what_is_not_done_goes_on_before_the_next(void **state)
+static void unfinished_entry_resumes_before_next_entry(void **state)
 {
     struct fair_queue *q = fair_queue_new(1);
     struct fair_entry *first = push(q, "a"), *second = push(q, "a");
@@ -166,7 +166,7 @@ static void an_account_with_many_bytes_in_the_store_is_held_back(void **state)
 static void a_slice_ends_and_is_renewed(void **state)
 {
     struct fair_queue *q = fair_queue_new(1);
-    struct fair_account *a = fair_account_join(q, "a");
+    struct fair_account *a = fair_account_ref(q, "a");
     (void)state;
     assert_true(fair_queue_idle(q, a));
     fair_queue_charge(q, a, FAIR_SLICE_NS);
@@ -178,14 +178,14 @@ static void a_slice_ends_and_is_renewed(void **state)
     assert_int_equal(fair_queue_waiting(q), 1);
     assert_ptr_equal(fair_queue_pop(q), e);
     done(q, e);
-    fair_account_leave(q, a);
+    fair_account_unref(q, a);
     fair_queue_free(q);
 }
 
-static void what_waits_of_one_account_is_bounded(void **state)
+static void waiting_entries_of_an_account_are_bounded(void **state)
 {
     struct fair_queue *q = fair_queue_new(1);
-    struct fair_account *a = fair_account_join(q, "a");
+    struct fair_account *a = fair_account_ref(q, "a");
     struct fair_entry more = {0}, large = {.bytes = FAIR_BYTES_MAX + 1};
     (void)state;
     for (int i = 0; i < FAIR_WAITING_MAX; i++)
@@ -198,12 +198,12 @@ static void what_waits_of_one_account_is_bounded(void **state)
     (void)push(q, "b");
     assert_ptr_equal(fair_queue_pop(q), &large);
     drain(q);
-    fair_account_leave(q, a);
+    fair_account_unref(q, a);
     fair_queue_free(q);
 }
 
 /* Removes an entry at each position of its account's queue. */
-static void an_entry_is_taken_out(void **state)
+static void entry_is_removed_at_any_position(void **state)
 {
     (void)state;
     for (size_t out = 0; out < 3; out++) {
@@ -233,7 +233,7 @@ static void an_entry_is_taken_out(void **state)
 static void heavy_entries_are_counted(void **state)
 {
     struct fair_queue *q = fair_queue_new(1);
-    struct fair_account *a = fair_account_join(q, "a"), *b = fair_account_join(q, "b");
+    struct fair_account *a = fair_account_ref(q, "a"), *b = fair_account_ref(q, "b");
     (void)state;
     assert_true(fair_account_begin_heavy(a, 2));
     assert_true(fair_account_begin_heavy(a, 2));
@@ -244,8 +244,8 @@ static void heavy_entries_are_counted(void **state)
     fair_account_end_heavy(a);
     fair_account_end_heavy(a);
     fair_account_end_heavy(b);
-    fair_account_leave(q, a);
-    fair_account_leave(q, b);
+    fair_account_unref(q, a);
+    fair_account_unref(q, b);
     fair_queue_free(q);
 }
 
@@ -256,10 +256,10 @@ int main(void)
         cmocka_unit_test(time_is_shared_not_entries),
         cmocka_unit_test(entries_of_an_account_stay_in_order),
         cmocka_unit_test(a_slice_ends_and_is_renewed),
-        cmocka_unit_test(what_is_not_done_goes_on_before_the_next),
-        cmocka_unit_test(an_entry_is_taken_out),
+        cmocka_unit_test(unfinished_entry_resumes_before_next_entry),
+        cmocka_unit_test(entry_is_removed_at_any_position),
         cmocka_unit_test(heavy_entries_are_counted),
-        cmocka_unit_test(what_waits_of_one_account_is_bounded),
+        cmocka_unit_test(waiting_entries_of_an_account_are_bounded),
         cmocka_unit_test(an_account_with_many_bytes_in_the_store_is_held_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@
 #define LATE_NS (INT64_C(30) * 86400 * 1000000000)
 enum {
     ATTEMPTS_MAX = 8,
-    STRANGER_PER_S = 50,
+    ANONYMOUS_PER_S = 50,
     BURST_S = 10,
     NESTING_MAX = 32,
     BODY_PIECE = 4096,   /* each piece of this many bytes of a body counts as one more request */
@@ -31,7 +31,7 @@ struct pair {
 };
 
 /* A request with the data that it needs until the store has committed. */
-struct handling {
+struct pending_request {
     struct call call;       /* must be the first member: see call_answer */
     struct request request; /* its texts are in the arena of `call` */
     VEC(struct pair) query;
@@ -39,7 +39,7 @@ struct handling {
     control_answered *answered;
     void *ctx;
     unsigned attempts;
-    int beside; /* return value of a verb that ran on a worker thread */
+    int worker_rc; /* return value of a verb that ran on a worker thread */
     int64_t start_ns, submitted_ns;
     struct fair_entry entry; /* in the fair queue while the request waits */
     struct fair_account *user, *address;
@@ -118,14 +118,14 @@ static void answer_error(struct answer *a, int rc, const struct berth_err *err)
 /* ---- memory of requests ----------------------------------------------------------------------------------------- */
 
 /* Requests share one spare arena: allocating and freeing an arena for each request would fragment the heap. */
-static struct arena arena_lend(struct control *c)
+static struct arena arena_borrow(struct control *c)
 {
     struct arena lent = c->spare;
     arena_init(&c->spare);
     return lent;
 }
 
-static void arena_give(struct control *c, struct arena *arena)
+static void arena_return(struct control *c, struct arena *arena)
 {
     arena_rewind(arena, (struct arena_mark){0});
     if (c->spare.chunk)
@@ -148,17 +148,17 @@ static void answer_done(struct answer *a)
     *a = (struct answer){0};
 }
 
-static void accounts_leave(struct handling *h)
+static void accounts_leave(struct pending_request *h)
 {
     struct fair_account *accounts[] = {h->user, h->address};
     for (size_t i = 0; i < sizeof accounts / sizeof *accounts; i++) {
         if (h->heavy)
             fair_account_end_heavy(accounts[i]);
-        fair_account_leave(h->call.control->requests, accounts[i]);
+        fair_account_unref(h->call.control->requests, accounts[i]);
     }
 }
 
-static void handling_free(struct handling *h)
+static void pending_request_free(struct pending_request *h)
 {
     accounts_leave(h);
     cap_release(&h->call);
@@ -168,11 +168,11 @@ static void handling_free(struct handling *h)
     change_done(&h->call.change);
     json_decref(h->body);
     vec_done(&h->query);
-    arena_give(h->call.control, &h->call.arena);
+    arena_return(h->call.control, &h->call.arena);
     mem_free(h);
 }
 
-static void finish(struct handling *h)
+static void finish(struct pending_request *h)
 {
     struct control *c = h->call.control;
     struct answer *a = &h->call.answer;
@@ -184,10 +184,10 @@ static void finish(struct handling *h)
         reads_note(c->reads, user, h->request.path, c->now_ns);
     refusals_note(c->refusals, &h->call);
     h->answered(h->ctx, a);
-    handling_free(h);
+    pending_request_free(h);
 }
 
-static void fail(struct handling *h, int rc)
+static void fail(struct pending_request *h, int rc)
 {
     answer_error(&h->call.answer, rc, &h->call.err);
     finish(h);
@@ -195,7 +195,7 @@ static void fail(struct handling *h, int rc)
 
 void call_answer(struct call *c, int rc)
 {
-    struct handling *h = (struct handling *)c; /* `call` is the first member */
+    struct pending_request *h = (struct pending_request *)c; /* `call` is the first member */
     assert(c->later);
     if (rc < 0)
         fail(h, rc);
@@ -205,7 +205,7 @@ void call_answer(struct call *c, int rc)
 
 struct fair_account *call_account(struct call *c)
 {
-    return ((struct handling *)c)->user; /* `call` is the first member */
+    return ((struct pending_request *)c)->user; /* `call` is the first member */
 }
 
 void call_refuse(struct call *c, int rc)
@@ -215,16 +215,16 @@ void call_refuse(struct call *c, int rc)
 
 /* ---- copying the request ---------------------------------------------------------------------------------------- */
 
-static const char *kept_query(const void *from, const char *name)
+static const char *copied_query(const void *from, const char *name)
 {
-    const struct handling *h = from;
+    const struct pending_request *h = from;
     for (size_t i = 0; i < h->query.len; i++)
         if (strcmp(h->query.at[i].name, name) == 0)
             return h->query.at[i].value;
     return NULL;
 }
 
-static void keep_query(struct handling *h, const struct request *from, const char *names)
+static void copy_query(struct pending_request *h, const struct request *from, const char *names)
 {
     while (from->query && names && *names) {
         size_t len = strcspn(names, ",");
@@ -238,28 +238,28 @@ static void keep_query(struct handling *h, const struct request *from, const cha
     }
 }
 
-static const char *keep(struct arena *arena, const char *text)
+static const char *copy_text(struct arena *arena, const char *text)
 {
     return text ? arena_strdup(arena, text) : NULL;
 }
 
-static void keep_request(struct handling *h, const struct request *from)
+static void copy_request(struct pending_request *h, const struct request *from)
 {
     struct arena *arena = &h->call.arena;
     h->request = (struct request){
-        .method = keep(arena, from->method),
-        .path = keep(arena, from->path),
-        .token = keep(arena, from->token),
-        .peer = keep(arena, from->peer),
-        .peer_serial = keep(arena, from->peer_serial),
+        .method = copy_text(arena, from->method),
+        .path = copy_text(arena, from->path),
+        .token = copy_text(arena, from->token),
+        .peer = copy_text(arena, from->peer),
+        .peer_serial = copy_text(arena, from->peer_serial),
         .peer_until_ns = from->peer_until_ns,
-        .idempotency_key = keep(arena, from->idempotency_key),
-        .if_match = keep(arena, from->if_match),
-        .accept = keep(arena, from->accept),
-        .remote = keep(arena, from->remote),
+        .idempotency_key = copy_text(arena, from->idempotency_key),
+        .if_match = copy_text(arena, from->if_match),
+        .accept = copy_text(arena, from->accept),
+        .remote = copy_text(arena, from->remote),
         .body = from->body_len ? arena_strndup(arena, from->body, from->body_len) : "",
         .body_len = from->body_len,
-        .query = kept_query,
+        .query = copied_query,
         .query_from = h,
     };
 }
@@ -267,8 +267,8 @@ static void keep_request(struct handling *h, const struct request *from)
 /* ---- authentication, authorization and rate limit --------------------------------------------------------------- */
 
 /* Finds the route and the caller, and checks the permission. Every verb is behind this check. */
-static int gate(struct control *c, const struct request *r, struct arena *arena, const struct route **ret_route,
-                const char *args[static ROUTE_ARGS_MAX], struct caller *ret_caller, struct berth_err *err)
+static int authorize(struct control *c, const struct request *r, struct arena *arena, const struct route **ret_route,
+                     const char *args[static ROUTE_ARGS_MAX], struct caller *ret_caller, struct berth_err *err)
 {
     static const struct caller nobody = {.user = "", .group = "", .role = "", .node = "", .token = ""};
     bool known;
@@ -280,8 +280,8 @@ static int gate(struct control *c, const struct request *r, struct arena *arena,
         return 0;
     }
     /* An unauthenticated caller gets 401 for every path, so the caller learns nothing about the paths. */
-    int64_t now_ns = control_wall_ns(c), late_ns = route && route->flags & ROUTE_LATE ? LATE_NS : 0;
-    bool current = r->peer && peer_current(c->state, r->peer, r->peer_serial, r->peer_until_ns, now_ns - late_ns);
+    int64_t now_ns = control_wall_ns(c), late_ns = route && route->flags & ROUTE_EXPIRED_OK ? LATE_NS : 0;
+    bool current = r->peer && certificate_valid(c->state, r->peer, r->peer_serial, r->peer_until_ns, now_ns - late_ns);
     int rc = caller_find(c->state, r->token, current ? r->peer : NULL, now_ns, ret_caller, err);
     if (rc < 0) {
         metric_add(c->metrics, METRIC_AUTH_FAILURES, 0, 1);
@@ -302,20 +302,20 @@ static int gate(struct control *c, const struct request *r, struct arena *arena,
  * Unauthenticated callers share a small bucket per address, which also slows token guessing. Each user has one bucket
  * for all tokens. Exempt are agents (authenticated by certificate), health probes and the data of sessions;
  * administrators too, unless berthd was started with a limit. */
-static int rate_limit(struct handling *h)
+static int rate_limit(struct pending_request *h)
 {
     struct call *call = &h->call;
     struct control *c = call->control;
     const struct caller *who = &call->caller;
-    bool stranger = !who->user[0] && !who->node[0];
-    double per_s = stranger ? STRANGER_PER_S : c->in_force.requests_per_s;
+    bool anonymous = !who->user[0] && !who->node[0];
+    double per_s = anonymous ? ANONYMOUS_PER_S : c->in_force.requests_per_s;
     bool exempt = who->node[0] || (call->route && call->route->flags & ROUTE_PROBE) ||
-                  (!stranger && call->route && call->route->flags & ROUTE_RAW) ||
+                  (!anonymous && call->route && call->route->flags & ROUTE_RAW) ||
                   (who->scope[PERMIT_SYSTEM] != SCOPE_NONE && c->options.requests_per_s <= 0);
-    size_t pieces = stranger ? 0 : h->request.body_len / BODY_PIECE;
+    size_t pieces = anonymous ? 0 : h->request.body_len / BODY_PIECE;
     int64_t retry_ns = 0;
-    if (exempt || c->in_force.requests_per_s <= 0 || (stranger && !h->request.remote) ||
-        limit_take(c->limits, stranger ? h->request.remote : arena_fmt(&call->arena, "user:%s", who->user), per_s,
+    if (exempt || c->in_force.requests_per_s <= 0 || (anonymous && !h->request.remote) ||
+        limit_take(c->limits, anonymous ? h->request.remote : arena_fmt(&call->arena, "user:%s", who->user), per_s,
                    per_s * BURST_S, 1 + (double)pieces, c->env.steady_ns(c->env.ctx), &retry_ns))
         return 0;
     metric_add(c->metrics, METRIC_RATE_LIMITED, 0, 1);
@@ -326,16 +326,16 @@ static int rate_limit(struct handling *h)
 
 int control_admit(struct control *c, const struct request *r, struct control_admitted *ret)
 {
-    struct arena arena = arena_lend(c);
+    struct arena arena = arena_borrow(c);
     const struct route *route = NULL;
     const char *args[ROUTE_ARGS_MAX];
     struct caller caller;
     struct berth_err err;
-    int rc = gate(c, r, &arena, &route, args, &caller, &err);
+    int rc = authorize(c, r, &arena, &route, args, &caller, &err);
     *ret = (struct control_admitted){0};
     if (rc == 0 && caller.scope[PERMIT_SYSTEM] == SCOPE_NONE)
         (void)snprintf(ret->user, sizeof ret->user, "%s", caller.user);
-    arena_give(c, &arena);
+    arena_return(c, &arena);
     if (rc < 0)
         return statuses[status_row(-rc)].status;
     assert(route);
@@ -366,7 +366,7 @@ static size_t nesting(const char *text, size_t len)
     return deepest;
 }
 
-static int parse_body(struct handling *h)
+static int parse_body(struct pending_request *h)
 {
     const struct request *r = &h->request;
     struct berth_err *err = &h->call.err;
@@ -388,10 +388,10 @@ static int parse_body(struct handling *h)
 
 /* ---- running the verb ------------------------------------------------------------------------------------------- */
 
-static void attempt(struct handling *h);
-static void take_turn(struct handling *h);
+static void attempt(struct pending_request *h);
+static void enqueue_or_run(struct pending_request *h);
 
-static void show_dry_run(struct handling *h)
+static void show_dry_run(struct pending_request *h)
 {
     struct answer *a = &h->call.answer;
     json_t *body = a->body ? a->body : json_null();
@@ -401,14 +401,14 @@ static void show_dry_run(struct handling *h)
 
 static void committed(void *ctx, const struct store_result *result)
 {
-    struct handling *h = ctx;
+    struct pending_request *h = ctx;
     struct call *c = &h->call;
     struct metrics *m = c->control->metrics;
     metric_add(m, METRIC_COMMITS, result->rc == 0 ? 0 : result->rc == -EAGAIN ? 1 : 2, 1);
     metric_observe(m, METRIC_COMMIT_SECONDS, c->control->env.steady_ns(c->control->env.ctx) - h->submitted_ns);
     fair_account_commit_end(c->control->requests, h->user, h->committing);
     h->committing = 0;
-    turns_serve_soon(c->control);
+    request_turns_schedule(c->control);
     if (result->rc == -EAGAIN) {
         if (h->attempts < ATTEMPTS_MAX) {
             attempt(h); /* runs the verb again on the newer state */
@@ -436,7 +436,7 @@ static void committed(void *ctx, const struct store_result *result)
     finish(h);
 }
 
-static void submit(struct handling *h)
+static void submit(struct pending_request *h)
 {
     struct call *c = &h->call;
     const struct caller *who = &c->caller;
@@ -494,7 +494,7 @@ static void show_warnings(struct call *c)
         (void)json_object_set(c->answer.body, "warnings", c->answer.warnings);
 }
 
-static int run_verb(struct handling *h)
+static int run_verb(struct pending_request *h)
 {
     struct call *c = &h->call;
     struct reply reply = {0};
@@ -524,7 +524,7 @@ static int run_verb(struct handling *h)
 }
 
 /* Resets the request and runs the verb on the present state. */
-static void attempt(struct handling *h)
+static void attempt(struct pending_request *h)
 {
     struct call *c = &h->call;
     h->attempts++;
@@ -538,7 +538,7 @@ static void attempt(struct handling *h)
     change_init(&c->change, c->state, &c->arena);
     c->now_ns = control_now_ns(c->control);
     /* The caller may have lost permissions since the previous attempt. */
-    int rc = gate(c->control, c->request, &c->arena, &c->route, c->args, &c->caller, &c->err);
+    int rc = authorize(c->control, c->request, &c->arena, &c->route, c->args, &c->caller, &c->err);
     if (rc == 0)
         rc = run_verb(h);
     if (rc < 0)
@@ -546,7 +546,7 @@ static void attempt(struct handling *h)
     else if (c->later)
         return;
     else if (c->unfinished)
-        take_turn(h);
+        enqueue_or_run(h);
     else if (rc == 1 || c->answer.stream || !(c->route->flags & ROUTE_CHANGES))
         finish(h);
     else if (c->dry_run && !PLANTED(DRY_RUN_WRITES)) {
@@ -559,7 +559,7 @@ static void attempt(struct handling *h)
 
 void call_again(struct call *c)
 {
-    struct handling *h = (struct handling *)c; /* `call` is the first member */
+    struct pending_request *h = (struct pending_request *)c; /* `call` is the first member */
     assert(c->later);
     h->attempts = 0;
     attempt(h);
@@ -567,30 +567,30 @@ void call_again(struct call *c)
 
 /* ---- verbs on a worker thread ----------------------------------------------------------------------------------- */
 
-static void run_beside(void *ctx)
+static void worker_run(void *ctx)
 {
-    struct handling *h = ctx;
-    h->beside = h->call.route->run(&h->call);
+    struct pending_request *h = ctx;
+    h->worker_rc = h->call.route->run(&h->call);
 }
 
-static void done_beside(void *ctx)
+static void worker_done(void *ctx)
 {
-    struct handling *h = ctx;
-    if (h->beside < 0)
-        fail(h, h->beside);
+    struct pending_request *h = ctx;
+    if (h->worker_rc < 0)
+        fail(h, h->worker_rc);
     else
         finish(h);
 }
 
-static void go_beside(struct handling *h)
+static void worker_start(struct pending_request *h)
 {
     const struct control_env *env = &h->call.control->env;
-    (env->run_slow ? env->run_slow : env->run)(env->ctx, run_beside, done_beside, h);
+    (env->run_slow ? env->run_slow : env->run)(env->ctx, worker_run, worker_done, h);
 }
 
-static void planned(void *ctx)
+static void plan_made(void *ctx)
 {
-    struct handling *h = ctx;
+    struct pending_request *h = ctx;
     if (!h->call.control->stopping) {
         attempt(h);
         return;
@@ -599,7 +599,7 @@ static void planned(void *ctx)
     fail(h, -ENOSPC);
 }
 
-static int read_flags(struct handling *h)
+static int read_flags(struct pending_request *h)
 {
     const char *dry_run = call_query(&h->call, "dry_run");
     if (!dry_run || strcmp(dry_run, "false") == 0)
@@ -613,17 +613,17 @@ static int read_flags(struct handling *h)
 /* ---- fair queue ------------------------------------------------------------------------------------------------- */
 
 /* Lists and dry runs are heavy on every route. */
-static bool costs_much(const struct call *c)
+static bool is_heavy(const struct call *c)
 {
     bool lists = c->route->flags & ROUTE_STREAMS && !call_query(c, "watch");
     return c->dry_run || lists || c->route->flags & ROUTE_HEAVY;
 }
 
 /* Limits the concurrent heavy requests of one user and of one address. Agents and administrators are exempt. */
-static int heavy_begin(struct handling *h)
+static int heavy_begin(struct pending_request *h)
 {
     struct call *c = &h->call;
-    if (c->caller.node[0] || c->caller.scope[PERMIT_SYSTEM] != SCOPE_NONE || !costs_much(c))
+    if (c->caller.node[0] || c->caller.scope[PERMIT_SYSTEM] != SCOPE_NONE || !is_heavy(c))
         return 0;
     if (fair_account_begin_heavy(h->user, HEAVY_USER_MAX)) {
         h->heavy = fair_account_begin_heavy(h->address, HEAVY_ADDRESS_MAX);
@@ -636,7 +636,7 @@ static int heavy_begin(struct handling *h)
                    HEAVY_USER_MAX);
 }
 
-static void go(struct handling *h)
+static void go(struct pending_request *h)
 {
     struct call *call = &h->call;
     struct control *c = call->control;
@@ -647,35 +647,35 @@ static void go(struct handling *h)
         fail(h, rc);
     else if (h->attempts) /* a partial verb continues from its progress */
         attempt(h);
-    else if (call->route->flags & ROUTE_WAKES)
-        scheduler_force(c->scheduler, planned, h);
-    else if (call->route->flags & ROUTE_BESIDE)
-        go_beside(h);
+    else if (call->route->flags & ROUTE_SCHEDULES)
+        scheduler_force(c->scheduler, plan_made, h);
+    else if (call->route->flags & ROUTE_WORKER)
+        worker_start(h);
     else
         attempt(h);
 }
 
 static void entry_run(struct fair_entry *e)
 {
-    go((struct handling *)((char *)e - offsetof(struct handling, entry)));
+    go((struct pending_request *)((char *)e - offsetof(struct pending_request, entry)));
 }
 
 /* Runs the request at once if no request waits, else queues the request. */
-static void take_turn(struct handling *h)
+static void enqueue_or_run(struct pending_request *h)
 {
     struct control *c = h->call.control;
     h->entry.bytes = sizeof *h + h->request.body_len;
     h->entry.run = entry_run;
     if (h->call.unfinished) {
-        turn_take_again(c, h->user, &h->entry);
-    } else if (!turn_take(c, h->user, &h->entry)) {
+        request_turn_resume(c, h->user, &h->entry);
+    } else if (!request_turn_run(c, h->user, &h->entry)) {
         metric_add(c->metrics, METRIC_RATE_LIMITED, 0, 1);
         fail(h, err_set(&h->call.err, EDQUOT, "too many of your requests are waiting; try again"));
     }
 }
 
 /* Takes references to the accounts that are charged for the request: one of the user or node, one of the address. */
-static void accounts_join(struct handling *h)
+static void accounts_join(struct pending_request *h)
 {
     struct call *call = &h->call;
     const struct caller *who = &call->caller;
@@ -683,35 +683,35 @@ static void accounts_join(struct handling *h)
     const char *name = who->node[0]   ? arena_fmt(&call->arena, "node:%s", who->node)
                        : who->user[0] ? arena_fmt(&call->arena, "user:%s", who->user)
                                       : remote;
-    h->user = fair_account_join(call->control->requests, name);
-    h->address = fair_account_join(call->control->requests, remote);
+    h->user = fair_account_ref(call->control->requests, name);
+    h->address = fair_account_ref(call->control->requests, remote);
 }
 
 void control_handle(struct control *c, const struct request *request, control_answered *answered, void *ctx)
 {
-    struct handling *h = mem_zalloc(sizeof *h);
+    struct pending_request *h = mem_zalloc(sizeof *h);
     struct call *call = &h->call;
     h->answered = answered;
     h->ctx = ctx;
     h->start_ns = c->env.steady_ns(c->env.ctx);
-    call->arena = arena_lend(c);
+    call->arena = arena_borrow(c);
     call->control = c;
     call->state = c->state;
     call->answer.status = 200;
     change_init(&call->change, c->state, &call->arena);
-    keep_request(h, request);
+    copy_request(h, request);
     call->request = &h->request;
     c->calls++;
 
-    int rc = gate(c, &h->request, &call->arena, &call->route, call->args, &call->caller, &call->err);
+    int rc = authorize(c, &h->request, &call->arena, &call->route, call->args, &call->caller, &call->err);
     accounts_join(h);
     int limited = rate_limit(h); /* charged even if `gate` failed */
     rc = limited < 0 ? limited : rc;
     if (rc == 0 && c->stopping)
         rc = err_set(&call->err, ENOSPC, "berthd is stopping; try again soon");
     if (rc == 0) {
-        keep_query(h, request, call->route->query);
-        keep_query(h, request, "dry_run,watch,limit,after");
+        copy_query(h, request, call->route->query);
+        copy_query(h, request, "dry_run,watch,limit,after");
         rc = read_flags(h);
     }
     if (rc == 0)
@@ -719,5 +719,5 @@ void control_handle(struct control *c, const struct request *request, control_an
     if (rc < 0)
         fail(h, rc);
     else
-        take_turn(h);
+        enqueue_or_run(h);
 }

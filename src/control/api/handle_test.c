@@ -53,7 +53,7 @@ static void requests_of_a_user_are_limited_by_default(void **state)
 /* ---- fair queue ------------------------------------------------------------------------------------------------- */
 
 /* A running request; `place` is its position in the order of answers. */
-struct asked {
+struct sent_request {
     struct bench *bench;
     int status, place;
 };
@@ -63,9 +63,9 @@ struct bench {
     int places;
 };
 
-static void asked_answered(void *ctx, struct answer *answer)
+static void sent_request_answered(void *ctx, struct answer *answer)
 {
-    struct asked *a = ctx;
+    struct sent_request *a = ctx;
     a->status = answer->status;
     a->place = ++a->bench->places;
 }
@@ -77,12 +77,12 @@ static const char *query_none(const void *from, const char *name)
     return NULL;
 }
 
-static void ask(struct bench *b, struct asked *a, const char *who, const char *path)
+static void send_request(struct bench *b, struct sent_request *a, const char *who, const char *path)
 {
     struct request request = {
         .method = "GET", .path = path, .peer = who, .remote = "192.0.2.1", .body = "", .query = query_none};
-    *a = (struct asked){.bench = b};
-    control_handle(b->k->control, &request, asked_answered, a);
+    *a = (struct sent_request){.bench = b};
+    control_handle(b->k->control, &request, sent_request_answered, a);
 }
 
 /* A clock that advances by a millisecond with each reading, so time passes only while requests run. */
@@ -99,17 +99,17 @@ static void serve_soon(void *ctx)
     serves_wanted++;
 }
 
-static void a_user_waits_for_one_request_of_another(void **state)
+static void user_waits_for_at_most_one_request_of_another_user(void **state)
 {
     enum { LISTS = 40 };
     struct kit *k = *state;
     struct bench b = {.k = k};
-    struct asked lists[LISTS], alice;
+    struct sent_request lists[LISTS], alice;
     k->control->env.steady_ns = ticking;
     k->control->env.serve_soon = serve_soon;
     for (int i = 0; i < LISTS; i++)
-        ask(&b, &lists[i], BOB, "/v1/jobs");
-    ask(&b, &alice, ALICE, "/v1/whoami");
+        send_request(&b, &lists[i], BOB, "/v1/jobs");
+    send_request(&b, &alice, ALICE, "/v1/whoami");
     int refused = 0, served_before = 0, serves = 0;
     for (; fair_queue_waiting(k->control->requests); serves++) {
         assert_true(serves_wanted > serves); /* each slice requests the next one */
@@ -133,7 +133,7 @@ static void a_large_list_is_made_in_steps(void **state)
     enum { JOBS = 8, VALUE_BYTES = 3900, VALUES = 25 };
     struct kit *k = *state;
     struct bench b = {.k = k};
-    struct asked list, alice;
+    struct sent_request list, alice;
     CLEANUP(str) struct str body = {0};
     str_add(&body, "{hold: true, env: {");
     for (int i = 0; i < VALUES; i++) {
@@ -146,9 +146,9 @@ static void a_large_list_is_made_in_steps(void **state)
         CALL(k, 201, BOB, "POST", "/v1/jobs", body.at);
     serves_wanted = 0;
     k->control->env.serve_soon = serve_soon;
-    ask(&b, &list, BOB, "/v1/jobs");
+    send_request(&b, &list, BOB, "/v1/jobs");
     assert_int_equal(list.status, 0); /* only its first step has run */
-    ask(&b, &alice, ALICE, "/v1/whoami");
+    send_request(&b, &alice, ALICE, "/v1/whoami");
     while (fair_queue_waiting(k->control->requests))
         control_serve(k->control);
     assert_int_equal(list.status, 200);
@@ -159,16 +159,16 @@ static void a_large_list_is_made_in_steps(void **state)
     assert_int_equal(json_array_size(kit_at(k, "items")), JOBS);
 }
 
-static void requests_that_wait_are_answered_when_berthd_stops(void **state)
+static void waiting_requests_are_answered_on_shutdown(void **state)
 {
     enum { LISTS = 12 };
     struct kit *k = *state;
     struct bench b = {.k = k};
-    struct asked lists[LISTS];
+    struct sent_request lists[LISTS];
     k->control->env.steady_ns = ticking;
     k->control->env.serve_soon = serve_soon;
     for (int i = 0; i < LISTS; i++)
-        ask(&b, &lists[i], BOB, "/v1/jobs");
+        send_request(&b, &lists[i], BOB, "/v1/jobs");
     assert_true(fair_queue_waiting(k->control->requests) > 0);
     control_quiesce(k->control);
     assert_int_equal(b.places, LISTS);
@@ -181,9 +181,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(requests_of_a_user_are_limited_by_default),
-        TEST(a_user_waits_for_one_request_of_another),
+        TEST(user_waits_for_at_most_one_request_of_another_user),
         TEST(a_large_list_is_made_in_steps),
-        TEST(requests_that_wait_are_answered_when_berthd_stops),
+        TEST(waiting_requests_are_answered_on_shutdown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 enum { KEY_HASH_LEN = 16, BODY_HASH_LEN = 32, DELETES_MAX = 512, SECOND = 1000000000 };
 
 /* Returns the owner of a key: "USER" or, for an agent, "node:ID", which cannot be a user name. */
-static const char *holder_of(const struct caller *c, char buf[static OBJECT_KEY_MAX])
+static const char *key_owner(const struct caller *c, char buf[static OBJECT_KEY_MAX])
 {
     (void)snprintf(buf, OBJECT_KEY_MAX, "%s%s", c->user[0] ? "" : "node:", c->user[0] ? c->user : c->node);
     return buf;
@@ -23,7 +23,7 @@ static const char *holder_of(const struct caller *c, char buf[static OBJECT_KEY_
 
 /* Returns the revision that created the user or node, which tells it from a later one with the same name. 0:
  * deleted. */
-static uint64_t holder_born(const struct state *s, const char *holder)
+static uint64_t key_owner_created(const struct state *s, const char *holder)
 {
     bool node = strncmp(holder, "node:", 5) == 0;
     const struct object *o = node ? state_find(s, KIND_NODE, holder + 5) : state_find(s, KIND_USER, holder);
@@ -36,7 +36,7 @@ static const char *reply_id(const struct call *c, char buf[static OBJECT_KEY_MAX
     char hex[2 * KEY_HASH_LEN + 1], holder[OBJECT_KEY_MAX];
     const char *key = c->request->idempotency_key;
     (void)crypto_generichash(hash, sizeof hash, (const unsigned char *)key, strlen(key), NULL, 0);
-    int len = snprintf(buf, OBJECT_KEY_MAX, "%s/%s", holder_of(&c->caller, holder),
+    int len = snprintf(buf, OBJECT_KEY_MAX, "%s/%s", key_owner(&c->caller, holder),
                        sodium_bin2hex(hex, sizeof hex, hash, sizeof hash));
     assert(len > 0 && len < OBJECT_KEY_MAX);
     return buf;
@@ -95,7 +95,7 @@ struct replies {
 };
 
 /* Returns the first position whose id is not below `text`. */
-static size_t place_of(const struct replies *all, const char *text)
+static size_t lower_bound(const struct replies *all, const char *text)
 {
     size_t low = 0, high = all->len;
     while (low < high) {
@@ -120,9 +120,9 @@ static struct replies replies_of(const struct state *s, const char *holder)
     char text[OBJECT_KEY_MAX + 1];
     struct replies all = replies_all(s);
     (void)snprintf(text, sizeof text, "%s/", holder);
-    size_t from = place_of(&all, text);
+    size_t from = lower_bound(&all, text);
     text[strlen(text) - 1] = '/' + 1; /* greater than every id that starts with "HOLDER/" */
-    return (struct replies){all.at + from, place_of(&all, text) - from};
+    return (struct replies){all.at + from, lower_bound(&all, text) - from};
 }
 
 /* ---- lookup and storage ----------------------------------------------------------------------------------------- */
@@ -132,7 +132,7 @@ static bool is_alive(const struct state *s, const json_t *doc, const char *holde
     int64_t expires_ns;
     const json_t *born = json_object_get(doc, "born");
     return timestamp_parse(json_object_get(doc, "expires"), &expires_ns, NULL) == 0 && now_ns < expires_ns &&
-           json_is_integer(born) && (uint64_t)json_integer_value(born) == holder_born(s, holder);
+           json_is_integer(born) && (uint64_t)json_integer_value(born) == key_owner_created(s, holder);
 }
 
 int reply_find(struct call *c, struct reply *ret)
@@ -143,7 +143,7 @@ int reply_find(struct call *c, struct reply *ret)
     int rc = key_check(c->request->idempotency_key, &c->err);
     if (rc < 0)
         return rc;
-    (void)holder_of(&c->caller, holder);
+    (void)key_owner(&c->caller, holder);
     const struct object *o = state_find(c->state, KIND_REPLY, reply_id(c, id));
     CLEANUP(json) json_t *doc = o ? object_doc(o) : NULL;
     if (doc && is_alive(c->state, doc, holder, c->now_ns) && !PLANTED(KEY_FORGOTTEN)) {
@@ -185,10 +185,10 @@ static void delete_oldest(struct change *c, struct replies of, size_t n)
 
 /* Finding the oldest replies examines all of them. Therefore this deletes many at once, and only when the key's hash
  * begins with 0 (one request in sixteen). */
-static void make_room(struct call *c, const char *id)
+static void trim_replies(struct call *c, const char *id)
 {
     char holder[OBJECT_KEY_MAX];
-    struct replies mine = replies_of(c->state, holder_of(&c->caller, holder));
+    struct replies mine = replies_of(c->state, key_owner(&c->caller, holder));
     size_t over = mine.len > REPLY_USER_MAX ? mine.len - REPLY_USER_MAX : 0;
     if (over && id[strlen(holder) + 1] == '0')
         delete_oldest(&c->change, mine, over < DELETES_MAX ? over : DELETES_MAX);
@@ -205,25 +205,25 @@ void reply_put(struct call *c)
     json_t *doc =
         json_pack("{s:s, s:s, s:i, s:s, s:I}", "key", c->request->idempotency_key, "body_hash", request_hash(c, hash),
                   "status", c->answer.status ? c->answer.status : 200, "expires", timestamp_text(expires_ns, when),
-                  "born", (json_int_t)holder_born(c->state, holder_of(&c->caller, holder)));
+                  "born", (json_int_t)key_owner_created(c->state, key_owner(&c->caller, holder)));
     assert(doc);
     if (c->answer.body)
         (void)json_object_set_new(doc, "answer", json_deep_copy(c->answer.body));
     change_put(&c->change, KIND_REPLY, reply_id(c, id), doc);
-    make_room(c, id);
+    trim_replies(c, id);
 }
 
 /* ---- expiry ----------------------------------------------------------------------------------------------------- */
 
-/* Collects the REPLY_LOOKS oldest replies of all users, oldest first, which is the order of expiry. */
-static size_t oldest(struct replies all, const struct object *ret[static REPLY_LOOKS])
+/* Collects the REPLY_SWEEP_MAX oldest replies of all users, oldest first, which is the order of expiry. */
+static size_t oldest(struct replies all, const struct object *ret[static REPLY_SWEEP_MAX])
 {
     size_t len = 0;
     for (size_t i = 0; i < all.len; i++) {
         const struct object *o = all.at[i];
-        if (len == REPLY_LOOKS && ret[len - 1]->revision <= o->revision)
+        if (len == REPLY_SWEEP_MAX && ret[len - 1]->revision <= o->revision)
             continue;
-        size_t at = len < REPLY_LOOKS ? len++ : len - 1;
+        size_t at = len < REPLY_SWEEP_MAX ? len++ : len - 1;
         for (; at > 0 && ret[at - 1]->revision > o->revision; at--)
             ret[at] = ret[at - 1];
         ret[at] = o;
@@ -233,7 +233,7 @@ static size_t oldest(struct replies all, const struct object *ret[static REPLY_L
 
 size_t reply_expire(struct change *c, int64_t now_ns)
 {
-    const struct object *old[REPLY_LOOKS];
+    const struct object *old[REPLY_SWEEP_MAX];
     size_t len = oldest(replies_all(c->state), old), deleted = 0;
     for (size_t i = 0; i < len; i++) {
         CLEANUP(json) json_t *doc = object_doc(old[i]);
@@ -247,7 +247,7 @@ size_t reply_expire(struct change *c, int64_t now_ns)
     return deleted;
 }
 
-size_t reply_forget(struct change *c, const char *user, size_t max)
+size_t reply_delete_user(struct change *c, const char *user, size_t max)
 {
     struct replies mine = replies_of(c->state, user);
     size_t n = mine.len < max ? mine.len : max;

@@ -18,7 +18,7 @@ enum {
     REPLY_USER_MAX = 10000,      /* answers per user, soft (a few hundred more may exist); the oldest are deleted */
     /* answers of all users; beyond this, or beyond twice REPLY_USER_MAX, new keys are rejected */
     REPLY_ALL_MAX = 200000,
-    REPLY_LOOKS = 1000, /* replies that one sweep examines */
+    REPLY_SWEEP_MAX = 1000, /* replies that one sweep examines */
 };
 
 struct reply {
@@ -35,8 +35,8 @@ int reply_find(struct call *c, struct reply *ret);
  * nothing without a key. */
 void reply_put(struct call *c);
 
-/* Deletes, through the change, expired replies and replies of deleted users, among the REPLY_LOOKS oldest. Returns the
+/* Deletes, through the change, expired replies and replies of deleted users, among the REPLY_SWEEP_MAX oldest. Returns the
  * number of deleted replies. O(all replies). */
 size_t reply_expire(struct change *c, int64_t now_ns);
 /* Deletes up to `max` replies of one user. Replies that are left after the user is deleted expire by themselves. */
-size_t reply_forget(struct change *c, const char *user, size_t max);
+size_t reply_delete_user(struct change *c, const char *user, size_t max);

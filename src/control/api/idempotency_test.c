@@ -62,7 +62,7 @@ static void ask_end(struct ask *a)
 }
 
 /* Applies every item of the change to the state, as handle.c and the store do. */
-static void change_land(struct world *w, const struct change *c)
+static void change_apply_to_state(struct world *w, const struct change *c)
 {
     for (size_t i = 0; i < c->items.len; i++) {
         const struct change_item *item = &c->items.at[i];
@@ -97,7 +97,7 @@ static void answered(struct world *w, const char *user, const char *key, const c
     a.call.answer.status = 201;
     a.call.answer.body = json_pack("{s:s}", "id", "17");
     reply_put(&a.call);
-    change_land(w, &a.call.change);
+    change_apply_to_state(w, &a.call.change);
     ask_end(&a);
 }
 
@@ -118,7 +118,7 @@ static int found(struct world *w, const char *user, const char *key, const char 
     return rc;
 }
 
-static void the_first_answer_again(void **state)
+static void repeated_key_returns_first_answer(void **state)
 {
     (void)state;
     struct world w;
@@ -138,7 +138,7 @@ static void the_first_answer_again(void **state)
     world_done(&w);
 }
 
-static void all_of_the_request_counts(void **state)
+static void same_key_with_different_request_is_rejected(void **state)
 {
     (void)state;
     struct world w;
@@ -167,7 +167,7 @@ static void all_of_the_request_counts(void **state)
     world_done(&w);
 }
 
-static void keys_that_are_none(void **state)
+static void invalid_keys_are_rejected(void **state)
 {
     (void)state;
     struct world w;
@@ -189,7 +189,7 @@ static void keys_that_are_none(void **state)
     world_done(&w);
 }
 
-static void agents_and_namesakes(void **state)
+static void keys_are_separate_for_agents_and_recreated_users(void **state)
 {
     (void)state;
     struct world w;
@@ -202,7 +202,7 @@ static void agents_and_namesakes(void **state)
     a.call.caller.node = "ann";
     assert_int_equal(reply_find(&a.call, &reply), 0);
     reply_put(&a.call);
-    change_land(&w, &a.call.change);
+    change_apply_to_state(&w, &a.call.change);
     assert_int_equal(reply_find(&a.call, &reply), 1);
     assert_int_equal(reply.status, 200);
     assert_null(reply.body);
@@ -237,7 +237,7 @@ static size_t sweep(struct world *w, int64_t now_ns)
     change_init(&change, w->state, &arena);
     size_t n = reply_expire(&change, now_ns);
     assert_int_equal(n == 0, change_empty(&change));
-    change_land(w, &change);
+    change_apply_to_state(w, &change);
     change_done(&change);
     arena_done(&arena);
     return n;
@@ -250,12 +250,12 @@ static size_t kept(const struct world *w)
     return len;
 }
 
-static void old_ones_leave(void **state)
+static void expired_replies_are_deleted(void **state)
 {
     (void)state;
     struct world w;
     char key[32];
-    enum { MANY = 2 * REPLY_LOOKS + 400 };
+    enum { MANY = 2 * REPLY_SWEEP_MAX + 400 };
     world_open(&w);
     users_put(&w);
     for (int i = 0; i < MANY; i++) {
@@ -263,23 +263,23 @@ static void old_ones_leave(void **state)
         answered(&w, i % 2 ? "ann" : "bob", key, "", i < MANY / 2 ? start_ns : start_ns + day_ns / 2);
     }
     assert_int_equal(sweep(&w, start_ns + day_ns - 1), 0);
-    assert_int_equal(sweep(&w, start_ns + day_ns), REPLY_LOOKS); /* one sweep is bounded */
-    assert_int_equal(sweep(&w, start_ns + day_ns), MANY / 2 - REPLY_LOOKS);
+    assert_int_equal(sweep(&w, start_ns + day_ns), REPLY_SWEEP_MAX); /* one sweep is bounded */
+    assert_int_equal(sweep(&w, start_ns + day_ns), MANY / 2 - REPLY_SWEEP_MAX);
     assert_int_equal(sweep(&w, start_ns + day_ns), 0);
     assert_int_equal(kept(&w), MANY - MANY / 2);
     world_drop(&w, KIND_USER, "bob");
-    assert_int_equal(sweep(&w, start_ns + day_ns), REPLY_LOOKS / 2); /* half of the oldest replies belong to bob */
+    assert_int_equal(sweep(&w, start_ns + day_ns), REPLY_SWEEP_MAX / 2); /* half of the oldest replies belong to bob */
     while (sweep(&w, start_ns + day_ns))
         ;
     for (int i = MANY / 2; i < MANY; i++) {
         (void)snprintf(key, sizeof key, "key-%d", i);
         assert_int_equal(found(&w, i % 2 ? "ann" : "bob", key, "", start_ns + day_ns), i % 2);
     }
-    assert_in_range(kept(&w), MANY / 4, MANY / 2 - REPLY_LOOKS / 2);
+    assert_in_range(kept(&w), MANY / 4, MANY / 2 - REPLY_SWEEP_MAX / 2);
     world_done(&w);
 }
 
-static void one_user_keeps_so_many(void **state)
+static void replies_per_user_are_bounded(void **state)
 {
     (void)state;
     struct world w;
@@ -309,9 +309,9 @@ static void one_user_keeps_so_many(void **state)
     arena_init(&arena);
     change_init(&change, w.state, &arena);
     size_t before = kept(&w);
-    assert_int_equal(reply_forget(&change, "ann", 10), 10);
-    assert_int_equal(reply_forget(&change, "bob", 10), 1);
-    change_land(&w, &change);
+    assert_int_equal(reply_delete_user(&change, "ann", 10), 10);
+    assert_int_equal(reply_delete_user(&change, "bob", 10), 1);
+    change_apply_to_state(&w, &change);
     change_done(&change);
     arena_done(&arena);
     assert_int_equal(kept(&w), before - 11);
@@ -320,7 +320,7 @@ static void one_user_keeps_so_many(void **state)
 }
 
 /* With too many replies, new keys are rejected and known keys are still answered. */
-static void beyond_the_bound(void **state)
+static void new_keys_are_rejected_above_bound(void **state)
 {
     (void)state;
     struct world w;
@@ -347,10 +347,14 @@ static int start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_answer_again), cmocka_unit_test(all_of_the_request_counts),
-        cmocka_unit_test(keys_that_are_none),     cmocka_unit_test(agents_and_namesakes),
-        cmocka_unit_test(secrets_are_not_kept),   cmocka_unit_test(old_ones_leave),
-        cmocka_unit_test(one_user_keeps_so_many), cmocka_unit_test(beyond_the_bound),
+        cmocka_unit_test(repeated_key_returns_first_answer),
+        cmocka_unit_test(same_key_with_different_request_is_rejected),
+        cmocka_unit_test(invalid_keys_are_rejected),
+        cmocka_unit_test(keys_are_separate_for_agents_and_recreated_users),
+        cmocka_unit_test(secrets_are_not_kept),
+        cmocka_unit_test(expired_replies_are_deleted),
+        cmocka_unit_test(replies_per_user_are_bounded),
+        cmocka_unit_test(new_keys_are_rejected_above_bound),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -312,7 +312,7 @@ static inline void kit_put(struct kit *k, enum kind kind, const char *id, const 
         fail_msg("%s", err.text);
 }
 
-static inline void kit_unheard(void *ctx, const struct store_result *result)
+static inline void kit_ignore_result(void *ctx, const struct store_result *result)
 {
     (void)ctx;
     (void)result;
@@ -325,13 +325,13 @@ static inline void kit_queue_fill(struct kit *k)
     struct store_txn txn = {
         .record = {note, sizeof note - 1}
     };
-    while (store_submit(k->store, &txn, kit_unheard, NULL, NULL) == 0)
+    while (store_submit(k->store, &txn, kit_ignore_result, NULL, NULL) == 0)
         continue;
 }
 
 /* Adds the users alice and carol of the group red and bob of the group blue; carol has the role manager, the others
  * user. */
-static inline void kit_people(struct kit *k)
+static inline void kit_add_users(struct kit *k)
 {
     CALL(k, 201, ADMIN, "POST", "/v1/groups", "{id: red}");
     CALL(k, 201, ADMIN, "POST", "/v1/groups", "{id: blue}");

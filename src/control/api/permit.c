@@ -57,26 +57,27 @@ int scope_find(const char *name)
 
 /* Permissions that every valid caller has, with any role. Objects without an owner, such as nodes, belong to no user
  * and no group: only the scope `all` reaches them. */
-#define ANYBODY [PERMIT_PUBLIC] = SCOPE_ALL, [PERMIT_SELF] = SCOPE_ALL
+#define EVERY_CALLER [PERMIT_PUBLIC] = SCOPE_ALL, [PERMIT_SELF] = SCOPE_ALL
 
 static const struct role roles[] = {
     {"admin",
-     "everything",                                                             {ANYBODY, [PERMIT_READ] = SCOPE_ALL, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_SUBMIT] = SCOPE_ALL,
+     "everything",                                                             {EVERY_CALLER, [PERMIT_READ] = SCOPE_ALL, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_SUBMIT] = SCOPE_ALL,
       [PERMIT_MANAGE] = SCOPE_ALL, [PERMIT_NODES] = SCOPE_ALL, [PERMIT_USERS] = SCOPE_ALL, [PERMIT_SYSTEM] = SCOPE_ALL,
-      [PERMIT_AUDIT] = SCOPE_ALL, [PERMIT_REPORT] = SCOPE_ALL}                                                                                             },
+      [PERMIT_AUDIT] = SCOPE_ALL, [PERMIT_REPORT] = SCOPE_ALL}                                                                                                  },
     {"operator",
-     "see everything, manage nodes, workloads and system services; not users", {ANYBODY, [PERMIT_READ] = SCOPE_ALL, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_SUBMIT] = SCOPE_ALL,
-      [PERMIT_MANAGE] = SCOPE_ALL, [PERMIT_NODES] = SCOPE_ALL, [PERMIT_SYSTEM] = SCOPE_ALL}    },
+     "see everything, manage nodes, workloads and system services; not users", {EVERY_CALLER, [PERMIT_READ] = SCOPE_ALL, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_SUBMIT] = SCOPE_ALL,
+      [PERMIT_MANAGE] = SCOPE_ALL, [PERMIT_NODES] = SCOPE_ALL, [PERMIT_SYSTEM] = SCOPE_ALL}         },
     {"auditor",
-     "see everything, including the audit log",                                {ANYBODY, [PERMIT_READ] = SCOPE_ALL, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_AUDIT] = SCOPE_ALL}},
+     "see everything, including the audit log",                                {EVERY_CALLER, [PERMIT_READ] = SCOPE_ALL, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_AUDIT] = SCOPE_ALL}},
     {"manager",
-     "manage workloads and users of the own group",                            {ANYBODY, [PERMIT_READ] = SCOPE_GROUP, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_SUBMIT] = SCOPE_GROUP,
-      [PERMIT_MANAGE] = SCOPE_GROUP, [PERMIT_USERS] = SCOPE_GROUP}                                                        },
+     "manage workloads and users of the own group",                            {EVERY_CALLER, [PERMIT_READ] = SCOPE_GROUP, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_SUBMIT] = SCOPE_GROUP,
+      [PERMIT_MANAGE] = SCOPE_GROUP, [PERMIT_USERS] = SCOPE_GROUP}                                                             },
     {"user",
-     "manage one's own workloads",                                             {ANYBODY, [PERMIT_READ] = SCOPE_OWN, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_SUBMIT] = SCOPE_OWN,
-      [PERMIT_MANAGE] = SCOPE_OWN}                                                                                                         },
-    {"viewer",   "see workloads of the own group",                             {ANYBODY, [PERMIT_READ] = SCOPE_GROUP, [PERMIT_CLUSTER] = SCOPE_ALL}                          },
-    {"agent",    "read its own node's configuration and report",               {ANYBODY, [PERMIT_REPORT] = SCOPE_OWN}                                                        },
+     "manage one's own workloads",                                             {EVERY_CALLER, [PERMIT_READ] = SCOPE_OWN, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_SUBMIT] = SCOPE_OWN,
+      [PERMIT_MANAGE] = SCOPE_OWN}                                                                                                              },
+    {"viewer",
+     "see workloads of the own group",                                         {EVERY_CALLER, [PERMIT_READ] = SCOPE_GROUP, [PERMIT_CLUSTER] = SCOPE_ALL}                          },
+    {"agent",    "read its own node's configuration and report",               {EVERY_CALLER, [PERMIT_REPORT] = SCOPE_OWN}                                                        },
 };
 
 const struct role *role_at(size_t i)
@@ -94,7 +95,7 @@ const struct role *role_find(const char *name)
 }
 
 /* Permissions about the cluster as a whole, without owners: the scope is `all` or `none`. */
-static bool is_undivided(int permission)
+static bool is_cluster_wide(int permission)
 {
     return permission == PERMIT_CLUSTER || permission == PERMIT_NODES || permission == PERMIT_SYSTEM ||
            permission == PERMIT_AUDIT;
@@ -102,7 +103,7 @@ static bool is_undivided(int permission)
 
 int role_doc_scopes(const json_t *doc, enum scope ret[static PERMISSIONS], struct berth_err *err)
 {
-    enum scope scope[PERMISSIONS] = {ANYBODY};
+    enum scope scope[PERMISSIONS] = {EVERY_CALLER};
     struct arena arena;
     struct role_doc role = {0};
     struct berth_err why = {0};
@@ -117,7 +118,7 @@ int role_doc_scopes(const json_t *doc, enum scope ret[static PERMISSIONS], struc
         else if (given < 0)
             rc = err_set(&why, EINVAL, "permissions: %s: expected none, own, group or all, found %s", name,
                          quote(value, buf));
-        else if (is_undivided(permission) && given != SCOPE_NONE && given != SCOPE_ALL)
+        else if (is_cluster_wide(permission) && given != SCOPE_NONE && given != SCOPE_ALL)
             rc = err_set(&why, EINVAL,
                          "permissions: %s: applies to the whole cluster; expected none or all, found "
                          "%s",
@@ -163,7 +164,7 @@ static int refused(struct berth_err *err)
 }
 
 /* Reduces the user's present permissions to those of the token's role. */
-static bool narrow(const struct state *s, const char *role, enum scope scope[static PERMISSIONS])
+static bool apply_token_role(const struct state *s, const char *role, enum scope scope[static PERMISSIONS])
 {
     enum scope token[PERMISSIONS] = {SCOPE_NONE};
     if (role_scopes(s, role, token, NULL) < 0)
@@ -211,7 +212,7 @@ static bool token_caller(const struct state *s, const struct object *token, int6
     if (!view->role[0])
         return true;
     ret->role = view->role;
-    return narrow(s, view->role, ret->scope);
+    return apply_token_role(s, view->role, ret->scope);
 }
 
 static bool peer_caller(const struct state *s, const char *peer, struct caller *ret)
@@ -223,7 +224,7 @@ static bool peer_caller(const struct state *s, const char *peer, struct caller *
     return false;
 }
 
-bool peer_current(const struct state *s, const char *peer, const char *serial, int64_t until_ns, int64_t now_ns)
+bool certificate_valid(const struct state *s, const char *peer, const char *serial, int64_t until_ns, int64_t now_ns)
 {
     char want[2 + 2 * sizeof(uint64_t) + 1];
     if (!serial)
@@ -279,7 +280,7 @@ int caller_find(const struct state *s, const char *token, const char *peer, int6
     return 0;
 }
 
-bool token_alive(const struct state *s, const char *token_id, int64_t now_ns)
+bool token_is_valid(const struct state *s, const char *token_id, int64_t now_ns)
 {
     struct caller found;
     if (!token_id[0])
@@ -288,7 +289,7 @@ bool token_alive(const struct state *s, const char *token_id, int64_t now_ns)
     return o && token_caller(s, o, now_ns, &found);
 }
 
-bool caller_alive(const struct state *s, const struct caller *c, int64_t now_ns)
+bool caller_unchanged(const struct state *s, const struct caller *c, int64_t now_ns)
 {
     struct caller found;
     if (c->token[0]) {

@@ -69,13 +69,13 @@ int caller_find(const struct state *s, const char *token, const char *peer, int6
                 struct berth_err *err);
 /* Tells whether a client certificate has not expired and, for a node, belongs to the node's current join. `serial` is
  * the serial number in hex; NULL skips both checks. */
-bool peer_current(const struct state *s, const char *peer, const char *serial, int64_t until_ns, int64_t now_ns);
+bool certificate_valid(const struct state *s, const char *peer, const char *serial, int64_t until_ns, int64_t now_ns);
 /* Tells whether a token is still valid, for streams. "" stands for a certificate and is always valid here: see
- * caller_alive. */
-bool token_alive(const struct state *s, const char *token_id, int64_t now_ns);
+ * caller_unchanged. */
+bool token_is_valid(const struct state *s, const char *token_id, int64_t now_ns);
 /* Tells whether a caller that was identified earlier is unchanged: still valid, with the same group, role and scopes,
  * and without a newer agent on its node. A stream to such a caller may continue. Works for certificates too. */
-bool caller_alive(const struct state *s, const struct caller *c, int64_t now_ns);
+bool caller_unchanged(const struct state *s, const struct caller *c, int64_t now_ns);
 
 /* Tells whether the caller has a permission on an object of this owner and group. For PERMIT_REPORT the owner is a
  * node. PERMIT_PUBLIC and PERMIT_SELF apply to no owned object: the result is true for everybody, and for every valid

@@ -99,7 +99,7 @@ static void every_role_and_permission(void **state)
     }
 }
 
-static void nobody_may_nothing(void **state)
+static void unknown_caller_has_only_public_permissions(void **state)
 {
     (void)state;
     const struct caller nobody = {.user = "", .group = "", .role = "", .node = "", .token = ""};
@@ -120,7 +120,7 @@ static void nobody_may_nothing(void **state)
     assert_false(permit(&agent, PERMIT_READ, "me", ""));
 }
 
-static void names_and_numbers(void **state)
+static void names_of_permissions_and_scopes_round_trip(void **state)
 {
     (void)state;
     for (int p = 0; p < PERMISSIONS; p++)
@@ -133,7 +133,7 @@ static void names_and_numbers(void **state)
     assert_null(role_find("Admin"));
 }
 
-static void roles_of_documents(void **state)
+static void role_documents_are_validated(void **state)
 {
     (void)state;
     static const struct {
@@ -168,7 +168,7 @@ static void roles_of_documents(void **state)
     }
 }
 
-static void one_gives_no_more_than_one_has(void **state)
+static void caller_covers_only_own_scopes(void **state)
 {
     (void)state;
     for (size_t a = 0; role_at(a); a++) {
@@ -188,7 +188,7 @@ static void one_gives_no_more_than_one_has(void **state)
 
 /* ---- tokens ----------------------------------------------------------------------------------------------------- */
 
-static void a_token_is_its_user(void **state)
+static void token_has_scopes_of_its_user(void **state)
 {
     (void)state;
     struct world w;
@@ -220,7 +220,7 @@ static void a_token_is_its_user(void **state)
     world_done(&w);
 }
 
-static void a_role_only_narrows(void **state)
+static void token_role_only_reduces_scopes(void **state)
 {
     (void)state;
     struct world w;
@@ -260,7 +260,7 @@ static void refused(const struct state *s, const char *token, const char *peer, 
     assert_ptr_equal(c.user, canary);
 }
 
-static void tokens_that_are_none(void **state)
+static void invalid_tokens_are_refused(void **state)
 {
     (void)state;
     struct world w;
@@ -308,7 +308,7 @@ static void tokens_that_are_none(void **state)
     world_done(&w);
 }
 
-static void tokens_that_died(void **state)
+static void revoked_and_expired_tokens_are_refused(void **state)
 {
     (void)state;
     struct world w;
@@ -322,22 +322,22 @@ static void tokens_that_died(void **state)
     token_add(&w, 4, "odd", NULL, NULL, BERTH_NEVER_NS, odd, odd_id);
 
     assert_int_equal(caller_find(w.state, late, NULL, now_ns - 1, &c, NULL), 0);
-    assert_true(token_alive(w.state, late_id, now_ns - 1));
+    assert_true(token_is_valid(w.state, late_id, now_ns - 1));
     refused(w.state, late, NULL, now_ns);
-    assert_false(token_alive(w.state, late_id, now_ns));
+    assert_false(token_is_valid(w.state, late_id, now_ns));
     refused(w.state, odd, NULL, now_ns); /* the role of its user is undefined */
 
     assert_int_equal(caller_find(w.state, text, NULL, now_ns, &c, NULL), 0);
-    assert_true(token_alive(w.state, id, now_ns));
+    assert_true(token_is_valid(w.state, id, now_ns));
     world_put(&w, KIND_USER, "mia",
               "{\"v\":1,\"id\":\"mia\",\"group\":\"red\",\"role\":\"manager\",\"disabled\":true}");
     refused(w.state, text, NULL, now_ns);
-    assert_false(token_alive(w.state, id, now_ns));
+    assert_false(token_is_valid(w.state, id, now_ns));
     world_put(&w, KIND_USER, "mia", "{\"v\":1,\"id\":\"mia\",\"group\":\"red\",\"role\":\"manager\"}");
     assert_int_equal(caller_find(w.state, text, NULL, now_ns, &c, NULL), 0);
     world_drop(&w, KIND_USER, "mia");
     refused(w.state, text, NULL, now_ns);
-    assert_false(token_alive(w.state, id, now_ns));
+    assert_false(token_is_valid(w.state, id, now_ns));
 
     assert_int_equal(caller_find(w.state, node, NULL, now_ns, &c, NULL), 0);
     world_drop(&w, KIND_NODE, "n1");
@@ -346,12 +346,12 @@ static void tokens_that_died(void **state)
     world_put(&w, KIND_USER, "mia", "{\"v\":1,\"id\":\"mia\",\"role\":\"user\"}");
     world_drop(&w, KIND_TOKEN, id);
     refused(w.state, text, NULL, now_ns);
-    assert_false(token_alive(w.state, id, now_ns));
-    assert_false(token_alive(w.state, "nosuchtoken1", now_ns));
+    assert_false(token_is_valid(w.state, id, now_ns));
+    assert_false(token_is_valid(w.state, "nosuchtoken1", now_ns));
     world_done(&w);
 }
 
-static void certificates(void **state)
+static void certificates_identify_users_and_nodes(void **state)
 {
     (void)state;
     struct world w;
@@ -361,7 +361,7 @@ static void certificates(void **state)
     assert_int_equal(caller_find(w.state, NULL, "node:n1", now_ns, &c, NULL), 0);
     assert_string_equal(c.node, "n1");
     assert_string_equal(c.token, "");
-    assert_true(caller_alive(w.state, &c, now_ns));
+    assert_true(caller_unchanged(w.state, &c, now_ns));
     assert_int_equal(caller_find(w.state, NULL, "user:ann", now_ns, &c, NULL), 0);
     assert_string_equal(c.user, "ann");
     refused(w.state, NULL, "node:n2", now_ns);
@@ -377,7 +377,7 @@ static void certificates(void **state)
     world_done(&w);
 }
 
-static void a_caller_stays_the_same(void **state)
+static void changed_caller_is_detected(void **state)
 {
     (void)state;
     static const char *const after[] = {
@@ -398,16 +398,16 @@ static void a_caller_stays_the_same(void **state)
         (void)snprintf(role, sizeof role, "%s", c.role);
         (void)snprintf(token, sizeof token, "%s", c.token);
         c.user = user, c.group = group, c.role = role, c.token = token; /* copies, as a stream keeps them */
-        assert_true(caller_alive(w.state, &c, now_ns));
+        assert_true(caller_unchanged(w.state, &c, now_ns));
         world_put(&w, KIND_USER, "mia", after[i]);
-        assert_false(caller_alive(w.state, &c, now_ns));
+        assert_false(caller_unchanged(w.state, &c, now_ns));
         world_put(&w, KIND_USER, "mia", "{\"v\":1,\"id\":\"mia\",\"group\":\"red\",\"role\":\"manager\"}");
-        assert_true(caller_alive(w.state, &c, now_ns));
+        assert_true(caller_unchanged(w.state, &c, now_ns));
     }
     world_done(&w);
 }
 
-static void what_is_made_and_kept(void **state)
+static void made_tokens_can_be_parsed(void **state)
 {
     (void)state;
     unsigned char random[40], hash[TOKEN_HASH_LEN], want[TOKEN_HASH_LEN];
@@ -451,17 +451,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_role_and_permission),
-        cmocka_unit_test(nobody_may_nothing),
-        cmocka_unit_test(names_and_numbers),
-        cmocka_unit_test(roles_of_documents),
-        cmocka_unit_test(one_gives_no_more_than_one_has),
-        cmocka_unit_test(a_token_is_its_user),
-        cmocka_unit_test(a_role_only_narrows),
-        cmocka_unit_test(tokens_that_are_none),
-        cmocka_unit_test(tokens_that_died),
-        cmocka_unit_test(certificates),
-        cmocka_unit_test(a_caller_stays_the_same),
-        cmocka_unit_test(what_is_made_and_kept),
+        cmocka_unit_test(unknown_caller_has_only_public_permissions),
+        cmocka_unit_test(names_of_permissions_and_scopes_round_trip),
+        cmocka_unit_test(role_documents_are_validated),
+        cmocka_unit_test(caller_covers_only_own_scopes),
+        cmocka_unit_test(token_has_scopes_of_its_user),
+        cmocka_unit_test(token_role_only_reduces_scopes),
+        cmocka_unit_test(invalid_tokens_are_refused),
+        cmocka_unit_test(revoked_and_expired_tokens_are_refused),
+        cmocka_unit_test(certificates_identify_users_and_nodes),
+        cmocka_unit_test(changed_caller_is_detected),
+        cmocka_unit_test(made_tokens_can_be_parsed),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

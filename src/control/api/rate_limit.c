@@ -10,7 +10,7 @@ enum { NONE = UINT32_MAX };
 
 /* A caller. All buckets are in one list, from the most recent request to the least recent. */
 struct bucket {
-    char who[LIMIT_WHO_MAX + 1];
+    char who[LIMIT_CALLER_MAX + 1];
     uint64_t hash;
     double level;
     int64_t at_ns; /* time of `level` */
@@ -71,7 +71,7 @@ static void link_newest(struct limits *l, uint32_t ix)
 }
 
 /* Returns a position for a new caller: an unused one, or that of the caller that was idle longest. */
-static uint32_t bucket_place(struct limits *l)
+static uint32_t bucket_alloc(struct limits *l)
 {
     if (l->len == l->max) {
         uint32_t ix = l->oldest;
@@ -88,15 +88,15 @@ static uint32_t bucket_place(struct limits *l)
 
 static struct bucket *bucket_of(struct limits *l, const char *who, double burst, int64_t steady_ns)
 {
-    char name[LIMIT_WHO_MAX + 1] = "";
-    size_t len = strnlen(who, LIMIT_WHO_MAX);
+    char name[LIMIT_CALLER_MAX + 1] = "";
+    size_t len = strnlen(who, LIMIT_CALLER_MAX);
     memcpy(name, who, len);
     uint64_t hash = hash_bytes(name, len, l->seed);
     uint32_t ix = map_find(&l->map, hash, same, l, name);
     if (ix != MAP_NONE) {
         unlink_bucket(l, ix);
     } else {
-        ix = bucket_place(l);
+        ix = bucket_alloc(l);
         l->buckets[ix] = (struct bucket){.hash = hash, .level = burst, .at_ns = steady_ns};
         memcpy(l->buckets[ix].who, name, sizeof name);
         map_add(&l->map, hash, ix);

@@ -13,8 +13,8 @@
 struct limits;
 
 enum {
-    LIMITS_MAX = 65536, /* callers in the table, by default */
-    LIMIT_WHO_MAX = 63, /* significant bytes of a caller's name; callers with equal prefixes share a bucket */
+    LIMITS_MAX = 65536,    /* callers in the table, by default */
+    LIMIT_CALLER_MAX = 63, /* significant bytes of a caller's name; callers with equal prefixes share a bucket */
 };
 
 /* `max`: callers in the table; 0: LIMITS_MAX. The secret seed prevents clients from choosing names whose hashes

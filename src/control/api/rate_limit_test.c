@@ -36,7 +36,7 @@ static void a_burst_then_the_rate(void **state)
     limits_free(l);
 }
 
-static void costs_are_taken_whole(void **state)
+static void cost_is_taken_completely_or_not_at_all(void **state)
 {
     (void)state;
     struct limits *l = limits_new(0, 1);
@@ -64,7 +64,7 @@ static void callers_do_not_share(void **state)
     assert_int_equal(limits_len(l), 3);
 
     /* Names longer than the bound share a bucket: the limit gets stricter, never looser. */
-    char a[2 * LIMIT_WHO_MAX], b[2 * LIMIT_WHO_MAX];
+    char a[2 * LIMIT_CALLER_MAX], b[2 * LIMIT_CALLER_MAX];
     memset(a, 'x', sizeof a);
     memset(b, 'x', sizeof b);
     a[sizeof a - 1] = b[sizeof b - 1] = '\0';
@@ -74,7 +74,7 @@ static void callers_do_not_share(void **state)
     limits_free(l);
 }
 
-static void odd_numbers(void **state)
+static void extreme_rates_and_clocks(void **state)
 {
     (void)state;
     struct limits *l = limits_new(0, 1);
@@ -97,7 +97,7 @@ static void odd_numbers(void **state)
     limits_free(NULL);
 }
 
-static void a_full_table_forgets_the_silent(void **state)
+static void full_table_drops_longest_idle_caller(void **state)
 {
     (void)state;
     struct limits *l = limits_new(3, 9);
@@ -125,7 +125,7 @@ static void a_full_table_forgets_the_silent(void **state)
 }
 
 /* With many callers the table stays within its bound, and each caller is still limited. */
-static void a_flood_stays_within_the_bound(void **state)
+static void table_stays_bounded_with_many_callers(void **state)
 {
     (void)state;
     struct limits *l = limits_new(0, 3);
@@ -144,11 +144,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_burst_then_the_rate),
-        cmocka_unit_test(costs_are_taken_whole),
+        cmocka_unit_test(cost_is_taken_completely_or_not_at_all),
         cmocka_unit_test(callers_do_not_share),
-        cmocka_unit_test(odd_numbers),
-        cmocka_unit_test(a_full_table_forgets_the_silent),
-        cmocka_unit_test(a_flood_stays_within_the_bound),
+        cmocka_unit_test(extreme_rates_and_clocks),
+        cmocka_unit_test(full_table_drops_longest_idle_caller),
+        cmocka_unit_test(table_stays_bounded_with_many_callers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,7 @@ static bool argument_id(const struct call *c, enum kind kind, const char *arg, c
     return snprintf(ret, size, "%s", arg) < (int)size && !strpbrk(arg, "/ ");
 }
 
-static enum permission seeing(enum kind kind)
+static enum permission see_permission(enum kind kind)
 {
     switch (kind) {
     case KIND_NODE:
@@ -145,10 +145,10 @@ bool call_sees(const struct call *c, const struct object *o)
     if (c->caller.user[0] && o->owner[0] && strcmp(o->owner, c->caller.user) == 0 &&
         (o->kind == KIND_TOKEN || o->kind == KIND_USER))
         return true; /* a user always sees the own user object and own tokens */
-    return permit(&c->caller, seeing(o->kind), o->owner, o->group);
+    return permit(&c->caller, see_permission(o->kind), o->owner, o->group);
 }
 
-static const struct object *absent(struct call *c, enum kind kind, const char *arg)
+static const struct object *not_found(struct call *c, enum kind kind, const char *arg)
 {
     char shown[QUOTE_MAX];
     (void)err_set(&c->err, ENOENT, "no %s %s; see 'berth get %s'", kinds[kind].name, quote(arg, shown),
@@ -160,10 +160,10 @@ const struct object *call_object(struct call *c, enum kind kind, const char *arg
 {
     char id[ID_OWNED_MAX + 128];
     if (!argument_id(c, kind, arg, id, sizeof id))
-        return absent(c, kind, arg);
+        return not_found(c, kind, arg);
     const struct object *o = state_find(c->state, kind, id);
     if (!o || !call_sees(c, o))
-        return absent(c, kind, arg);
+        return not_found(c, kind, arg);
     bool self = kind == KIND_TOKEN && need == PERMIT_SELF && strcmp(o->owner, c->caller.user) == 0;
     if (!self && !permit(&c->caller, need, o->owner, o->group)) {
         (void)err_set(&c->err, EACCES, "role %s may not do this to %s %s; ask the owner or an administrator",

@@ -58,13 +58,13 @@ struct answer {
 enum { ROUTE_ARGS_MAX = 2 };
 
 enum route_flag {
-    ROUTE_CHANGES = 1, /* accepts ?dry_run, an idempotency key and If-Match; is audited */
-    ROUTE_STREAMS = 2, /* accepts ?watch */
-    ROUTE_RAW = 4,     /* the body is not parsed as JSON before the verb runs */
-    ROUTE_BESIDE = 16, /* slow, reads only files of the store: runs on a worker thread */
-    ROUTE_LATE = 32,   /* accepts a recently expired certificate, so that an agent can renew it */
-    ROUTE_HEAVY = 64,  /* expensive: limited per caller at a time (lists and dry runs always are) */
-    ROUTE_WAKES = 8,   /* triggers a scheduling cycle at once, even if the verb writes nothing */
+    ROUTE_CHANGES = 1,     /* accepts ?dry_run, an idempotency key and If-Match; is audited */
+    ROUTE_STREAMS = 2,     /* accepts ?watch */
+    ROUTE_RAW = 4,         /* the body is not parsed as JSON before the verb runs */
+    ROUTE_WORKER = 16,     /* slow, reads only files of the store: runs on a worker thread */
+    ROUTE_EXPIRED_OK = 32, /* accepts a recently expired certificate, so that an agent can renew it */
+    ROUTE_HEAVY = 64,      /* expensive: limited per caller at a time (lists and dry runs always are) */
+    ROUTE_SCHEDULES = 8,   /* triggers a scheduling cycle at once, even if the verb writes nothing */
     /* a health probe: exempt from the rate limit, so that a flood of requests cannot make berthd look dead */
     ROUTE_PROBE = 128,
 };
@@ -92,7 +92,7 @@ struct call {
     const char *args[ROUTE_ARGS_MAX]; /* {id}s of the path, decoded, not validated yet */
     const json_t *body;               /* an object, unless ROUTE_RAW; empty if the client sent none */
     bool dry_run;
-    bool judge_later; /* quotas are checked once the whole change is known (control/tenant/admission.h) */
+    bool quota_check_deferred; /* quotas are checked once the whole change is known (control/tenant/admission.h) */
     int64_t now_ns;
     struct arena arena;
     struct change change;

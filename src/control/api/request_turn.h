@@ -11,13 +11,13 @@
 
 /* Runs the entry at once if no account waits, else queues the entry until the turn of its account. Returns false,
  * without any effect, if too many entries of the account wait. The entry may be freed when this function returns. */
-bool turn_take(struct control *c, struct fair_account *a, struct fair_entry *e);
+bool request_turn_run(struct control *c, struct fair_account *a, struct fair_entry *e);
 /* The same for an entry that ran and is not finished: the entry runs after the turns of other accounts, before other
  * entries of its account. */
-void turn_take_again(struct control *c, struct fair_account *a, struct fair_entry *e);
-/* Queues the entry at the end of its account's queue; only with env.serve_soon. Returns false as turn_take does. */
-bool turn_wait(struct control *c, struct fair_account *a, struct fair_entry *e);
+void request_turn_resume(struct control *c, struct fair_account *a, struct fair_entry *e);
+/* Queues the entry at the end of its account's queue; only with env.serve_soon. Returns false as request_turn_run does. */
+bool request_turn_enqueue(struct control *c, struct fair_account *a, struct fair_entry *e);
 /* Requests a slice from the event loop if a waiting entry may run. */
-void turns_serve_soon(struct control *c);
+void request_turns_schedule(struct control *c);
 /* Runs every waiting entry, for the shutdown of berthd. */
-void turns_stop(struct control *c);
+void request_turns_drain(struct control *c);

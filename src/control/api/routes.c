@@ -11,7 +11,7 @@ const struct route_table route_tables[] = {
     AREA(node, "nodes", "Nodes, volumes, resources, profiles and instances."),
     AREA(queues, "queues", "Queues, policies, windows, domains and routing rules."),
     AREA(optask, "optasks", "Operations on nodes: scripts that run once on each node."),
-    AREA(calls, "calls", "Logs, shells and signals of instances."),
+    AREA(sessions, "calls", "Logs, shells and signals of instances."),
     AREA(users, "users", "Users, groups, roles and tokens."),
     AREA(system, "system", "Settings, system services, transactions."),
     AREA(usage, "usage", "Accounting for quotas and bills."),

@@ -31,5 +31,5 @@ extern const struct route queues_routes[]; /* queues, policies, windows, domains
 extern const size_t queues_routes_len;
 extern const struct route optask_routes[]; /* operations on nodes */
 extern const size_t optask_routes_len;
-extern const struct route calls_routes[]; /* logs, shells and signals of running instances */
-extern const size_t calls_routes_len;
+extern const struct route sessions_routes[]; /* logs, shells and signals of running instances */
+extern const size_t sessions_routes_len;

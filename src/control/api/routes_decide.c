@@ -14,10 +14,10 @@
 #include "control/system/backup.h"
 #include "wire/doc/api.h"
 
-/* ROUTE_WAKES: the scheduler has made a plan before this verb runs. */
+/* ROUTE_SCHEDULES: the scheduler has made a plan before this verb runs. */
 static int schedule(struct call *c)
 {
-    struct scheduler_seen seen = scheduler_seen(control_scheduler(c->control));
+    struct scheduler_status seen = scheduler_status(control_scheduler(c->control));
     char now[TIMESTAMP_MAX], hash[24];
     (void)snprintf(hash, sizeof hash, "%016" PRIx64, seen.hash);
     c->answer.body =
@@ -41,7 +41,7 @@ static int events(struct call *c)
 
 /* ---- audit: the journal's records of changes and their callers, newest last ------------------------------------- */
 
-enum { LOOK_BACK = SEALER_KEEP }; /* older records are in segments */
+enum { AUDIT_RECORDS_MAX = SEALER_KEEP }; /* older records are in segments */
 
 struct audit {
     uint64_t end; /* first record that is not examined */
@@ -99,7 +99,8 @@ static int audit(struct call *c)
     uint64_t limit, last = store_log_last(control_store(c->control)), from = 0;
     int rc = call_query_number(c, "limit", 1, 10000, 100, &limit);
     if (rc == 0)
-        rc = call_query_number(c, "from", 1, INT64_MAX, last > LOOK_BACK ? last - LOOK_BACK + 1 : 1, &from);
+        rc = call_query_number(c, "from", 1, INT64_MAX, last > AUDIT_RECORDS_MAX ? last - AUDIT_RECORDS_MAX + 1 : 1,
+                               &from);
     if (rc == 0 && from <= store_log_trimmed(control_store(c->control)))
         rc = err_set(&c->err, ESTALE,
                      "records before %" PRIu64
@@ -109,7 +110,7 @@ static int audit(struct call *c)
     if (rc < 0)
         return rc;
     const char *all = call_query(c, "all");
-    struct audit a = {.end = from + LOOK_BACK,
+    struct audit a = {.end = from + AUDIT_RECORDS_MAX,
                       .items = json_array(),
                       .limit = (size_t)limit,
                       .who = call_query(c, "who"),
@@ -207,7 +208,7 @@ enum { NO_BODY_MAX = 64 }; /* {} or similar */
 enum { SEAL_BODY_MAX = 1024 };
 
 const struct route decide_routes[] = {
-    ROUTE("POST", "/v1/schedule", PERMIT_CLUSTER, 0, ROUTE_WAKES | ROUTE_HEAVY, schedule, "Plan now"),
+    ROUTE("POST", "/v1/schedule", PERMIT_CLUSTER, 0, ROUTE_SCHEDULES | ROUTE_HEAVY, schedule, "Plan now"),
     ROUTE("GET", "/v1/why/{kind}/{id}", PERMIT_CLUSTER, 0, ROUTE_HEAVY, why_run, "Explain the status of an object"),
     ROUTE("GET", "/v1/events", PERMIT_READ, 0, ROUTE_HEAVY, events, "List recent events", .query = "limit,id"),
     ROUTE("GET", "/v1/audit", PERMIT_AUDIT, 0, ROUTE_HEAVY, audit, "List the audit log",
@@ -216,8 +217,8 @@ const struct route decide_routes[] = {
           "Read an audit record; of a decision, with details"),
     ROUTE("POST", "/v1/audit/{seq}/replay", PERMIT_AUDIT, NO_BODY_MAX, ROUTE_HEAVY, audit_replay,
           "Repeat a decision and compare the results"),
-    ROUTE("GET", "/v1/backup", PERMIT_SYSTEM, 0, ROUTE_BESIDE, backup, "Download the store as one file"),
-    ROUTE("POST", "/v1/backup", PERMIT_SYSTEM, SEAL_BODY_MAX, ROUTE_BESIDE, backup_sealed,
+    ROUTE("GET", "/v1/backup", PERMIT_SYSTEM, 0, ROUTE_WORKER, backup, "Download the store as one file"),
+    ROUTE("POST", "/v1/backup", PERMIT_SYSTEM, SEAL_BODY_MAX, ROUTE_WORKER, backup_sealed,
           "Download the store, journal, keys and certificates as one sealed file"),
 };
 const size_t decide_routes_len = sizeof decide_routes / sizeof *decide_routes;

@@ -49,7 +49,7 @@ const struct route node_routes[] = {
           "of a node"),
     ROUTE("POST", "/v1/nodes/{id}/report", PERMIT_REPORT, REPORT_BODY_MAX, ROUTE_CHANGES, node_report,
           "Report of an agent"),
-    ROUTE("POST", "/v1/nodes/{id}/certificate", PERMIT_REPORT, SMALL_BODY_MAX, ROUTE_LATE, node_certificate,
+    ROUTE("POST", "/v1/nodes/{id}/certificate", PERMIT_REPORT, SMALL_BODY_MAX, ROUTE_EXPIRED_OK, node_certificate,
           "Renew the certificate of a node's agent"),
     ROUTE("POST", "/v1/join", PERMIT_PUBLIC, JOIN_BODY_MAX, ROUTE_CHANGES, node_join,
           "Join as a node with the token of an invitation"),

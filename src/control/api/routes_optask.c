@@ -25,7 +25,7 @@ const struct route optask_routes[] = {
           "Retry an OpTask on the nodes where it failed or was undone", .body = &optask_act_keys),
     ROUTE("POST", "/v1/optasks/{id}/undo", PERMIT_NODES, VERB_BODY_MAX, ROUTE_CHANGES, optask_undo,
           "Run the undo script on the nodes where the OpTask is done or failed", .body = &optask_act_keys),
-    ROUTE("GET", "/v1/optasks/{id}/logs", PERMIT_NODES, 0, 0, relay_optask_logs,
+    ROUTE("GET", "/v1/optasks/{id}/logs", PERMIT_NODES, 0, 0, session_optask_logs,
           "Read the output of an OpTask on "
           "a node",
           .query = "node,tail,follow,undo,lines,cursor"),

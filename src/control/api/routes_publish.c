@@ -119,7 +119,7 @@ static int metrics(struct call *c)
     for (unsigned i = 0; i < ALARMS; i++)
         metric_set(m, METRIC_ALARM, i, c->control->alarms[i].since_ns != 0);
     metrics_write(m, &c->answer.text);
-    node_lives_metrics(c->control->lives, c->state, &c->answer.text);
+    node_statuses_metrics(c->control->lives, c->state, &c->answer.text);
     c->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return 0;
 }

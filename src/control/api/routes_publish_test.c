@@ -69,7 +69,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void everyone_gets_what_is_theirs(void **state)
+static void derived_documents_need_permission(void **state)
 {
     struct scene *s = *state;
     enum { NOBODY, ADMIN, OPERATOR, ALICE, BOB, AGENT, CALLERS };
@@ -107,7 +107,7 @@ static void everyone_gets_what_is_theirs(void **state)
 }
 
 /* A service of another user gives the same answer as a missing service. */
-static void what_is_not_yours_is_not_there(void **state)
+static void hidden_service_looks_like_missing_service(void **state)
 {
     struct scene *s = *state;
     struct reader_end hidden, absent;
@@ -150,7 +150,7 @@ static void expect_config(struct reader_end *e, size_t instances, char ret_hash[
     (void)snprintf(ret_hash, DERIVED_HASH_MAX, "%s", json_string_value(json_object_get(line, "hash")));
 }
 
-static void a_watch_tells_whenever_it_differs(void **state)
+static void watch_sends_every_new_version(void **state)
 {
     struct scene *s = *state;
     struct kit *k = &s->kit;
@@ -197,7 +197,7 @@ static void a_watch_tells_whenever_it_differs(void **state)
 }
 
 /* A large document is not sent at each change: changes within a short time are sent once, at its end. */
-static void a_large_document_rests_between_changes(void **state)
+static void large_document_is_sent_with_pauses(void **state)
 {
     enum { LARGE_BYTES = 20000 };
     struct scene *s = *state;
@@ -239,7 +239,7 @@ static void a_large_document_rests_between_changes(void **state)
     watch_hub_flush(control_hub(k->control));
 }
 
-static void services_and_gateways_follow(void **state)
+static void services_and_gateways_follow_instances(void **state)
 {
     struct scene *s = *state;
     struct kit *k = &s->kit;
@@ -289,7 +289,7 @@ static void services_and_gateways_follow(void **state)
     end_done(&gateway);
 }
 
-static void a_hash_that_is_none_is_refused(void **state)
+static void invalid_hash_is_refused(void **state)
 {
     struct scene *s = *state;
     struct reader_end e;
@@ -299,7 +299,7 @@ static void a_hash_that_is_none_is_refused(void **state)
     end_done(&e);
 }
 
-static void metrics_count_what_there_is(void **state)
+static void metrics_count_objects(void **state)
 {
     struct scene *s = *state;
     struct reader_end e, watch;
@@ -348,7 +348,7 @@ static void check_operation(const json_t *operation, const struct route *r)
     assert_int_equal(json_object_get(operation, "security") != NULL, r->need == PERMIT_PUBLIC);
 }
 
-static void every_route_is_in_the_reference(void **state)
+static void every_route_is_in_openapi(void **state)
 {
     (void)state;
     CLEANUP(str) struct str text = {0};
@@ -397,7 +397,7 @@ static void check_refs(const json_t *doc, const json_t *at)
     json_array_foreach(at, i, value) check_refs(doc, value);
 }
 
-static void the_reference_hangs_together(void **state)
+static void openapi_references_resolve(void **state)
 {
     (void)state;
     CLEANUP(str) struct str text = {0};
@@ -431,16 +431,16 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        CASE(everyone_gets_what_is_theirs),
-        CASE(what_is_not_yours_is_not_there),
+        CASE(derived_documents_need_permission),
+        CASE(hidden_service_looks_like_missing_service),
         CASE(documents_carry_their_hash),
-        CASE(a_watch_tells_whenever_it_differs),
-        CASE(a_large_document_rests_between_changes),
-        CASE(services_and_gateways_follow),
-        CASE(a_hash_that_is_none_is_refused),
-        CASE(metrics_count_what_there_is),
-        cmocka_unit_test(every_route_is_in_the_reference),
-        cmocka_unit_test(the_reference_hangs_together),
+        CASE(watch_sends_every_new_version),
+        CASE(large_document_is_sent_with_pauses),
+        CASE(services_and_gateways_follow_instances),
+        CASE(invalid_hash_is_refused),
+        CASE(metrics_count_objects),
+        cmocka_unit_test(every_route_is_in_openapi),
+        cmocka_unit_test(openapi_references_resolve),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

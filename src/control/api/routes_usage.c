@@ -26,13 +26,13 @@ static bool shown(const struct call *c, const struct object *record)
 }
 
 /* The filters of a query, parsed once because there are many records. */
-struct wanted {
+struct usage_filter {
     const char *user, *group, *queue; /* NULL: no filter */
 };
 
-static struct wanted wanted(const struct call *c)
+static struct usage_filter usage_filter(const struct call *c)
 {
-    return (struct wanted){call_query(c, "user"), call_query(c, "group"), call_query(c, "queue")};
+    return (struct usage_filter){call_query(c, "user"), call_query(c, "group"), call_query(c, "queue")};
 }
 
 static bool is(const char *want, const char *value)
@@ -40,18 +40,18 @@ static bool is(const char *want, const char *value)
     return !want || strcmp(want, value) == 0;
 }
 
-static bool chosen(const struct call *c, const struct wanted *want, const struct object *record)
+static bool record_matches(const struct call *c, const struct usage_filter *want, const struct object *record)
 {
     return is(want->user, record->owner) && is(want->group, record->group) && shown(c, record);
 }
 
 /* Returns the number before the last `count` records that match the filters and that the caller may see. */
-static uint64_t before_last(const struct call *c, const struct wanted *want, const struct object *const *list,
-                            size_t len, uint64_t count)
+static uint64_t tail_start(const struct call *c, const struct usage_filter *want, const struct object *const *list,
+                           size_t len, uint64_t count)
 {
     size_t at = len;
     while (at && count)
-        count -= chosen(c, want, list[--at]);
+        count -= record_matches(c, want, list[--at]);
     return len ? usage_number(list[at]) - 1 : 0;
 }
 
@@ -67,15 +67,15 @@ int usage_list(struct call *c)
         rc = call_query_number(c, "tail", 1, RECORDS_MAX, 0, &tail);
     if (rc < 0)
         return rc;
-    const struct wanted want = wanted(c);
+    const struct usage_filter want = usage_filter(c);
     const bool all = permit(&c->caller, PERMIT_READ, "", "");
     if (tail)
-        after = before_last(c, &want, list, len, tail);
+        after = tail_start(c, &want, list, len, tail);
     struct page page = {.items = json_array()};
     size_t i = usage_first_after(list, len, after);
     uint64_t last = after;
     for (; i < len && json_array_size(page.items) < limit; last = usage_number(list[i++])) {
-        if (!chosen(c, &want, list[i]))
+        if (!record_matches(c, &want, list[i]))
             continue;
         json_t *doc = object_doc(list[i]);
         (void)json_object_del(doc, "v");
@@ -260,7 +260,7 @@ int usage_get(struct call *c)
     if (rc < 0)
         return rc;
     const struct object *const *list = state_list(c->state, KIND_USAGE_RECORD, &len);
-    const struct wanted want = wanted(c);
+    const struct usage_filter want = usage_filter(c);
     for (size_t i = 0; i < len; i++)
         if (is(want.user, list[i]->owner) && is(want.group, list[i]->group) && is(want.queue, list[i]->usage->queue) &&
             shown(c, list[i]))

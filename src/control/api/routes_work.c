@@ -47,7 +47,7 @@ static int job_draft(struct call *c)
 {
     const char *forecast = call_query(c, "forecast");
     int rc = job_submit(c);
-    return rc == 0 && c->dry_run && forecast && strcmp(forecast, "false") != 0 ? sooner_draft(c) : rc;
+    return rc == 0 && c->dry_run && forecast && strcmp(forecast, "false") != 0 ? start_advice_draft(c) : rc;
 }
 
 static const char filters[] = "limit,after,watch,order,owner,group,state", owned[] = "limit,after,watch,owner,group";

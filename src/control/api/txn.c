@@ -143,7 +143,7 @@ static int guard(struct call *c, const struct guard *g)
                                            : owner ? owner->user->group
                                                    : ""};
     if ((o || dot) && !call_sees(c, &wanted))
-        return crud_absent(c, k->kind, g->id);
+        return crud_not_found(c, k->kind, g->id);
     return change_expect(&c->change, k->kind, id, g->revision, &c->err);
 }
 
@@ -209,7 +209,7 @@ int txn_run(struct call *c)
     for (size_t i = 0; rc == 0 && i < txn.guards_len; i++)
         rc = at(c, "guards", i, guard(c, &txn.guards[i]));
     json_t *results = json_array();
-    c->judge_later = true;
+    c->quota_check_deferred = true;
     for (size_t i = 0; rc == 0 && i < txn.changes_len; i++)
         rc = at(c, "changes", i, change(c, &txn.changes[i], results));
     if (rc == 0)

@@ -8,7 +8,7 @@ static int open_kit(void **state)
 {
     struct kit *k = mem_alloc(sizeof *k);
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     *state = k;
     return 0;
 }
@@ -25,7 +25,7 @@ static uint64_t revision_of(const struct kit *k)
     return state_revision(control_state(k->control));
 }
 
-static void all_of_it_happens_at_one_revision(void **state)
+static void all_changes_have_one_revision(void **state)
 {
     struct kit *k = *state;
     CALL(k, 200, ADMIN, "POST", "/v1/txn",
@@ -53,7 +53,7 @@ static void all_of_it_happens_at_one_revision(void **state)
     assert_string_equal(kit_text(k, "group"), "red");
 }
 
-static void one_that_fails_fails_all(void **state)
+static void one_failed_change_rejects_transaction(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, BOB, "POST", "/v1/apps", "{name: web}");
@@ -115,7 +115,7 @@ static void one_that_fails_fails_all(void **state)
     }
 }
 
-static void guards_that_hold_let_it_happen(void **state)
+static void valid_guards_accept_transaction(void **state)
 {
     struct kit *k = *state;
     char body[256];
@@ -129,7 +129,7 @@ static void guards_that_hold_let_it_happen(void **state)
     CALL(k, 200, ALICE, "GET", "/v1/apps/other", NULL);
 }
 
-static void a_dry_run_shows_all_and_does_nothing(void **state)
+static void dry_run_shows_changes_and_writes_nothing(void **state)
 {
     struct kit *k = *state;
     uint64_t revision = revision_of(k);
@@ -142,7 +142,7 @@ static void a_dry_run_shows_all_and_does_nothing(void **state)
     assert_int_equal(revision_of(k), revision);
 }
 
-static void what_is_deleted_and_made_again_begins_above(void **state)
+static void recreated_object_has_higher_revision(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 4}}");
@@ -155,7 +155,7 @@ static void what_is_deleted_and_made_again_begins_above(void **state)
     assert_int_equal(kit_number(k, "weight"), 5);
 }
 
-static void a_volume_goes_with_what_mounts_it(void **state)
+static void volume_is_deleted_with_its_workload(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "POST", "/v1/volumes", "{id: data}");
@@ -171,7 +171,7 @@ static void a_volume_goes_with_what_mounts_it(void **state)
          "{changes: [{op: delete, kind: volume, id: data}, {op: put, kind: app, id: web, object: {volumes: [data]}}]}");
 }
 
-static void what_takes_long_is_bounded(void **state)
+static void number_of_changes_is_bounded(void **state)
 {
     struct kit *k = *state;
     CLEANUP(mem) char *body = mem_alloc(64 * 1024);
@@ -192,13 +192,10 @@ static void what_takes_long_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(all_of_it_happens_at_one_revision),
-        TEST(one_that_fails_fails_all),
-        TEST(guards_that_hold_let_it_happen),
-        TEST(a_dry_run_shows_all_and_does_nothing),
-        TEST(what_is_deleted_and_made_again_begins_above),
-        TEST(a_volume_goes_with_what_mounts_it),
-        TEST(what_takes_long_is_bounded),
+        TEST(all_changes_have_one_revision),        TEST(one_failed_change_rejects_transaction),
+        TEST(valid_guards_accept_transaction),      TEST(dry_run_shows_changes_and_writes_nothing),
+        TEST(recreated_object_has_higher_revision), TEST(volume_is_deleted_with_its_workload),
+        TEST(number_of_changes_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ enum {
 #define STOP_NS (10 * SECOND_NS)  /* expected time of stopping a pod: most pods end when they get the signal */
 
 /* A run with its inputs. Owned by the worker while it runs. */
-struct making {
+struct run_task {
     struct forecast_run run;
     struct plan_policy policy;
     struct arena arena;                               /* of the profile and the texts below */
@@ -44,20 +44,20 @@ struct making {
 
 struct waiting {
     struct call *call;
-    struct making *making; /* the request's own run; NULL: waits for the outlook */
-    uint64_t turn;         /* order of the runs: lowest first, equal ones by age */
+    struct run_task *run_task; /* the request's own run; NULL: waits for the outlook */
+    uint64_t turn;             /* order of the runs: lowest first, equal ones by age */
     char user[ID_MAX + 1];
 };
 
 struct forecast {
     struct control *control;
-    struct making *last;      /* the latest outlook; NULL: none yet */
-    struct making *under_way; /* runs on the worker */
+    struct run_task *last;    /* the latest outlook; NULL: none yet */
+    struct run_task *running; /* runs on the worker */
     VEC(struct waiting) waiting;
-    uint64_t turn;         /* turn of the run that was started last */
-    struct call *serving;  /* request whose verb is being run again */
-    struct making *served; /* result for `serving`; a request's own run is kept until the next result */
-    struct call *asking;   /* request that does not wait if its run completes synchronously */
+    uint64_t turn;           /* turn of the run that was started last */
+    struct call *serving;    /* request whose verb is being run again */
+    struct run_task *result; /* result for `serving`; a request's own run is kept until the next result */
+    struct call *asking;     /* request that does not wait if its run completes synchronously */
     bool stopping;
 };
 
@@ -68,7 +68,7 @@ struct forecast *forecast_new(struct control *control)
     return f;
 }
 
-static void making_free(struct making *m)
+static void run_task_free(struct run_task *m)
 {
     if (!m)
         return;
@@ -84,11 +84,11 @@ static void making_free(struct making *m)
     mem_free(m);
 }
 
-static void served_drop(struct forecast *f)
+static void result_drop(struct forecast *f)
 {
-    if (f->served != f->last)
-        making_free(f->served);
-    f->served = NULL;
+    if (f->result != f->last)
+        run_task_free(f->result);
+    f->result = NULL;
 }
 
 void forecast_free(struct forecast *f)
@@ -96,24 +96,24 @@ void forecast_free(struct forecast *f)
     if (!f)
         return;
     for (size_t i = 0; i < f->waiting.len; i++)
-        if (f->waiting.at[i].making != f->under_way)
-            making_free(f->waiting.at[i].making);
-    making_free(f->under_way); /* its thread has ended without calling `made` */
-    served_drop(f);
-    making_free(f->last);
+        if (f->waiting.at[i].run_task != f->running)
+            run_task_free(f->waiting.at[i].run_task);
+    run_task_free(f->running); /* its thread has ended without calling `made` */
+    result_drop(f);
+    run_task_free(f->last);
     vec_done(&f->waiting);
     mem_free(f);
 }
 
 bool forecast_drop(struct forecast *f)
 {
-    if (f->under_way)
+    if (f->running)
         return false;
     for (size_t i = 0; i < f->waiting.len; i++)
-        if (f->waiting.at[i].making)
+        if (f->waiting.at[i].run_task)
             return false;
-    served_drop(f);
-    making_free(take_ptr(&f->last));
+    result_drop(f);
+    run_task_free(take_ptr(&f->last));
     return true;
 }
 
@@ -122,8 +122,8 @@ void forecast_stop(struct forecast *f)
     f->stopping = true;
     while (f->waiting.len) {
         struct waiting w = f->waiting.at[--f->waiting.len];
-        if (w.making != f->under_way)
-            making_free(w.making);
+        if (w.run_task != f->running)
+            run_task_free(w.run_task);
         (void)err_set(&w.call->err, ENOSPC, "berthd is stopping; try again soon");
         call_answer(w.call, -ENOSPC);
     }
@@ -131,15 +131,15 @@ void forecast_stop(struct forecast *f)
 
 /* ---- on the worker ---------------------------------------------------------------------------------------------- */
 
-static bool look_goes_on(void *ctx)
+static bool lookahead_has_time(void *ctx)
 {
-    const struct making *m = ctx;
+    const struct run_task *m = ctx;
     return m->steady_ns(m->clock_ctx) < m->look_end_ns;
 }
 
 /* Makes the lookaheads. The first case gets half of the time, the other cases share the rest. If a single plan takes
  * too long, no lookahead is made. */
-static void look_ahead(struct making *m, int64_t plan_ns)
+static void look_ahead(struct run_task *m, int64_t plan_ns)
 {
     size_t len = m->run.plans_len;
     int64_t half_ns = len > 1 ? LOOK_NS / 2 : LOOK_NS;
@@ -149,17 +149,17 @@ static void look_ahead(struct making *m, int64_t plan_ns)
                                                 .subject = m->subject,
                                                 .waits = m->waits,
                                                 .waits_len = m->waits_len,
-                                                .goes_on = look_goes_on,
+                                                .goes_on = lookahead_has_time,
                                                 .ctx = m};
         m->look_end_ns = m->steady_ns(m->clock_ctx) + (i ? half_ns / (int64_t)(len - 1) : half_ns);
         if (p->plan && m->copies[i] && plan_ns < LOOK_NS / LOOK_PLANS_LEAST)
-            forecast_plan_look(p, m->copies[i], &m->policies[i], &bounds);
+            forecast_plan_lookahead(p, m->copies[i], &m->policies[i], &bounds);
         berth_cluster_free(take_ptr(&m->copies[i]));
     }
 }
 
 /* Searches for advice, with at most the time budget of the cases. */
-static void advise(struct making *m, int64_t plan_ns)
+static void advise(struct run_task *m, int64_t plan_ns)
 {
     enum { TRIES_MAX = 8 };
     struct forecast_plan *p = &m->run.plans[0];
@@ -173,9 +173,9 @@ static void advise(struct making *m, int64_t plan_ns)
 }
 
 /* Runs on the worker; accesses only `making`. */
-static void make(void *ctx)
+static void run_work(void *ctx)
 {
-    struct making *m = ((struct forecast *)ctx)->under_way;
+    struct run_task *m = ((struct forecast *)ctx)->running;
     int64_t start_ns = m->steady_ns(m->clock_ctx), first_ns = 0;
     assert(m->run.plans_len > 0);
     for (size_t i = 0; i < m->run.plans_len; i++) {
@@ -193,7 +193,7 @@ static void make(void *ctx)
 }
 
 /* Copies the queues and sets the ranking of each. */
-static void rank_all(struct making *m, size_t i, const struct berth_ranking *ranking)
+static void set_rankings(struct run_task *m, size_t i, const struct berth_ranking *ranking)
 {
     struct berth_order *order = &m->policies[i].order;
     order->ranking = *ranking;
@@ -207,8 +207,8 @@ static void rank_all(struct making *m, size_t i, const struct berth_ranking *ran
 }
 
 /* Applies the drafts to the cluster, takes a snapshot, and reverts the drafts. The snapshot keeps them. */
-static int freeze_with(struct forecast *f, struct making *m, size_t i, const struct forecast_case *k,
-                       struct berth_err *err)
+static int freeze_with_drafts(struct forecast *f, struct run_task *m, size_t i, const struct forecast_case *k,
+                              struct berth_err *err)
 {
     struct control *c = f->control;
     size_t put = 0;
@@ -219,7 +219,7 @@ static int freeze_with(struct forecast *f, struct making *m, size_t i, const str
         struct object o = {
             .kind = d->kind, .id = d->id, .owner = d->owner, .group = d->group, .doc = {text, strlen(text)}
         };
-        rc = object_project(c->state, state_cluster(c->state), &o, err);
+        rc = object_sync(c->state, state_cluster(c->state), &o, err);
         free(text);
     }
     if (rc == 0) {
@@ -232,7 +232,7 @@ static int freeze_with(struct forecast *f, struct making *m, size_t i, const str
     for (size_t at = 0; at < put; at++) {
         const struct forecast_draft *d = &k->drafts[at];
         if (state_find(c->state, d->kind, d->id))
-            state_restore(c->state, d->kind, d->id);
+            state_revert(c->state, d->kind, d->id);
         else if (d->kind == KIND_NODE)
             (void)berth_node_remove(state_cluster(c->state), d->id, NULL);
         else
@@ -241,35 +241,36 @@ static int freeze_with(struct forecast *f, struct making *m, size_t i, const str
     return rc;
 }
 
-static int making_new(struct forecast *f, const struct forecast_wish *wish, struct making **ret, struct berth_err *err)
+static int run_task_new(struct forecast *f, const struct forecast_spec *run_spec, struct run_task **ret,
+                        struct berth_err *err)
 {
     struct control *c = f->control;
-    struct making *m = mem_zalloc(sizeof *m);
+    struct run_task *m = mem_zalloc(sizeof *m);
     int64_t start_ns = c->env.steady_ns(c->env.ctx);
     int rc = 0;
-    *m = (struct making){.steady_ns = c->env.steady_ns, .clock_ctx = c->env.ctx, .drop = wish->drop};
-    m->run.keep = wish->keep;
+    *m = (struct run_task){.steady_ns = c->env.steady_ns, .clock_ctx = c->env.ctx, .drop = run_spec->drop};
+    m->run.keep = run_spec->keep;
     m->run.revision = state_revision(c->state);
     m->run.now_ns = control_now_ns(c);
-    m->run.plans_len = wish->cases_len ? wish->cases_len : 1;
+    m->run.plans_len = run_spec->cases_len ? run_spec->cases_len : 1;
     arena_init(&m->arena);
     plan_policy_read(c->state, &m->policy);
     const char *name;
     m->policy.policy.profile = scheduler_profile(c->state, &m->arena, &name);
-    m->advise = wish->advise && wish->subject;
-    m->plan_only = wish->plan_only;
-    m->subject = wish->subject ? arena_strdup(&m->arena, wish->subject) : NULL;
+    m->advise = run_spec->advise && run_spec->subject;
+    m->plan_only = run_spec->plan_only;
+    m->subject = run_spec->subject ? arena_strdup(&m->arena, run_spec->subject) : NULL;
     m->waits_len = job_waits(c->state, &m->arena, &m->waits);
     for (size_t i = 0; rc == 0 && i < m->run.plans_len; i++) {
-        const struct forecast_case *k = wish->cases_len ? &wish->cases[i] : NULL;
+        const struct forecast_case *k = run_spec->cases_len ? &run_spec->cases[i] : NULL;
         m->policies[i] = m->policy.policy;
         if (k && k->ranking)
-            rank_all(m, i, k->ranking);
-        rc = freeze_with(f, m, i, k, err);
+            set_rankings(m, i, k->ranking);
+        rc = freeze_with_drafts(f, m, i, k, err);
     }
     m->took_ns = c->env.steady_ns(c->env.ctx) - start_ns;
     if (rc < 0)
-        making_free(m);
+        run_task_free(m);
     else
         *ret = m;
     return rc;
@@ -277,15 +278,15 @@ static int making_new(struct forecast *f, const struct forecast_wish *wish, stru
 
 static void made(void *ctx);
 
-static void begin(struct forecast *f, struct making *m)
+static void begin(struct forecast *f, struct run_task *m)
 {
     const struct control_env *env = &f->control->env;
-    f->under_way = m;
-    (env->run_slow ? env->run_slow : env->run)(env->ctx, make, made, f);
+    f->running = m;
+    (env->run_slow ? env->run_slow : env->run)(env->ctx, run_work, made, f);
 }
 
 /* Returns the next run: users take turns. */
-static const struct waiting *first_in_turn(const struct forecast *f)
+static const struct waiting *next_waiting(const struct forecast *f)
 {
     const struct waiting *first = &f->waiting.at[0];
     for (size_t i = 1; i < f->waiting.len; i++)
@@ -296,28 +297,28 @@ static const struct waiting *first_in_turn(const struct forecast *f)
 
 static void next(struct forecast *f)
 {
-    struct making *outlook = NULL;
+    struct run_task *outlook = NULL;
     struct berth_err err;
-    if (f->under_way || f->stopping || f->waiting.len == 0)
+    if (f->running || f->stopping || f->waiting.len == 0)
         return;
-    const struct waiting *first = first_in_turn(f);
-    struct making *own = first->making;
+    const struct waiting *first = next_waiting(f);
+    struct run_task *own = first->run_task;
     f->turn = first->turn;
     if (own)
         begin(f, own);
-    else if (making_new(f, &(struct forecast_wish){0}, &outlook, &err) == 0)
+    else if (run_task_new(f, &(struct forecast_spec){0}, &outlook, &err) == 0)
         begin(f, outlook);
 }
 
 /* Runs the verbs of the requests that waited for this run. All of them are removed from the queue first, because a verb
  * may ask for another run. */
-static void serve(struct forecast *f, struct making *m, bool outlook)
+static void answer_waiting(struct forecast *f, struct run_task *m, bool outlook)
 {
     VEC(struct call *) ready = {0};
     size_t kept = 0;
     for (size_t i = 0; i < f->waiting.len; i++) {
         struct waiting w = f->waiting.at[i];
-        if (outlook ? w.making == NULL : w.making == m)
+        if (outlook ? w.run_task == NULL : w.run_task == m)
             vec_push(&ready, w.call);
         else
             f->waiting.at[kept++] = w;
@@ -336,23 +337,23 @@ static void serve(struct forecast *f, struct making *m, bool outlook)
 static void made(void *ctx)
 {
     struct forecast *f = ctx;
-    struct making *m = take_ptr(&f->under_way);
+    struct run_task *m = take_ptr(&f->running);
     bool outlook = true;
     for (size_t i = 0; i < f->waiting.len; i++)
-        outlook = outlook && f->waiting.at[i].making != m;
+        outlook = outlook && f->waiting.at[i].run_task != m;
     m->made_steady_ns = m->steady_ns(m->clock_ctx);
-    plan_policy_made(&m->policy);
+    plan_policy_release_formulas(&m->policy);
     if (f->stopping) {
-        making_free(m);
+        run_task_free(m);
         return;
     }
-    served_drop(f);
+    result_drop(f);
     if (outlook) {
-        making_free(f->last);
+        run_task_free(f->last);
         f->last = m;
     }
-    f->served = m;
-    serve(f, m, outlook);
+    f->result = m;
+    answer_waiting(f, m, outlook);
     next(f);
 }
 
@@ -362,7 +363,7 @@ static void made(void *ctx)
  * twentieth of the worker's time. */
 static bool fresh(const struct forecast *f)
 {
-    const struct making *m = f->last;
+    const struct run_task *m = f->last;
     if (!m || !m->run.plans[0].plan)
         return false;
     int64_t age_ns = f->control->env.steady_ns(f->control->env.ctx) - m->made_steady_ns;
@@ -371,20 +372,20 @@ static bool fresh(const struct forecast *f)
 }
 
 /* Returns the run that a verb waited for. */
-static int hand_out(const struct forecast *f, struct call *c, const struct forecast_wish *wish,
-                    const struct forecast_run **ret)
+static int take_result(const struct forecast *f, struct call *c, const struct forecast_spec *run_spec,
+                       const struct forecast_run **ret)
 {
-    const struct forecast_plan *first = &f->served->run.plans[0];
-    if (wish->cases_len == 0 && !first->plan) {
+    const struct forecast_plan *first = &f->result->run.plans[0];
+    if (run_spec->cases_len == 0 && !first->plan) {
         c->err = first->err;
         return first->rc;
     }
-    *ret = &f->served->run;
+    *ret = &f->result->run;
     return 0;
 }
 
 /* Sets a turn after the last one of the same user. Returns the number of waiting forecasts of that user. */
-static size_t turn_take(const struct forecast *f, struct waiting *w)
+static size_t turn_assign(const struct forecast *f, struct waiting *w)
 {
     size_t own = 0;
     w->turn = f->turn + 1;
@@ -396,18 +397,18 @@ static size_t turn_take(const struct forecast *f, struct waiting *w)
     return own;
 }
 
-static int enqueue(struct forecast *f, struct call *c, const struct forecast_wish *wish)
+static int enqueue(struct forecast *f, struct call *c, const struct forecast_spec *run_spec)
 {
     struct waiting w = {.call = c};
     (void)snprintf(w.user, sizeof w.user, "%s", c->caller.user);
-    bool full = turn_take(f, &w) >= WAITING_USER_MAX || f->waiting.len >= WAITING_MAX;
+    bool full = turn_assign(f, &w) >= WAITING_USER_MAX || f->waiting.len >= WAITING_MAX;
     int rc = f->stopping ? err_set(&c->err, ENOSPC, "berthd is stopping; try again soon")
              : full      ? err_set(&c->err, EDQUOT, "too many forecasts are running; try again")
                          : 0;
-    if (rc < 0 && wish->drop)
-        wish->drop(wish->keep);
-    if (rc == 0 && wish->cases_len)
-        rc = making_new(f, wish, &w.making, &c->err);
+    if (rc < 0 && run_spec->drop)
+        run_spec->drop(run_spec->keep);
+    if (rc == 0 && run_spec->cases_len)
+        rc = run_task_new(f, run_spec, &w.run_task, &c->err);
     if (rc == 0)
         vec_push(&f->waiting, w);
     return rc;
@@ -421,27 +422,27 @@ static bool waits(const struct forecast *f, const struct call *c)
     return false;
 }
 
-int forecast_ask(struct call *c, const struct forecast_wish *wish, const struct forecast_run **ret)
+int forecast_ask(struct call *c, const struct forecast_spec *run_spec, const struct forecast_run **ret)
 {
     struct forecast *f = c->control->forecast;
     *ret = NULL;
     if (f->serving == c) {
-        if (wish->drop)
-            wish->drop(wish->keep); /* the one of the first call is in use */
-        return hand_out(f, c, wish, ret);
+        if (run_spec->drop)
+            run_spec->drop(run_spec->keep); /* the one of the first call is in use */
+        return take_result(f, c, run_spec, ret);
     }
-    if (wish->cases_len == 0 && fresh(f)) {
+    if (run_spec->cases_len == 0 && fresh(f)) {
         *ret = &f->last->run;
         return 0;
     }
-    int rc = enqueue(f, c, wish);
+    int rc = enqueue(f, c, run_spec);
     if (rc < 0)
         return rc;
     f->asking = c;
     next(f);
     f->asking = NULL;
     if (!waits(f, c))
-        return hand_out(f, c, wish, ret);
+        return take_result(f, c, run_spec, ret);
     c->later = true;
     return 0;
 }

@@ -14,7 +14,7 @@
  * A verb asks for a run and, if it has to wait, is run again when the run is ready:
  *
  *     const struct forecast_run *run;
- *     int rc = forecast_ask(c, &(struct forecast_wish){0}, &run);
+ *     int rc = forecast_ask(c, &(struct forecast_spec){0}, &run);
  *     if (rc < 0 || !run)
  *         return rc;
  */
@@ -43,7 +43,7 @@ struct forecast_case {
 };
 
 /* A requested run: the cases to plan; without cases, the outlook. */
-struct forecast_wish {
+struct forecast_spec {
     const struct forecast_case *cases;
     size_t cases_len;
     const char *subject; /* the only workload whose start is needed; NULL: all waiting workloads */
@@ -70,7 +70,7 @@ struct forecast_run {
     size_t advice_len;
     uint64_t revision; /* revision of the state */
     int64_t now_ns;    /* time of the state */
-    void *keep;        /* `keep` of the forecast_wish */
+    void *keep;        /* `keep` of the forecast_spec */
 };
 
 struct forecast;
@@ -84,7 +84,7 @@ bool forecast_drop(struct forecast *f);
 
 /* Returns 0 with a run that is valid until the verb returns, or 0 with NULL: the verb returns 0 and is run again later.
  * The plan of an outlook is always there; other cases have an rc each. -EDQUOT: too many requests wait. */
-int forecast_ask(struct call *c, const struct forecast_wish *wish, const struct forecast_run **ret);
+int forecast_ask(struct call *c, const struct forecast_spec *wish, const struct forecast_run **ret);
 
 /* Returns the index of a workload among the pendings of a plan; false: the workload does not wait. */
 bool forecast_find(const struct forecast_plan *p, const char *workload, size_t *ret);
@@ -92,7 +92,7 @@ bool forecast_find(const struct forecast_plan *p, const char *workload, size_t *
 bool forecast_starts(const struct forecast_plan *p, const char *workload);
 /* Returns the standing of pending i, with its start estimate from the lookahead if that has one. *ret_guess: the start
  * depends on a run time that no user has stated, or is beyond the lookahead. */
-struct berth_standing forecast_standing(const struct forecast_plan *p, size_t i, bool *ret_guess);
+struct berth_queue_position forecast_standing(const struct forecast_plan *p, size_t i, bool *ret_guess);
 /* Returns the first start of a workload with unplaced pods, waiting or about to start; 0: unknown. */
 int64_t forecast_start_ns(const struct forecast_plan *p, const char *workload, int64_t now_ns, bool *ret_guess);
 /* The same for case i, comparable with case k: from the lookaheads if both are complete, else from the reservations. */
@@ -106,6 +106,6 @@ void forecast_policy(struct berth_policy *policy);
 void forecast_plan_make(struct forecast_plan *p, const struct berth_policy *policy);
 /* Makes the lookahead by the scheduler's policy, from a copy of the cluster at the time of the snapshot. Sets plans_max
  * and horizon_ns of the bounds by the size of the cluster. Changes the copy. Runs on any thread. */
-void forecast_plan_look(struct forecast_plan *p, struct berth_cluster *copy, const struct berth_policy *policy,
-                        const struct lookahead_bounds *bounds);
+void forecast_plan_lookahead(struct forecast_plan *p, struct berth_cluster *copy, const struct berth_policy *policy,
+                             const struct lookahead_bounds *bounds);
 void forecast_plan_done(struct forecast_plan *p);

@@ -39,9 +39,9 @@ bool forecast_starts(const struct forecast_plan *p, const char *workload)
     return false;
 }
 
-struct berth_standing forecast_standing(const struct forecast_plan *p, size_t i, bool *ret_guess)
+struct berth_queue_position forecast_standing(const struct forecast_plan *p, size_t i, bool *ret_guess)
 {
-    struct berth_standing s = berth_plan_standing(p->plan, i);
+    struct berth_queue_position s = berth_plan_queue_position(p->plan, i);
     const struct start_estimate *e = lookahead_find(&p->ahead, berth_plan_pending_name(p->plan, i));
     *ret_guess = e ? e->guess : s.start_ns > 0;
     if (!e) {
@@ -79,7 +79,7 @@ int64_t forecast_start_beside(const struct forecast_run *run, size_t i, size_t k
     if (p->ahead.complete && run->plans[k].ahead.complete)
         return forecast_start_ns(p, workload, run->now_ns, &guess);
     if (forecast_find(p, workload, &at))
-        return berth_plan_standing(p->plan, at).start_ns;
+        return berth_plan_queue_position(p->plan, at).start_ns;
     return forecast_starts(p, workload) ? run->now_ns : 0;
 }
 
@@ -113,8 +113,8 @@ void forecast_plan_make(struct forecast_plan *p, const struct berth_policy *poli
         index_pendings(p);
 }
 
-void forecast_plan_look(struct forecast_plan *p, struct berth_cluster *copy, const struct berth_policy *policy,
-                        const struct lookahead_bounds *bounds)
+void forecast_plan_lookahead(struct forecast_plan *p, struct berth_cluster *copy, const struct berth_policy *policy,
+                             const struct lookahead_bounds *bounds)
 {
     size_t size = copy->nodes.len + copy->instances.len + copy->workloads.len + 1, most = LOOK_SIZE / size;
     struct lookahead_bounds own = *bounds;

@@ -11,7 +11,7 @@
 static void open_node(struct kit *k)
 {
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{policy: fifo, preempt_min_run_s: 60}");
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, state: ready, allocatable: {cpu: 8, memory: 16Gi}}");
 }
@@ -25,7 +25,7 @@ static int64_t in_s(struct kit *k, const char *path)
     return (ns - k->now_ns + SECOND / 2) / SECOND;
 }
 
-static void starts_behind_what_a_domain_keeps(void **state)
+static void starts_behind_domain_reservation(void **state)
 {
     struct kit k;
     (void)state;
@@ -67,7 +67,7 @@ static void starts_by_preemption(void **state)
     kit_done(&k);
 }
 
-static void guesses_are_told(void **state)
+static void guesses_are_marked(void **state)
 {
     static const struct {
         const char *time; /* of the running job */
@@ -143,9 +143,9 @@ static void ends_follow_the_queue(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(starts_behind_what_a_domain_keeps),
+        cmocka_unit_test(starts_behind_domain_reservation),
         cmocka_unit_test(starts_by_preemption),
-        cmocka_unit_test(guesses_are_told),
+        cmocka_unit_test(guesses_are_marked),
         cmocka_unit_test(starts_after_other_jobs),
         cmocka_unit_test(ends_follow_the_queue),
     };

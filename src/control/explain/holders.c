@@ -45,7 +45,7 @@ struct holder_times holder_times(const struct call *c, const struct object *work
     struct holder_times t = {0};
     if (work_doc_read(doc, &arena, &d, NULL) == 0) {
         struct berth_workload w = {0};
-        project_times(c->state, &d, &w);
+        sync_times(c->state, &d, &w);
         t = (struct holder_times){.estimate_ns = w.estimate_ns, .limit_ns = w.limit_ns, .guess = w.predicted};
     }
     arena_done(&arena);

@@ -9,21 +9,21 @@ static const char *const names[USES] = {"cpu", "memory", "gpu"};
 
 struct domain_sum {
     const char *domain; /* "": nodes without a domain */
-    struct use_sum sum;
+    struct occupancy_sum sum;
 };
 struct sums {
     struct domain_sum *at;
     size_t len, cap;
 };
 
-double use_amount(size_t of, int64_t amount)
+double occupancy_units(size_t of, int64_t amount)
 {
     static const double units[USES] = {1000, 1, BERTH_GPU_MILLI};
     return (double)amount / units[of];
 }
 
 /* A linear search suffices: domains are few. */
-static struct use_sum *sum_of(struct sums *sums, const char *domain)
+static struct occupancy_sum *sum_of(struct sums *sums, const char *domain)
 {
     for (size_t i = 0; i < sums->len; i++)
         if (strcmp(sums->at[i].domain, domain) == 0)
@@ -33,7 +33,7 @@ static struct use_sum *sum_of(struct sums *sums, const char *domain)
     return &sums->at[sums->len - 1].sum;
 }
 
-static void count(struct state *s, const struct object *node, struct use_sum *to)
+static void count(struct state *s, const struct object *node, struct occupancy_sum *to)
 {
     bool ready = node->node->state == BERTH_NODE_READY;
     to->nodes++;
@@ -47,32 +47,32 @@ static void count(struct state *s, const struct object *node, struct use_sum *to
     }
 }
 
-void use_total(struct state *s, struct use_sum *ret)
+void occupancy_total(struct state *s, struct occupancy_sum *ret)
 {
     size_t len;
     const struct object *const *nodes = state_list(s, KIND_NODE, &len);
-    *ret = (struct use_sum){0};
+    *ret = (struct occupancy_sum){0};
     for (size_t i = 0; i < len; i++)
         count(s, nodes[i], ret);
 }
 
-static json_t *sum_json(const struct use_sum *sum)
+static json_t *sum_json(const struct occupancy_sum *sum)
 {
     json_t *json = json_pack("{s:I, s:I}", "nodes", (json_int_t)sum->nodes, "ready", (json_int_t)sum->ready);
     for (size_t i = 0; i < USES; i++)
         (void)json_object_set_new(json, names[i],
-                                  json_pack("{s:f, s:f}", "there", use_amount(i, sum->use[i].there), "held",
-                                            use_amount(i, sum->use[i].held)));
+                                  json_pack("{s:f, s:f}", "there", occupancy_units(i, sum->use[i].there), "held",
+                                            occupancy_units(i, sum->use[i].held)));
     return json;
 }
 
-int use_run(struct call *c)
+int occupancy_run(struct call *c)
 {
     size_t len;
     const struct object *const *nodes = state_list(c->state, KIND_NODE, &len);
-    struct use_sum total;
+    struct occupancy_sum total;
     struct sums sums = {0};
-    use_total(c->state, &total);
+    occupancy_total(c->state, &total);
     for (size_t i = 0; i < len; i++)
         count(c->state, nodes[i], sum_of(&sums, nodes[i]->node->domain));
     json_t *domains = json_array();

@@ -6,14 +6,14 @@
 enum { USE_CPU, USE_MEMORY, USE_GPU, USES };
 
 /* Totals of nodes. A node that accepts no work adds no capacity, but adds its allocation. */
-struct use_sum {
+struct occupancy_sum {
     size_t nodes, ready;
     struct berth_node_use use[USES];
 };
 /* Sums up all nodes. */
-void use_total(struct state *s, struct use_sum *ret);
+void occupancy_total(struct state *s, struct occupancy_sum *ret);
 /* Converts an amount to cores, bytes or GPUs. */
-double use_amount(size_t of, int64_t amount);
+double occupancy_units(size_t of, int64_t amount);
 
 /* GET /v1/use */
-int use_run(struct call *c);
+int occupancy_run(struct call *c);

@@ -153,7 +153,7 @@ static bool row_add(const struct call *c, const struct forecast_run *run, size_t
 }
 
 /* Adds a workload that would no longer wait. Returns false if the page is full. */
-static bool started_add(const struct call *c, const struct forecast_run *run, size_t i, struct page *page)
+static bool add_started(const struct call *c, const struct forecast_run *run, size_t i, struct page *page)
 {
     const struct forecast_plan *tried = &run->plans[TRIED], *present = &run->plans[PRESENT];
     size_t at;
@@ -210,7 +210,7 @@ static json_t *nodes_json(const struct what_if_nodes *nodes)
     return json_pack("{s:I, s:o}", "added", (json_int_t)nodes->added, "removed", removed);
 }
 
-static int try(struct call *c, const struct asked *asked)
+static int try_case(struct call *c, const struct asked *asked)
 {
     const struct forecast_run *run = NULL;
     struct trial *trial = NULL;
@@ -225,8 +225,8 @@ static int try(struct call *c, const struct asked *asked)
                    .drafts = trial->nodes.drafts,
                    .drafts_len = trial->nodes.drafts_len}
     };
-    struct forecast_wish wish = {.cases = cases, .cases_len = CASES, .keep = trial, .drop = trial_drop};
-    rc = forecast_ask(c, &wish, &run);
+    struct forecast_spec run_spec = {.cases = cases, .cases_len = CASES, .keep = trial, .drop = trial_drop};
+    rc = forecast_ask(c, &run_spec, &run);
     if (rc < 0 || !run)
         return rc;
     for (size_t i = 0; i < CASES; i++)
@@ -239,7 +239,7 @@ static int try(struct call *c, const struct asked *asked)
     bool room = true;
     size_t waits = berth_plan_pendings(run->plans[TRIED].plan), now = berth_plan_pendings(run->plans[PRESENT].plan);
     for (size_t i = 0; i < now && room && json_array_size(page.items) < limit; i++)
-        room = started_add(c, run, i, &page);
+        room = add_started(c, run, i, &page);
     for (size_t i = 0; i < waits && room && json_array_size(page.items) < limit; i++)
         room = row_add(c, run, i, &page);
     const struct trial *made = run->keep; /* belongs to the first call of this verb, if this is the second */
@@ -249,12 +249,12 @@ static int try(struct call *c, const struct asked *asked)
     return 0;
 }
 
-int policy_try(struct call *c)
+int policy_test(struct call *c)
 {
     const json_t *named = json_object_get(c->body, "policy");
     if (named && (!json_is_string(named) || json_object_size(c->body) != 1))
         return err_set(&c->err, EINVAL, "policy: give either the name of a policy or the policy itself");
-    return try(c, &(struct asked){.policy = named ? named : c->body});
+    return try_case(c, &(struct asked){.policy = named ? named : c->body});
 }
 
 int what_if(struct call *c)
@@ -269,5 +269,5 @@ int what_if(struct call *c)
         return err_set(&c->err, EINVAL, "no change to try: give a policy, nodes, or both");
     if (asked.policy && !json_is_string(asked.policy) && !json_is_object(asked.policy))
         return err_set(&c->err, EINVAL, "policy: give either the name of a policy or the policy itself");
-    return try(c, &asked);
+    return try_case(c, &asked);
 }

@@ -17,7 +17,7 @@ enum { ROWS_MAX = 10000, ROWS_DEFAULT = 100 };
 const char *entitlement_name(enum berth_entitlement e)
 {
     static const char *const names[] = {
-        [BERTH_SPARE] = "spare", [BERTH_BORROWED] = "borrowed", [BERTH_BY_RIGHT] = "by-right"};
+        [BERTH_SPARE] = "spare", [BERTH_BORROWED] = "borrowed", [BERTH_GUARANTEED] = "by-right"};
     return names[e];
 }
 
@@ -30,7 +30,7 @@ static void time_set(json_t *to, const char *key, int64_t ns)
         (void)json_object_set_new(to, key, json_string(timestamp_text(ns, text)));
 }
 
-void standing_show(const struct berth_standing *s, bool guess, json_t *to)
+void standing_show(const struct berth_queue_position *s, bool guess, json_t *to)
 {
     (void)json_object_set_new(to, "position", json_integer(s->position));
     (void)json_object_set_new(to, "tier", json_string(entitlement_name(s->entitlement)));
@@ -50,7 +50,7 @@ void standing_show(const struct berth_standing *s, bool guess, json_t *to)
     }
 }
 
-json_t *factors_json(const struct berth_standing *s)
+json_t *factors_json(const struct berth_queue_position *s)
 {
     json_t *list = json_array();
     const char *text, *name;
@@ -63,7 +63,7 @@ json_t *factors_json(const struct berth_standing *s)
     return list;
 }
 
-json_t *terms_json(const struct berth_standing *s)
+json_t *terms_json(const struct berth_queue_position *s)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < s->terms_len; i++) {
@@ -87,7 +87,7 @@ json_t *reasons_json(const struct berth_pending *p)
     return list;
 }
 
-json_t *asked_json(const struct object *work)
+json_t *requests_json(const struct object *work)
 {
     struct arena arena;
     struct work_doc d;
@@ -133,7 +133,7 @@ static void row_fill(const struct call *c, const struct forecast_plan *p, size_t
     (void)json_object_set_new(row, "id", json_string(work->id));
     if (*work->work->name)
         (void)json_object_set_new(row, "name", json_string(work->work->name));
-    (void)json_object_set_new(row, "asked", asked_json(work));
+    (void)json_object_set_new(row, "asked", requests_json(work));
     (void)json_object_set_new(row, "pending", json_integer((json_int_t)pending.ordinals_len));
     time_set(row, "created", work->work->created_ns);
     (void)json_object_set_new(row, "waited_s", json_integer(waited_s(c, work)));
@@ -150,7 +150,7 @@ json_t *queue_row(const struct call *c, const struct forecast_plan *p, size_t i)
     if (!work)
         return NULL;
     bool guess;
-    struct berth_standing s = forecast_standing(p, i, &guess);
+    struct berth_queue_position s = forecast_standing(p, i, &guess);
     json_t *row = json_object();
     standing_show(&s, guess, row);
     if (holder_show(c, work->owner, work->group, row)) {
@@ -167,7 +167,7 @@ void row_show_factors(const struct forecast_plan *p, size_t i, json_t *row)
 {
     if (!json_object_get(row, "id"))
         return;
-    struct berth_standing s = berth_plan_standing(p->plan, i);
+    struct berth_queue_position s = berth_plan_queue_position(p->plan, i);
     (void)json_object_set_new(row, "factors", factors_json(&s));
     (void)json_object_set_new(row, "terms", terms_json(&s));
 }
@@ -219,7 +219,7 @@ int queue_run(struct call *c)
     if (rc == 0)
         rc = call_query_number(c, "after", 0, INT64_MAX, 0, &first);
     if (rc == 0)
-        rc = forecast_ask(c, &(struct forecast_wish){0}, &run);
+        rc = forecast_ask(c, &(struct forecast_spec){0}, &run);
     if (rc < 0 || !run)
         return rc;
     const struct forecast_plan *p = &run->plans[0];

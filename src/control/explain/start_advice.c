@@ -157,35 +157,36 @@ static void drop(void *keep)
     json_decref(keep);
 }
 
-int sooner_ask(struct call *c, const struct forecast_draft *of, size_t of_len, const struct object *job, bool vary_it,
-               const struct forecast_run **ret)
+int start_advice_plan(struct call *c, const struct forecast_draft *of, size_t of_len, const struct object *job,
+                      bool vary_it, const struct forecast_run **ret)
 {
     struct forecast_case cases[FORECAST_CASES_MAX] = {
         {.drafts = of, .drafts_len = of_len}
     };
     struct forecast_draft drafts[FORECAST_CASES_MAX];
-    struct forecast_wish wish = {.cases = cases, .cases_len = 1, .subject = of_len ? of->id : job->id, .drop = drop};
+    struct forecast_spec run_spec = {
+        .cases = cases, .cases_len = 1, .subject = of_len ? of->id : job->id, .drop = drop};
     CLEANUP(json) json_t *present = of_len ? json_incref((json_t *)of->doc) : object_doc(job);
     struct forecast_draft base = {KIND_JOB, of_len ? of->id : job->id, of_len ? of->owner : job->owner,
                                   of_len ? of->group : job->group, present};
     json_t *list = vary(c, present, base.owner, base.group, vary_it && of_len < 2), *item;
     size_t i;
-    wish.advise = vary_it;
+    run_spec.advise = vary_it;
     json_array_foreach(list, i, item)
     {
         if (i == 0)
             continue;
         drafts[i] = base;
         drafts[i].doc = json_array_get(item, 0);
-        cases[wish.cases_len++] = (struct forecast_case){.drafts = &drafts[i], .drafts_len = 1};
+        cases[run_spec.cases_len++] = (struct forecast_case){.drafts = &drafts[i], .drafts_len = 1};
     }
-    wish.keep = list;
-    return forecast_ask(c, &wish, ret);
+    run_spec.keep = list;
+    return forecast_ask(c, &run_spec, ret);
 }
 
 /* ---- results ---------------------------------------------------------------------------------------------------- */
 
-int64_t sooner_start_ns(const struct forecast_run *run, size_t i, const char *workload)
+int64_t start_advice_start_ns(const struct forecast_run *run, size_t i, const char *workload)
 {
     return forecast_start_beside(run, i, 0, workload);
 }
@@ -247,7 +248,7 @@ static json_t *variation_json(const struct forecast_run *run, size_t i, int64_t 
     return item;
 }
 
-json_t *sooner_json(const struct forecast_run *run, const char *workload)
+json_t *start_advice_json(const struct forecast_run *run, const char *workload)
 {
     const int64_t now_ns = run->now_ns;
     int64_t starts[FORECAST_CASES_MAX + FORECAST_ADVICE_MAX] = {0}, present_ns = case_start_ns(run, 0, 0, workload);
@@ -295,7 +296,7 @@ static json_t *draft_json(const struct forecast_run *run, const char *id)
     json_t *told = forecast_label(run);
     if (p->plan && forecast_find(p, id, &at)) {
         bool guess;
-        struct berth_standing s = forecast_standing(p, at, &guess);
+        struct berth_queue_position s = forecast_standing(p, at, &guess);
         struct berth_pending pending = berth_plan_pending(p->plan, at);
         standing_show(&s, guess, told);
         (void)json_object_set_new(told, "of", json_integer((json_int_t)berth_plan_pendings(p->plan)));
@@ -307,11 +308,11 @@ static json_t *draft_json(const struct forecast_run *run, const char *id)
         (void)json_object_set_new(told, "stops", json_integer((json_int_t)stops_of(p, id)));
         (void)json_object_set_new(told, "start", json_string(timestamp_text(start_ns, text)));
     }
-    (void)json_object_set_new(told, "sooner", sooner_json(run, id));
+    (void)json_object_set_new(told, "sooner", start_advice_json(run, id));
     return told;
 }
 
-int sooner_draft(struct call *c)
+int start_advice_draft(struct call *c)
 {
     struct forecast_draft drafts[DRAFTS_MAX];
     const struct forecast_run *run = NULL;
@@ -328,7 +329,7 @@ int sooner_draft(struct call *c)
         return 0;
     int rc = cap_check(c); /* checked before planning */
     if (rc == 0)
-        rc = sooner_ask(c, drafts, len, NULL, true, &run);
+        rc = start_advice_plan(c, drafts, len, NULL, true, &run);
     if (rc < 0 || !run)
         return rc;
     if (!json_is_object(c->answer.body))

@@ -10,16 +10,16 @@
 
 /* Plans the unchanged job (case 0) and its variations. Returns as forecast_ask. `of`: the documents of a new job, or of
  * several new jobs, which have no variations; empty: `job` is an existing job. */
-int sooner_ask(struct call *c, const struct forecast_draft *of, size_t of_len, const struct object *job, bool vary,
-               const struct forecast_run **ret);
+int start_advice_plan(struct call *c, const struct forecast_draft *of, size_t of_len, const struct object *job,
+                      bool vary, const struct forecast_run **ret);
 
 /* Returns the start in case i, comparable with case 0: at once, later, or 0 if unknown. */
-int64_t sooner_start_ns(const struct forecast_run *run, size_t i, const char *workload);
+int64_t start_advice_start_ns(const struct forecast_run *run, size_t i, const char *workload);
 
 /* Returns [{"change", "start", "sooner_s"}] of the variations that start earlier, the earliest first. A new
  * reference. */
-json_t *sooner_json(const struct forecast_run *run, const char *workload);
+json_t *start_advice_json(const struct forecast_run *run, const char *workload);
 
 /* POST /v1/jobs?dry_run&forecast: adds the forecast of the submitted jobs to the answer. Returns 0 also if the answer
  * is deferred. */
-int sooner_draft(struct call *c);
+int start_advice_draft(struct call *c);

@@ -40,7 +40,7 @@ static struct counts count(const struct object *work)
 static bool pauses(const struct state *s, const struct object *work, int64_t now_ns)
 {
     uint64_t failures;
-    return state_pause_end_ns(s, work->id, &failures) > now_ns;
+    return state_backoff_end_ns(s, work->id, &failures) > now_ns;
 }
 
 /* All placed instances are stopping, and their replacements wait for that. */
@@ -58,7 +58,7 @@ static const char *word_for(const struct state *s, const struct object *work, co
         return n->placed + n->stopping ? "stopping" : "ended";
     if (v->failed)
         return n->placed + n->stopping ? "stopping" : "failed";
-    if (!state_work_wanted(s, work)) {
+    if (!state_work_should_run(s, work)) {
         if (n->placed + n->stopping)
             return "stopping";
         if (v->waits && !v->held)
@@ -102,7 +102,7 @@ static void add_condition(const struct call *c, const struct object *work, const
     struct berth_pending p;
     char since[TIMESTAMP_MAX];
     struct scheduler *scheduler = control_scheduler(c->control);
-    bool waits = state_work_wanted(c->state, work) && n->placed + n->ended < work->work->replicas &&
+    bool waits = state_work_should_run(c->state, work) && n->placed + n->ended < work->work->replicas &&
                  scheduler_pending(scheduler, work->id, &p);
     json_t *condition = json_pack("{s:s, s:b, s:s}", "type", "Scheduled", "status", !waits, "since",
                                   timestamp_text(scheduled_since_ns(c, work, waits), since));
@@ -114,7 +114,8 @@ static void add_condition(const struct call *c, const struct object *work, const
             (void)json_object_set_new(condition, "message", json_string(p.reasons[0].text));
         }
         (void)json_object_set_new(condition, "counts", reasons_json(&p));
-    } else if (state_work_wanted(c->state, work) && n->placed + n->ended < work->work->replicas && waits_for_stop(n)) {
+    } else if (state_work_should_run(c->state, work) && n->placed + n->ended < work->work->replicas &&
+               waits_for_stop(n)) {
         (void)json_object_set_new(status, "reason", json_string("stopping"));
         (void)json_object_set_new(status, "help", json_string("a new pod starts when the stopping pods have ended"));
     }
@@ -185,7 +186,7 @@ static void add_words(const struct call *c, const struct object *work, json_t *s
         (void)json_object_set_new(status, "note", json_string(note));
     if (*unenforced)
         (void)json_object_set_new(status, "unenforced", json_string(unenforced));
-    json_t *last = last_show(c->state, work->id);
+    json_t *last = last_end_show(c->state, work->id);
     if (last)
         (void)json_object_set_new(status, "last", last);
 }
@@ -258,7 +259,7 @@ static void hint_at_log(const json_t *last, const char *id, struct str *text)
 static void why_ended(const struct call *c, const struct object *work, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
-    CLEANUP(json) json_t *last = last_show(c->state, work->id);
+    CLEANUP(json) json_t *last = last_end_show(c->state, work->id);
     const json_t *one = json_array_get(last, 0);
     const char *node = json_string_value(json_object_get(one, "node"));
     const char *error = json_string_value(json_object_get(one, "error"));
@@ -287,7 +288,7 @@ static void why_waits(struct call *c, const struct object *work, const struct co
     CLEANUP(str) struct str text = {0};
     struct berth_pending p;
     uint64_t failures;
-    int64_t again_ns = state_pause_end_ns(c->state, work->id, &failures);
+    int64_t again_ns = state_backoff_end_ns(c->state, work->id, &failures);
     if (again_ns > c->now_ns) {
         char times[40] = "once";
         if (failures > 1)
@@ -325,7 +326,7 @@ static void why_waits(struct call *c, const struct object *work, const struct co
 static void why_failed(const struct call *c, const struct object *work, struct str *text)
 {
     CLEANUP(json) json_t *doc = object_doc(work);
-    CLEANUP(json) json_t *last = last_show(c->state, work->id);
+    CLEANUP(json) json_t *last = last_end_show(c->state, work->id);
     const char *error = json_string_value(json_object_get(doc, "error"));
     str_addf(text, "Failed, no further attempts: %s.", error ? error : "no reason given");
     hint_at_log(last, work->id, text);
@@ -426,7 +427,7 @@ static void why_node(struct call *c, const struct object *node, json_t *lines)
     size_t instances = node_instances(node->node);
     str_addf(&text, "%zu instance%s on this node.", instances, instances == 1 ? " is" : "s are");
     say(lines, &text);
-    if (scheduler_seen(control_scheduler(c->control)).alarm) {
+    if (scheduler_status(control_scheduler(c->control)).alarm) {
         str_add(&text, "More than a third of all nodes are lost, so no instances are replaced.");
         say(lines, &text);
     }
@@ -441,9 +442,9 @@ static bool advice_ask(struct call *c, const struct object *work, const struct f
     *ret = NULL;
     if (!scheduler_pending(control_scheduler(c->control), work->id, &p))
         return false;
-    const struct forecast_wish wish = {
+    const struct forecast_spec run_spec = {
         .cases = &as_it_is, .cases_len = 1, .subject = work->id, .advise = true, .plan_only = true};
-    return forecast_ask(c, &wish, ret) == 0 && !*ret; /* an error only omits the advice */
+    return forecast_ask(c, &run_spec, ret) == 0 && !*ret; /* an error only omits the advice */
 }
 
 int why_run(struct call *c)

@@ -8,7 +8,7 @@
 static void open_world(struct kit *k, int nodes)
 {
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     for (int i = 1; i <= nodes; i++) {
         char body[256];
         (void)snprintf(body, sizeof body, "{id: n%d, state: ready, allocatable: {cpu: 4, memory: 16Gi}}", i);
@@ -27,7 +27,7 @@ static const char *since(struct kit *k, const char *path, bool status)
 }
 
 /* The transition time stays while plans have the same result, and changes when a pod is placed or left over again. */
-static void the_condition_says_since_when(void **state)
+static void condition_has_transition_time(void **state)
 {
     struct kit k;
     char first[64], placed[64];
@@ -57,7 +57,7 @@ static void the_condition_says_since_when(void **state)
 }
 
 /* A window over the full node n1 is not the reason why the app waits. */
-static void a_window_over_another_host_is_not_the_headline(void **state)
+static void window_on_full_node_is_not_main_reason(void **state)
 {
     struct kit k;
     (void)state;
@@ -77,7 +77,7 @@ static void a_window_over_another_host_is_not_the_headline(void **state)
 }
 
 /* Advice is verified by a plan; a placed workload gets none. */
-static void why_tells_what_a_plan_has_shown(void **state)
+static void why_advice_is_verified_by_plan(void **state)
 {
     struct kit k;
     (void)state;
@@ -98,7 +98,7 @@ static void why_tells_what_a_plan_has_shown(void **state)
 }
 
 /* Six of eight pods fit: the advice is six, not half of eight. */
-static void a_gang_may_begin_with_as_many_as_fit(void **state)
+static void gang_advice_is_number_that_fits(void **state)
 {
     struct kit k;
     (void)state;
@@ -113,7 +113,7 @@ static void a_gang_may_begin_with_as_many_as_fit(void **state)
     kit_done(&k);
 }
 
-static void a_model_that_no_node_has_is_warned_of(void **state)
+static void unknown_gpu_model_causes_warning(void **state)
 {
     static const struct {
         const char *body, *models; /* NULL: no warning */
@@ -164,11 +164,9 @@ static void a_model_that_no_node_has_is_warned_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_condition_says_since_when),
-        cmocka_unit_test(a_window_over_another_host_is_not_the_headline),
-        cmocka_unit_test(why_tells_what_a_plan_has_shown),
-        cmocka_unit_test(a_gang_may_begin_with_as_many_as_fit),
-        cmocka_unit_test(a_model_that_no_node_has_is_warned_of),
+        cmocka_unit_test(condition_has_transition_time),    cmocka_unit_test(window_on_full_node_is_not_main_reason),
+        cmocka_unit_test(why_advice_is_verified_by_plan),   cmocka_unit_test(gang_advice_is_number_that_fits),
+        cmocka_unit_test(unknown_gpu_model_causes_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

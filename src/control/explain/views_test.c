@@ -9,10 +9,10 @@
 #define BOB "user:bob"
 
 /* Two nodes with two GPUs each; alice's job 1 holds one node for an hour, bob's job 2 holds the other for two hours. */
-static void crowd(struct kit *k)
+static void two_busy_nodes(struct kit *k)
 {
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     for (int i = 1; i <= 2; i++) {
         char body[256];
         (void)snprintf(body, sizeof body,
@@ -27,7 +27,7 @@ static void crowd(struct kit *k)
 /* Adds two waiting jobs that need a node each: alice's job 3 and bob's job 4. */
 static void waiting(struct kit *k)
 {
-    crowd(k);
+    two_busy_nodes(k);
     CALL(k, 201, ALICE, "POST", "/v1/jobs", "{name: third, command: [x], gpu: 2, requests: {cpu: 2}, time_limit: 1h}");
     k->now_ns += 1000000000;
     CALL(k, 201, BOB, "POST", "/v1/jobs", "{name: fourth, command: [x], gpu: 2, time_limit: 1h}");
@@ -76,7 +76,7 @@ static void queue_is_in_order(void **state)
 }
 
 /* Of other users' work the answer has the position, and the names that the setting permits. */
-static void others_are_shown_as_allowed(void **state)
+static void other_owners_are_shown_as_configured(void **state)
 {
     static const struct {
         const char *setting, *owner, *group;
@@ -154,11 +154,11 @@ static void why_is_complete(void **state)
 }
 
 /* A job with one GPU less would start at once, if a GPU is free. */
-static void what_starts_sooner_is_proved(void **state)
+static void start_advice_is_verified_by_plan(void **state)
 {
     struct kit k;
     (void)state;
-    crowd(&k);
+    two_busy_nodes(&k);
     CALL(&k, 201, ADMIN, "POST", "/v1/nodes",
          "{id: n3, state: ready, allocatable: {cpu: 8, memory: 16Gi}, gpus: [{count: 1}]}");
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{name: third, command: [x], gpu: 2, time_limit: 1h}");
@@ -182,7 +182,7 @@ static void what_starts_sooner_is_proved(void **state)
 }
 
 /* A queue with a higher rank is suggested if the owner may use it. */
-static void another_queue_may_be_sooner(void **state)
+static void start_advice_suggests_another_queue(void **state)
 {
     struct kit k;
     (void)state;
@@ -199,7 +199,7 @@ static void quotas_are_named(void **state)
 {
     struct kit k;
     (void)state;
-    crowd(&k);
+    two_busy_nodes(&k);
     CALL(&k, 200, ADMIN, "PATCH", "/v1/groups/red", "{quota: {limits: {gpu: 2}}}");
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{name: more, command: [x], gpu: 1}");
     kit_plan(&k);
@@ -213,7 +213,7 @@ static void dependencies_are_named(void **state)
 {
     struct kit k;
     (void)state;
-    crowd(&k);
+    two_busy_nodes(&k);
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{name: later, command: [x], after: [{job: 1, when: ok}]}");
     kit_plan(&k);
     CALL(&k, 200, ALICE, "GET", "/v1/jobs/3/why", NULL);
@@ -223,7 +223,7 @@ static void dependencies_are_named(void **state)
     kit_done(&k);
 }
 
-static void drafts_are_foreseen(void **state)
+static void dry_run_includes_forecast(void **state)
 {
     struct kit k;
     (void)state;
@@ -309,7 +309,7 @@ static void policies_are_tried(void **state)
 }
 
 /* Ids are ordered as numbers: 10 after 9. Each page continues at the end of the last one, without repeats. */
-static void jobs_are_listed_from_either_end(void **state)
+static void jobs_are_listed_in_both_orders(void **state)
 {
     static const struct {
         const char *query;
@@ -329,7 +329,7 @@ static void jobs_are_listed_from_either_end(void **state)
     };
     struct kit k;
     (void)state;
-    crowd(&k);
+    two_busy_nodes(&k);
     for (int i = 3; i <= 12; i++)
         CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{command: [x]}");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -351,7 +351,7 @@ static void jobs_are_listed_from_either_end(void **state)
 }
 
 /* With another node both jobs start; without the node that is free first they wait longer. */
-static void other_nodes_are_tried(void **state)
+static void what_if_with_other_nodes(void **state)
 {
     static const struct {
         const char *body;
@@ -412,7 +412,7 @@ static void other_nodes_are_tried(void **state)
     kit_done(&k);
 }
 
-static void bad_questions_are_refused(void **state)
+static void invalid_requests_are_refused(void **state)
 {
     static const struct {
         int status;
@@ -435,7 +435,7 @@ static void bad_questions_are_refused(void **state)
     };
     struct kit k;
     (void)state;
-    crowd(&k);
+    two_busy_nodes(&k);
     for (size_t i = 0; i < COUNT(rows); i++) {
         CALL(&k, rows[i].status, ADMIN, "POST", "/v1/what_if", rows[i].body);
         SAYS(&k, rows[i].says);
@@ -443,11 +443,11 @@ static void bad_questions_are_refused(void **state)
     kit_done(&k);
 }
 
-static void holders_are_told(void **state)
+static void holders_of_node_are_listed(void **state)
 {
     struct kit k;
     (void)state;
-    crowd(&k);
+    two_busy_nodes(&k);
     CALL(&k, 200, ADMIN, "GET", "/v1/holders?node=n1", NULL);
     assert_int_equal(json_array_size(kit_at(&k, "items")), 1);
     assert_string_equal(kit_text(&k, "items/0/workload"), "1");
@@ -464,11 +464,11 @@ static void holders_are_told(void **state)
     kit_done(&k);
 }
 
-static void holders_of_all_nodes_are_told(void **state)
+static void holders_of_all_nodes_are_listed(void **state)
 {
     struct kit k;
     (void)state;
-    crowd(&k);
+    two_busy_nodes(&k);
     CALL(&k, 200, ADMIN, "GET", "/v1/holders?all=true", NULL);
     assert_int_equal(json_array_size(kit_at(&k, "items")), 2);
     assert_string_equal(kit_text(&k, "items/0/node"), "n1");
@@ -496,12 +496,12 @@ static void holders_of_all_nodes_are_told(void **state)
     kit_done(&k);
 }
 
-static void holders_of_the_past_are_told(void **state)
+static void past_holders_are_listed(void **state)
 {
     struct kit k;
     char url[128];
     (void)state;
-    crowd(&k);
+    two_busy_nodes(&k);
     kit_put(&k, KIND_USAGE_RECORD, "1",
             "{v: 1, instance: 77, kind: job, workload: '9', name: old, owner: alice, group: red, node: n1, ordinal: 0, "
             "outcome: ended, seconds: 60, gpus: [1], start: '2026-03-01T10:00:00Z', end: '2026-03-01T10:01:00Z'}");
@@ -521,11 +521,11 @@ static void holders_of_the_past_are_told(void **state)
     kit_done(&k);
 }
 
-static void use_is_summed(void **state)
+static void use_is_summed_by_domain(void **state)
 {
     struct kit k;
     (void)state;
-    crowd(&k);
+    two_busy_nodes(&k);
     CALL(&k, 200, ALICE, "GET", "/v1/use", NULL);
     assert_int_equal(kit_number(&k, "total/nodes"), 2);
     assert_true(json_real_value(kit_at(&k, "total/cpu/there")) == 16);
@@ -583,7 +583,7 @@ static void ask(struct kit *k, const char *method, const char *path, const char 
     control_handle(k->control, &request, answered, ret);
 }
 
-static void calls_wait_for_the_worker(void **state)
+static void requests_wait_for_the_worker(void **state)
 {
     struct asked_for a[4];
     struct kit k;
@@ -610,7 +610,7 @@ static void calls_wait_for_the_worker(void **state)
 
 /* Waiting requests are answered when the daemon stops; the running forecast is dropped, whether it ends before or
  * after. */
-static void calls_that_wait_are_told_of_the_end(void **state)
+static void waiting_requests_are_answered_on_shutdown(void **state)
 {
     (void)state;
     for (int ends = 0; ends < 2; ends++) {
@@ -636,25 +636,25 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queue_is_in_order),
-        cmocka_unit_test(others_are_shown_as_allowed),
+        cmocka_unit_test(other_owners_are_shown_as_configured),
         cmocka_unit_test(forecasts_follow_the_state),
         cmocka_unit_test(why_is_complete),
-        cmocka_unit_test(what_starts_sooner_is_proved),
-        cmocka_unit_test(another_queue_may_be_sooner),
+        cmocka_unit_test(start_advice_is_verified_by_plan),
+        cmocka_unit_test(start_advice_suggests_another_queue),
         cmocka_unit_test(quotas_are_named),
         cmocka_unit_test(dependencies_are_named),
-        cmocka_unit_test(drafts_are_foreseen),
+        cmocka_unit_test(dry_run_includes_forecast),
         cmocka_unit_test(queue_shows_factors),
         cmocka_unit_test(policies_are_tried),
-        cmocka_unit_test(other_nodes_are_tried),
-        cmocka_unit_test(bad_questions_are_refused),
-        cmocka_unit_test(jobs_are_listed_from_either_end),
-        cmocka_unit_test(holders_are_told),
-        cmocka_unit_test(holders_of_all_nodes_are_told),
-        cmocka_unit_test(holders_of_the_past_are_told),
-        cmocka_unit_test(use_is_summed),
-        cmocka_unit_test(calls_wait_for_the_worker),
-        cmocka_unit_test(calls_that_wait_are_told_of_the_end),
+        cmocka_unit_test(what_if_with_other_nodes),
+        cmocka_unit_test(invalid_requests_are_refused),
+        cmocka_unit_test(jobs_are_listed_in_both_orders),
+        cmocka_unit_test(holders_of_node_are_listed),
+        cmocka_unit_test(holders_of_all_nodes_are_listed),
+        cmocka_unit_test(past_holders_are_listed),
+        cmocka_unit_test(use_is_summed_by_domain),
+        cmocka_unit_test(requests_wait_for_the_worker),
+        cmocka_unit_test(waiting_requests_are_answered_on_shutdown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

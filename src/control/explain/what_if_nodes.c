@@ -167,7 +167,7 @@ static void draft_new(struct drafting *d, const struct object *like)
     d->to->added++;
 }
 
-static void draft_gone(struct drafting *d, const struct object *node)
+static void draft_removed(struct drafting *d, const struct object *node)
 {
     char now[TIMESTAMP_MAX];
     json_t *doc = object_doc(node);
@@ -198,7 +198,7 @@ static void nodes_sort(struct drafting *d)
 }
 
 /* Removes nodes. Nodes that accept no work are skipped: they have no effect. */
-static int take_away(struct drafting *d, const struct pattern *p, size_t count)
+static int remove_nodes(struct drafting *d, const struct pattern *p, size_t count)
 {
     size_t left = count;
     nodes_sort(d);
@@ -206,7 +206,7 @@ static int take_away(struct drafting *d, const struct pattern *p, size_t count)
         const struct object *node = d->by_load[i];
         if (d->gone[i] || node->node->state != BERTH_NODE_READY || !matches(d->c, p, node, d->arena))
             continue;
-        draft_gone(d, node);
+        draft_removed(d, node);
         d->gone[i] = true;
         left--;
     }
@@ -255,7 +255,7 @@ static int draft(struct drafting *d, const struct what_if_node *asked)
     if (rc < 0)
         return rc;
     if (asked->count < 0)
-        return take_away(d, &pattern, (size_t)-asked->count);
+        return remove_nodes(d, &pattern, (size_t)-asked->count);
     const struct object *like = first_like(d, &pattern);
     if (!like)
         return err_set(&d->c->err, ENOENT, "no node has the label %s; see 'berth get nodes -o yaml'",

@@ -112,7 +112,7 @@ static json_t *after_json(struct call *c, const struct work_doc *d)
 
 /* ---- blockers --------------------------------------------------------------------------------------------------- */
 
-static json_t *blockers_json(const struct call *c, const struct berth_standing *s)
+static json_t *blockers_json(const struct call *c, const struct berth_queue_position *s)
 {
     json_t *list = json_array();
     char id[24];
@@ -129,7 +129,7 @@ static json_t *blockers_json(const struct call *c, const struct berth_standing *
 static void add_standing(const struct call *c, const struct forecast_plan *p, size_t at, json_t *body)
 {
     bool guess;
-    struct berth_standing s = forecast_standing(p, at, &guess);
+    struct berth_queue_position s = forecast_standing(p, at, &guess);
     struct berth_pending pending = berth_plan_pending(p->plan, at);
     json_t *standing = json_object();
     standing_show(&s, guess, standing);
@@ -190,7 +190,7 @@ static json_t *why_json(struct call *c, const struct object *work, const struct 
     json_t *lines = json_array();
     why_work(c, work, NULL, lines);
     json_t *body = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "kind", "job", "id", work->id, "state", state, "lines",
-                             lines, "asked", asked_json(work), "forecast", forecast_label(run));
+                             lines, "asked", requests_json(work), "forecast", forecast_label(run));
     enum work_outcome outcome = outcome_of_work(work);
     if (outcome)
         (void)json_object_set_new(body, "outcome", json_string(work_outcome_name(outcome)));
@@ -214,7 +214,7 @@ static json_t *why_json(struct call *c, const struct object *work, const struct 
     if (prediction)
         (void)json_object_set_new(body, "prediction", prediction);
     if (suggest)
-        (void)json_object_set_new(body, "sooner", waits ? sooner_json(run, work->id) : json_array());
+        (void)json_object_set_new(body, "sooner", waits ? start_advice_json(run, work->id) : json_array());
     return body;
 }
 
@@ -226,7 +226,8 @@ int job_why(struct call *c)
     if (!work)
         return -c->err.code;
     bool suggest = asked && (strcmp(asked, "1") == 0 || strcmp(asked, "true") == 0);
-    int rc = suggest ? sooner_ask(c, NULL, 0, work, true, &run) : forecast_ask(c, &(struct forecast_wish){0}, &run);
+    int rc =
+        suggest ? start_advice_plan(c, NULL, 0, work, true, &run) : forecast_ask(c, &(struct forecast_spec){0}, &run);
     if (rc < 0 || !run)
         return rc;
     c->answer.body = why_json(c, work, run, suggest);

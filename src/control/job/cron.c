@@ -23,9 +23,9 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     char now[TIMESTAMP_MAX];
     (void)k;
     (void)id;
-    int rc = old ? owned_same(c, "owner", old, doc) : 0;
+    int rc = old ? owned_key_keep(c, "owner", old, doc) : 0;
     if (rc == 0 && old)
-        rc = owned_same(c, "name", old, doc);
+        rc = owned_key_keep(c, "name", old, doc);
     if (rc == 0)
         rc = owned_join_group(c, doc);
     if (rc < 0)
@@ -38,12 +38,13 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
 }
 
 /* Rejects a job that could not be submitted now. Each job gets its own number, and its owner from the schedule. */
-static int job_is_right(struct call *c, const char *owner, const json_t *job)
+static int job_check_submittable(struct call *c, const char *owner, const json_t *job)
 {
-    static const char *const not_said[] = {"id", "owner", "roles"};
-    for (size_t i = 0; i < sizeof not_said / sizeof *not_said; i++)
-        if (json_object_get(job, not_said[i]))
-            return err_set(&c->err, EINVAL, "job: %s: not allowed in the job of a schedule; leave it out", not_said[i]);
+    static const char *const forbidden[] = {"id", "owner", "roles"};
+    for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++)
+        if (json_object_get(job, forbidden[i]))
+            return err_set(&c->err, EINVAL, "job: %s: not allowed in the job of a schedule; leave it out",
+                           forbidden[i]);
     struct change tried;
     change_init(&tried, c->state, &c->arena);
     struct change kept = c->change;
@@ -72,7 +73,7 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     if (rc == 0 && cron_next(&t, c->now_ns) == BERTH_NEVER_NS)
         return err_set(&c->err, EINVAL, "schedule: this date does not exist");
     if (rc == 0 && !(old && json_equal(json_object_get(old, "job"), d.job)))
-        rc = job_is_right(c, d.owner, d.job);
+        rc = job_check_submittable(c, d.owner, d.job);
     return rc;
 }
 
@@ -187,7 +188,7 @@ static const struct object *job_at(const struct state *s, const json_t *number)
     return state_find(s, KIND_JOB, str_u64((uint64_t)json_integer_value(number), text));
 }
 
-static void forget(struct change *change, const struct object *job)
+static void job_delete(struct change *change, const struct object *job)
 {
     for (size_t i = 0; i < job->work->instances_len; i++)
         change_delete(change, KIND_INSTANCE, job->work->instances[i]->id);
@@ -211,9 +212,9 @@ static json_t *jobs_left(struct call *call, const struct cron_doc *d, size_t *re
     {
         const struct object *job = job_at(call->state, number);
         bool goes = job && job->work->finished_ns && over > d->keep && gone + job->work->instances_len < RECORDS_MAX &&
-                    !jobs_awaited(call->control->jobs, job->id);
+                    !jobs_has_waiters(call->control->jobs, job->id);
         if (goes) {
-            forget(&call->change, job);
+            job_delete(&call->change, job);
             gone += job->work->instances_len + 1;
             over--;
         } else if (job) {
@@ -301,7 +302,7 @@ static void make_due(struct call *call, const struct object *cron, const struct 
 }
 
 /* After a failure the schedule is still due: it is repeated at once after a conflict, else after a pause. */
-static void made(void *ctx, const struct store_result *result)
+static void job_committed(void *ctx, const struct store_result *result)
 {
     struct crons *c = ctx;
     const struct control_env *env = &c->control->env;
@@ -327,11 +328,11 @@ static void crons_make(struct crons *c, const struct object *cron, int64_t now_n
         make_due(&call, cron, &d);
         struct commit_note note = {
             .who = "berth", .verb = "cron", .subject = arena_fmt(&call.arena, "crons/%s", cron->id)};
-        int rc = commit_submit(c->control, &call.change, &note, made, c, &err);
+        int rc = commit_submit(c->control, &call.change, &note, job_committed, c, &err);
         c->busy = rc > 0;
         if (rc < 0) {
             log_write(c->control->env.log, now_ns, LEVEL_WARN, "cron.failed", LOG_TEXT("text", err.text));
-            made(c, &(struct store_result){.rc = rc});
+            job_committed(c, &(struct store_result){.rc = rc});
         }
     }
     json_decref(doc);

@@ -3,7 +3,7 @@
 
 /* The kit's clock starts at 2026-03-01T12:00:00Z. */
 
-static size_t jobs_there(struct job_kit *j, const char *cron)
+static size_t jobs_len(struct job_kit *j, const char *cron)
 {
     char url[80];
     (void)snprintf(url, sizeof url, "/v1/crons/%s", cron);
@@ -22,18 +22,18 @@ static void wait_for(struct job_kit *j, int seconds)
     }
 }
 
-static void a_job_is_made_each_time(void **state)
+static void job_is_created_at_each_time(void **state)
 {
     struct job_kit *j = *state;
     CALL(&j->k, 201, ALICE, "POST", "/v1/crons", "{name: c, schedule: '*/5 * * * *', job: {command: [x]}}");
     CALL(&j->k, 200, ALICE, "GET", "/v1/crons/c", NULL);
     assert_string_equal(kit_text(&j->k, "status/next"), "2026-03-01T12:05:00Z");
     wait_for(j, 280);
-    assert_int_equal(jobs_there(j, "c.alice"), 0);
+    assert_int_equal(jobs_len(j, "c.alice"), 0);
     wait_for(j, 40);
-    assert_int_equal(jobs_there(j, "c.alice"), 1);
+    assert_int_equal(jobs_len(j, "c.alice"), 1);
     wait_for(j, 300);
-    assert_int_equal(jobs_there(j, "c.alice"), 2);
+    assert_int_equal(jobs_len(j, "c.alice"), 2);
     job_get(j, kit_number(&j->k, "jobs/1"));
     assert_string_equal(kit_text(&j->k, "owner"), "alice");
     assert_string_equal(kit_text(&j->k, "group"), "red");
@@ -43,12 +43,12 @@ static void a_job_is_made_each_time(void **state)
     wait_for(j, 600);
     CALL(&j->k, 200, ALICE, "PATCH", "/v1/crons/c", "{suspended: null}");
     wait_for(j, 20);
-    assert_int_equal(jobs_there(j, "c.alice"), 2); /* times during the suspension are skipped */
+    assert_int_equal(jobs_len(j, "c.alice"), 2); /* times during the suspension are skipped */
     wait_for(j, 300);
-    assert_int_equal(jobs_there(j, "c.alice"), 3);
+    assert_int_equal(jobs_len(j, "c.alice"), 3);
 }
 
-static void a_crash_neither_loses_nor_doubles_one(void **state)
+static void crash_neither_loses_nor_repeats_a_job(void **state)
 {
     struct job_kit *j = *state;
     CALL(&j->k, 201, ALICE, "POST", "/v1/crons", "{name: c, schedule: '* * * * *', job: {command: [x]}}");
@@ -56,17 +56,17 @@ static void a_crash_neither_loses_nor_doubles_one(void **state)
         wait_for(j, 60);
         kit_restart(&j->k);
         kit_plan(&j->k);
-        assert_int_equal(jobs_there(j, "c.alice"), i);
+        assert_int_equal(jobs_len(j, "c.alice"), i);
     }
     j->k.now_ns += INT64_C(3600) * 1000000000; /* the daemon was down for an hour */
     kit_restart(&j->k);
     kit_sleep(&j->k, 2);
-    assert_int_equal(jobs_there(j, "c.alice"), 5);
+    assert_int_equal(jobs_len(j, "c.alice"), 5);
     kit_sleep(&j->k, 10);
-    assert_int_equal(jobs_there(j, "c.alice"), 5);
+    assert_int_equal(jobs_len(j, "c.alice"), 5);
 }
 
-static void they_overlap_as_they_are_told(void **state)
+static void overlap_policy_is_followed(void **state)
 {
     struct job_kit *j = *state;
     CALL(&j->k, 201, ALICE, "POST", "/v1/crons", "{name: a, schedule: '* * * * *', job: {command: [x]}}");
@@ -77,9 +77,9 @@ static void they_overlap_as_they_are_told(void **state)
     wait_for(j, 60);
     wait_for(j, 60);
     wait_for(j, 60);
-    assert_int_equal(jobs_there(j, "a.alice"), 3);
-    assert_int_equal(jobs_there(j, "s.alice"), 1);
-    assert_int_equal(jobs_there(j, "r.alice"), 3);
+    assert_int_equal(jobs_len(j, "a.alice"), 3);
+    assert_int_equal(jobs_len(j, "s.alice"), 1);
+    assert_int_equal(jobs_len(j, "r.alice"), 3);
     int64_t first = kit_number(&j->k, "jobs/0"), second = kit_number(&j->k, "jobs/1"),
             last = kit_number(&j->k, "jobs/2");
     STATE(j, first, "ended");
@@ -88,24 +88,24 @@ static void they_overlap_as_they_are_told(void **state)
     STATE(j, last, "pending");
 }
 
-static void older_records_go(void **state)
+static void old_job_records_are_deleted(void **state)
 {
     struct job_kit *j = *state;
     CALL(&j->k, 201, ALICE, "POST", "/v1/crons", "{name: c, schedule: '* * * * *', keep: 2, job: {command: [x]}}");
     for (int i = 0; i < 5; i++) {
         wait_for(j, 60);
-        (void)jobs_there(j, "c.alice");
+        (void)jobs_len(j, "c.alice");
         size_t len = json_array_size(kit_at(&j->k, "jobs"));
         tasks_say(j, json_integer_value(json_array_get(kit_at(&j->k, "jobs"), len - 1)), "state: ended");
     }
-    assert_int_equal(jobs_there(j, "c.alice"), 3); /* two, and the job that was open when the last one was created */
+    assert_int_equal(jobs_len(j, "c.alice"), 3); /* two, and the job that was open when the last one was created */
     CALL(&j->k, 200, ALICE, "GET", "/v1/jobs", NULL);
     assert_int_equal(json_array_size(kit_at(&j->k, "items")), 3);
     CALL(&j->k, 200, ALICE, "GET", "/v1/instances", NULL);
     assert_int_equal(json_array_size(kit_at(&j->k, "items")), 3);
 }
 
-static void what_cannot_be_made_is_said(void **state)
+static void failed_creation_is_reported(void **state)
 {
     struct job_kit *j = *state;
     CALL(&j->k, 201, ALICE, "POST", "/v1/volumes", "{id: data}");
@@ -113,15 +113,15 @@ static void what_cannot_be_made_is_said(void **state)
          "{name: c, schedule: '* * * * *', job: {command: [x], volumes: [data]}}");
     CALL(&j->k, 204, ALICE, "DELETE", "/v1/volumes/data", NULL);
     wait_for(j, 60);
-    assert_int_equal(jobs_there(j, "c.alice"), 0);
+    assert_int_equal(jobs_len(j, "c.alice"), 0);
     SAYS(&j->k, "there is no volume");
     CALL(&j->k, 201, ALICE, "POST", "/v1/volumes", "{id: data}");
     wait_for(j, 60);
-    assert_int_equal(jobs_there(j, "c.alice"), 1);
+    assert_int_equal(jobs_len(j, "c.alice"), 1);
     assert_null(kit_at(&j->k, "error"));
 }
 
-static void what_is_wrong_is_refused(void **state)
+static void invalid_schedule_is_rejected(void **state)
 {
     struct job_kit *j = *state;
     static const struct {
@@ -153,8 +153,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, jobs_open, jobs_close)
     const struct CMUnitTest tests[] = {
-        TEST(a_job_is_made_each_time), TEST(a_crash_neither_loses_nor_doubles_one), TEST(they_overlap_as_they_are_told),
-        TEST(older_records_go),        TEST(what_cannot_be_made_is_said),           TEST(what_is_wrong_is_refused),
+        TEST(job_is_created_at_each_time), TEST(crash_neither_loses_nor_repeats_a_job),
+        TEST(overlap_policy_is_followed),  TEST(old_job_records_are_deleted),
+        TEST(failed_creation_is_reported), TEST(invalid_schedule_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

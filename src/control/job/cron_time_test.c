@@ -13,7 +13,7 @@
 
 #define COUNT(rows) (sizeof(rows) / sizeof *(rows))
 
-static void the_next_one_is_found(void **state)
+static void next_time_is_found(void **state)
 {
     (void)state;
     static const struct {
@@ -59,7 +59,7 @@ static void the_next_one_is_found(void **state)
     }
 }
 
-static void what_is_wrong_is_named(void **state)
+static void error_names_the_field(void **state)
 {
     (void)state;
     static const struct {
@@ -94,8 +94,8 @@ static void what_is_wrong_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_next_one_is_found),
-        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(next_time_is_found),
+        cmocka_unit_test(error_names_the_field),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,13 +49,13 @@ bool job_would_end(const struct state *s, const struct object *instance, enum be
                    struct arena *arena);
 /* Applies to a job that a plan stops or loses one of its instances; the change contains the instance's document
  * already. `by`: the job for which it is preempted; NULL: none. */
-void job_task_stopped(struct change *change, const struct object *instance, enum berth_op op, enum berth_cause cause,
-                      const char *by, int64_t now_ns);
+void job_note_task_stopped(struct change *change, const struct object *instance, enum berth_op op,
+                           enum berth_cause cause, const char *by, int64_t now_ns);
 /* Adds the event of a preemption; `by` as above. */
-void job_tell_preempted(struct control *c, const char *workload, uint32_t ordinal, const char *node, const char *by);
+void job_event_preempted(struct control *c, const char *workload, uint32_t ordinal, const char *node, const char *by);
 /* Records that a task of an array has failed for good, or was stopped at its time limit. */
-void job_task_failed(struct change *change, const struct object *instance, json_t *doc, enum work_outcome outcome,
-                     const char *error, int64_t now_ns);
+void job_note_task_failed(struct change *change, const struct object *instance, json_t *doc, enum work_outcome outcome,
+                          const char *error, int64_t now_ns);
 /* Formats a duration such as "1h30m". */
 const char *duration_text(int64_t ns, struct arena *arena);
 
@@ -78,12 +78,12 @@ void jobs_event(struct jobs *j, enum kind kind, const char *id, uint64_t key_bef
 /* Handles the marked jobs and submits the resulting changes. */
 void jobs_step(struct jobs *j);
 /* Returns whether a job depends on this job and on others; the record of this job is then still needed. */
-bool jobs_awaited(const struct jobs *j, const char *id);
+bool jobs_has_waiters(const struct jobs *j, const char *id);
 /* Called when the job is deleted in this change: updates the jobs that depend on it. -EBUSY: there are too many of
  * them. */
-int jobs_leaving(struct jobs *j, struct change *change, const char *id, struct berth_err *err);
+int jobs_before_delete(struct jobs *j, struct change *change, const char *id, struct berth_err *err);
 /* Returns the first unfinished earlier job of the same owner and name, outside the job's set; NULL: none. */
-const struct object *jobs_elder(struct jobs *j, const struct object *job);
+const struct object *jobs_earlier_of_name(struct jobs *j, const struct object *job);
 const struct state *jobs_state(const struct jobs *j);
 /* Deletes job records that are no longer needed, their instances' records first. */
 void jobs_sweep(struct jobs *j, struct change *change);

@@ -12,7 +12,7 @@ bool job_is_over(const struct object *job)
     return job->work->finished_ns != 0;
 }
 
-static const char *to_do(enum after_when when)
+static const char *condition_text(enum after_when when)
 {
     switch (when) {
     case AFTER_STARTED: return "to start";
@@ -23,7 +23,7 @@ static const char *to_do(enum after_when when)
 }
 
 /* Returns how a job ended, as text. */
-static const char *fate(const struct object *job)
+static const char *ending_text(const struct object *job)
 {
     const struct work_view *v = job->work;
     return v->cancelled ? "was cancelled" : v->failed ? "has failed" : "has succeeded";
@@ -60,15 +60,15 @@ enum job_wait job_wait(struct jobs *j, const struct object *job, struct arena *a
         const struct object *of = state_find(s, KIND_JOB, id);
         enum job_wait one = after_wait(of, a->when);
         if (one == WAIT_NEVER) {
-            *ret_text = arena_fmt(arena, "the dependency on job %s %s cannot be met: that job %s", id, to_do(a->when),
-                                  of ? fate(of) : "was deleted");
+            *ret_text = arena_fmt(arena, "the dependency on job %s %s cannot be met: that job %s", id,
+                                  condition_text(a->when), of ? ending_text(of) : "was deleted");
             return one;
         }
         if (one == WAIT_OPEN && worst == WAIT_MET)
-            *ret_text = arena_fmt(arena, "waits for job %s %s", id, to_do(a->when));
+            *ret_text = arena_fmt(arena, "waits for job %s %s", id, condition_text(a->when));
         worst = one == WAIT_OPEN ? one : worst;
     }
-    const struct object *before = d.job.singleton && worst == WAIT_MET ? jobs_elder(j, job) : NULL;
+    const struct object *before = d.job.singleton && worst == WAIT_MET ? jobs_earlier_of_name(j, job) : NULL;
     if (!before)
         return worst;
     *ret_text = arena_fmt(arena, "waits for the earlier job %s of the same name to end", before->id);

@@ -54,8 +54,8 @@ static void end_job(struct change *change, const char *job, const char *how, enu
         outcome_put(doc, how, outcome, error);
 }
 
-void job_task_failed(struct change *change, const struct object *instance, json_t *doc, enum work_outcome outcome,
-                     const char *error, int64_t now_ns)
+void job_note_task_failed(struct change *change, const struct object *instance, json_t *doc, enum work_outcome outcome,
+                          const char *error, int64_t now_ns)
 {
     char now[TIMESTAMP_MAX];
     (void)json_object_set_new(doc, "state", json_string(berth_state_name(BERTH_ENDED)));
@@ -66,7 +66,7 @@ void job_task_failed(struct change *change, const struct object *instance, json_
 }
 
 /* Adds the task's run time to the job's attained service, for rankings by it. For several tasks the mean counts. */
-static void attain(struct change *change, const struct object *job, const struct object *instance, int64_t now_ns)
+static void attained_add(struct change *change, const struct object *job, const struct object *instance, int64_t now_ns)
 {
     int64_t ran_ns = now_ns - instance->instance->started_ns;
     if (!instance->instance->started_ns || ran_ns <= 0 || instance->instance->state != BERTH_RUNNING)
@@ -88,8 +88,8 @@ static void instance_outcome(struct change *change, const struct object *instanc
         (void)json_object_set_new(doc, "outcome", json_string(work_outcome_name(outcome)));
 }
 
-static void expired(struct change *change, const struct object *job, const struct object *instance,
-                    const struct work_doc *d)
+static void task_expired(struct change *change, const struct object *job, const struct object *instance,
+                         const struct work_doc *d)
 {
     const char *error =
         arena_fmt(change->arena, "exceeded its time limit of %s", duration_text(d->job.time_limit_ns, change->arena));
@@ -114,8 +114,8 @@ static const char *ends_as(const struct object *job, const struct work_doc *d, e
 }
 
 /* Returns the job of the instance if the action may affect it; NULL for a mere reservation. */
-static const struct object *job_hit(const struct state *s, const struct object *instance, enum berth_op op,
-                                    enum berth_cause cause)
+static const struct object *job_affected(const struct state *s, const struct object *instance, enum berth_op op,
+                                         enum berth_cause cause)
 {
     bool may =
         op == BERTH_LOSE || (op == BERTH_STOP && (cause == BERTH_CAUSE_PREEMPTED || cause == BERTH_CAUSE_EXPIRED));
@@ -126,16 +126,16 @@ static const struct object *job_hit(const struct state *s, const struct object *
 bool job_would_end(const struct state *s, const struct object *instance, enum berth_op op, enum berth_cause cause,
                    struct arena *arena)
 {
-    const struct object *job = job_hit(s, instance, op, cause);
+    const struct object *job = job_affected(s, instance, op, cause);
     CLEANUP(json) json_t *doc = job ? object_doc(job) : NULL;
     struct work_doc d;
     return doc && work_doc_read(doc, arena, &d, NULL) == 0 && ends_as(job, &d, op, cause);
 }
 
-void job_task_stopped(struct change *change, const struct object *instance, enum berth_op op, enum berth_cause cause,
-                      const char *by, int64_t now_ns)
+void job_note_task_stopped(struct change *change, const struct object *instance, enum berth_op op,
+                           enum berth_cause cause, const char *by, int64_t now_ns)
 {
-    const struct object *job = job_hit(change->state, instance, op, cause);
+    const struct object *job = job_affected(change->state, instance, op, cause);
     bool preempted = op == BERTH_STOP && cause == BERTH_CAUSE_PREEMPTED;
     struct work_doc d;
     CLEANUP(json) json_t *doc = job ? json_incref((json_t *)change_read(change, KIND_JOB, job->id)) : NULL;
@@ -145,21 +145,21 @@ void job_task_stopped(struct change *change, const struct object *instance, enum
     if (preempted)
         instance_outcome(change, instance, OUTCOME_PREEMPTED);
     if (preempted)
-        notice_add(change, job, TOLD_PREEMPTED, by ? arena_fmt(change->arena, "job %s needed its resources", by) : NULL,
-                   now_ns);
+        notification_add(change, job, NOTIFY_PREEMPTED,
+                         by ? arena_fmt(change->arena, "job %s needed its resources", by) : NULL, now_ns);
     if (preempted && how)
         end_job(change, job->id, how, OUTCOME_PREEMPTED,
                 by ? arena_fmt(change->arena, "job %s needed its resources", by) : "other jobs needed its resources");
     else if (preempted)
-        attain(change, job, instance, now_ns);
+        attained_add(change, job, instance, now_ns);
     else if (op == BERTH_STOP)
-        expired(change, job, instance, &d);
+        task_expired(change, job, instance, &d);
     else if (how)
         end_job(change, job->id, how, OUTCOME_NODE_LOST,
                 arena_fmt(change->arena, "node %s was lost, and the job is not requeued", instance->instance->node));
 }
 
-void job_tell_preempted(struct control *c, const char *workload, uint32_t ordinal, const char *node, const char *by)
+void job_event_preempted(struct control *c, const char *workload, uint32_t ordinal, const char *node, const char *by)
 {
     const struct object *work = state_find_work(c->state, workload);
     char text[EVENT_TEXT_MAX];

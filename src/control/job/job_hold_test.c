@@ -8,7 +8,7 @@ static void patch(struct job_kit *j, int want, int64_t job, const char *query, c
     CALL(&j->k, want, ALICE, "PATCH", url, body);
 }
 
-static void a_running_job_is_not_held(void **state)
+static void running_job_is_not_held(void **state)
 {
     struct job_kit *j = *state;
     static const char *const says[] = {"state: starting", "state: running"};
@@ -31,7 +31,7 @@ static void a_running_job_is_not_held(void **state)
     assert_null(kit_at(&j->k, "hold"));
 }
 
-static void with_stop_it_is(void **state)
+static void running_job_is_held_with_stop(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
@@ -53,7 +53,7 @@ static void with_stop_it_is(void **state)
     STATE(j, a, "starting");
 }
 
-static void a_pending_job_is_held(void **state)
+static void pending_job_is_held(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 8}}");
@@ -73,7 +73,7 @@ static void a_pending_job_is_held(void **state)
 }
 
 /* A failed job that waits for its retry does not run, nor does a preempted one. */
-static void between_two_runs_it_is_held(void **state)
+static void job_between_two_runs_is_held(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
@@ -84,7 +84,7 @@ static void between_two_runs_it_is_held(void **state)
     STATE(j, a, "held");
 }
 
-static void of_an_array_some_run(void **state)
+static void array_with_running_tasks_needs_stop(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 4}, array: 0-9}");
@@ -99,8 +99,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, jobs_open, jobs_close)
     const struct CMUnitTest tests[] = {
-        TEST(a_running_job_is_not_held),   TEST(with_stop_it_is),      TEST(a_pending_job_is_held),
-        TEST(between_two_runs_it_is_held), TEST(of_an_array_some_run),
+        TEST(running_job_is_not_held),      TEST(running_job_is_held_with_stop),       TEST(pending_job_is_held),
+        TEST(job_between_two_runs_is_held), TEST(array_with_running_tasks_needs_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

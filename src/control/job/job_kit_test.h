@@ -16,7 +16,7 @@ static inline int jobs_open(void **state)
 {
     struct job_kit *j = mem_zalloc(sizeof *j);
     kit_open(&j->k);
-    kit_people(&j->k);
+    kit_add_users(&j->k);
     CALL(&j->k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 8, memory: 8Gi}}");
     CALL(&j->k, 200, N1, "POST", "/v1/nodes/n1/report", "{epoch: 1, seq: 1}");
     j->seq = 1;

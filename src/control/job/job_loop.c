@@ -14,7 +14,7 @@
 #include "control/system/settings_table.h"
 #include "wire/text/document.h"
 
-enum { LOOKS_MAX = 1000, LOOKS_STEP = 8, SWEPT_MAX = 1000, SECOND = 1000000000 };
+enum { DECIDED_MAX = 1000, DECIDED_STEP = 8, SWEPT_MAX = 1000, SECOND = 1000000000 };
 enum { AGAIN_S = 1 }; /* after a failed commit */
 #define TASK_KEY                                                                                                       \
     (UINT64_C(1) << 62) /* key of a job of which only a task has changed: jobs that depend on it are not handled */
@@ -32,13 +32,13 @@ struct jobs {
     bool busy;
     VEC(struct waiter) waiters;
     VEC(uint32_t) free_waiters;
-    struct map heads;    /* key to its first waiter */
-    VEC(uint64_t) dated; /* jobs with a deadline that have not started */
-    int64_t dated_next_ns;
+    struct map heads;            /* key to its first waiter */
+    VEC(uint64_t) with_deadline; /* jobs with a deadline that have not started */
+    int64_t deadline_next_ns;
     struct job_names names;
-    int64_t again_ns; /* steady time; nothing is written before */
-    size_t looks_max; /* per transaction: maximum of keys, and of decided waiters */
-    size_t swept;     /* where the next sweep continues */
+    int64_t again_ns;   /* steady time; nothing is written before */
+    size_t decided_max; /* per transaction: maximum of keys, and of decided waiters */
+    size_t sweep_next;  /* where the next sweep continues */
 };
 
 /* ---- waiters of jobs and names ---------------------------------------------------------------------------------- */
@@ -114,9 +114,9 @@ static void job_seen(struct jobs *j, const struct object *job)
     if (v->waits)
         wait_begin(j, job);
     if (v->begin_by_ns && !v->started_ns && !v->finished_ns) {
-        vec_push(&j->dated, number_of(job->id));
-        if (v->begin_by_ns < j->dated_next_ns)
-            j->dated_next_ns = v->begin_by_ns;
+        vec_push(&j->with_deadline, number_of(job->id));
+        if (v->begin_by_ns < j->deadline_next_ns)
+            j->deadline_next_ns = v->begin_by_ns;
     }
     touch(j, number_of(job->id));
 }
@@ -150,8 +150,8 @@ struct jobs *jobs_new(struct control *control)
     size_t len;
     const struct object *const *jobs = state_list(control->state, KIND_JOB, &len);
     j->control = control;
-    j->looks_max = LOOKS_MAX;
-    j->dated_next_ns = BERTH_NEVER_NS;
+    j->decided_max = DECIDED_MAX;
+    j->deadline_next_ns = BERTH_NEVER_NS;
     for (size_t i = 0; i < len; i++)
         if (!jobs[i]->work->finished_ns)
             job_seen(j, jobs[i]);
@@ -166,7 +166,7 @@ void jobs_free(struct jobs *j)
     vec_done(&j->batch);
     vec_done(&j->waiters);
     vec_done(&j->free_waiters);
-    vec_done(&j->dated);
+    vec_done(&j->with_deadline);
     map_done(&j->heads);
     job_names_done(&j->names);
     mem_free(j);
@@ -174,7 +174,7 @@ void jobs_free(struct jobs *j)
 
 /* ---- handle one job --------------------------------------------------------------------------------------------- */
 
-struct looking {
+struct job_pass {
     struct jobs *jobs;
     struct change change;
     struct arena arena;
@@ -183,9 +183,9 @@ struct looking {
 };
 
 /* Returns whether the transaction is full; the remaining keys are handled by the next one. */
-static bool full(const struct looking *l)
+static bool full(const struct job_pass *l)
 {
-    return l->decided >= l->jobs->looks_max || l->change.bytes >= CHANGE_BYTES_ENOUGH;
+    return l->decided >= l->jobs->decided_max || l->change.bytes >= CHANGE_BYTES_ENOUGH;
 }
 
 static void set_time(json_t *doc, const char *key, int64_t ns)
@@ -194,7 +194,7 @@ static void set_time(json_t *doc, const char *key, int64_t ns)
     (void)json_object_set_new(doc, key, json_string(timestamp_text(ns, text)));
 }
 
-static void tell(struct looking *l, const struct object *job, const char *type, const char *message)
+static void tell(struct job_pass *l, const struct object *job, const char *type, const char *message)
 {
     struct event event = {
         .type = type, .kind = KIND_JOB, .id = job->id, .owner = job->owner, .group = job->group, .message = message};
@@ -206,7 +206,7 @@ static bool marked(const struct object *job)
     return job->work->cancelled || job->work->failed || job->work->ended;
 }
 
-static void fail_one(struct looking *l, const struct object *job, enum work_outcome outcome, const char *error)
+static void fail_one(struct job_pass *l, const struct object *job, enum work_outcome outcome, const char *error)
 {
     json_t *doc = marked(job) ? NULL : change_edit(&l->change, KIND_JOB, job->id);
     if (!doc || json_is_true(json_object_get(doc, "failed")))
@@ -218,7 +218,7 @@ static void fail_one(struct looking *l, const struct object *job, enum work_outc
 }
 
 /* Fails all other jobs of the set of a failed job. After a cancelled or preempted job they share its outcome. */
-static void fail_others(struct looking *l, const struct object *job, const char *how)
+static void fail_others(struct job_pass *l, const struct object *job, const char *how)
 {
     uint64_t of = job->work->of;
     enum work_outcome outcome = job->work->cancelled ? job->work->outcome : OUTCOME_FAILED;
@@ -232,7 +232,7 @@ static void fail_others(struct looking *l, const struct object *job, const char 
 
 /* Fails a job although none of its tasks failed. The rest of its set fails in the same transaction: a job without
  * instances ends at once and is not handled again. */
-static void fail_job(struct looking *l, const struct object *job, const char *error)
+static void fail_job(struct job_pass *l, const struct object *job, const char *error)
 {
     if (marked(job))
         return;
@@ -260,7 +260,7 @@ static bool some_live(const struct object *job)
     return false;
 }
 
-static void tasks_over(struct looking *l, const struct object *job)
+static void tasks_over(struct job_pass *l, const struct object *job)
 {
     size_t bad = 0, len = job->work->instances_len;
     for (size_t i = 0; i < len; i++)
@@ -274,7 +274,7 @@ static void tasks_over(struct looking *l, const struct object *job)
 }
 
 /* Writes to the job's document that it has started or ended, by the state of its instances. */
-static void look_at_life(struct looking *l, const struct object *job)
+static void update_job(struct job_pass *l, const struct object *job)
 {
     const struct work_view *v = job->work;
     int64_t started_ns = v->started_ns ? 0 : first_run(job);
@@ -295,13 +295,13 @@ static void look_at_life(struct looking *l, const struct object *job)
 
 /* Returns the job's number in the order of its name: that of the set's first job for a set, because its jobs start
  * together. */
-static uint64_t turn_of(const struct object *job)
+static uint64_t name_order_of(const struct object *job)
 {
     return job->work->of ? job->work->of : number_of(job->id);
 }
 
 /* Returns true if the waiting job is decided. */
-static bool look_at_waiting(struct looking *l, const struct object *job)
+static bool decide_waiting(struct job_pass *l, const struct object *job)
 {
     const char *text;
     enum job_wait wait = job_wait(l->jobs, job, &l->arena, &text);
@@ -317,30 +317,30 @@ static bool look_at_waiting(struct looking *l, const struct object *job)
 }
 
 /* Returns whether the job goes on waiting. Of the jobs that wait for a name, only the oldest and its set may start. */
-static bool goes_on(struct looking *l, const struct waiter *w, uint64_t eldest)
+static bool keeps_waiting(struct job_pass *l, const struct waiter *w, uint64_t oldest)
 {
     char number[24];
-    bool elder = w->key & JOB_NAME_KEY && eldest;
-    if (elder && w->job >= eldest + ROLES_MAX) /* later than any job of the oldest job's set */
+    bool by_name = w->key & JOB_NAME_KEY && oldest;
+    if (by_name && w->job >= oldest + ROLES_MAX) /* later than any job of the oldest job's set */
         return true;
     const struct object *job = state_find(l->change.state, KIND_JOB, str_u64(w->job, number));
     if (!job || !job->work->waits || marked(job))
         return false;
-    return (elder && turn_of(job) > eldest) || !look_at_waiting(l, job);
+    return (by_name && name_order_of(job) > oldest) || !decide_waiting(l, job);
 }
 
 /* Handles the waiters of the key, a limited number at a time. */
-static void look_at_waiters(struct looking *l, uint64_t key)
+static void decide_waiters(struct job_pass *l, uint64_t key)
 {
     struct jobs *j = l->jobs;
-    const struct object *eldest = key & JOB_NAME_KEY ? job_names_eldest(&j->names, l->change.state, key) : NULL;
+    const struct object *oldest = key & JOB_NAME_KEY ? job_names_oldest(&j->names, l->change.state, key) : NULL;
     uint32_t head = head_of(j, key), kept = MAP_NONE, at = head;
     if (head == MAP_NONE)
         return;
     map_drop(&j->heads, hash_u64(key), head);
     for (uint32_t next; at != MAP_NONE && !full(l); at = next) {
         next = j->waiters.at[at].next;
-        if (!goes_on(l, &j->waiters.at[at], eldest ? number_of(eldest->id) : 0)) {
+        if (!keeps_waiting(l, &j->waiters.at[at], oldest ? number_of(oldest->id) : 0)) {
             vec_push(&j->free_waiters, at);
             continue;
         }
@@ -359,105 +359,105 @@ static void look_at_waiters(struct looking *l, uint64_t key)
         map_add(&j->heads, hash_u64(key), kept);
 }
 
-static void look_at(struct looking *l, uint64_t key)
+static void handle_key(struct job_pass *l, uint64_t key)
 {
     char number[24];
     bool task = !(key & JOB_NAME_KEY) && key & TASK_KEY;
     const struct object *job =
         key & JOB_NAME_KEY ? NULL : state_find(l->change.state, KIND_JOB, str_u64(key & ~TASK_KEY, number));
     if (job)
-        look_at_life(l, job);
+        update_job(l, job);
     if (task)
         return;
     if (job && job->work->waits && !marked(job))
-        (void)look_at_waiting(l, job);
+        (void)decide_waiting(l, job);
     if (!job || job->work->started_ns || job->work->finished_ns)
-        look_at_waiters(l, key);
+        decide_waiters(l, key);
 }
 
 /* ---- deadlines --------------------------------------------------------------------------------------------------- */
 
-static void look_at_dates(struct looking *l)
+static void check_deadlines(struct job_pass *l)
 {
     struct jobs *j = l->jobs;
     size_t kept = 0;
-    if (l->now_ns < j->dated_next_ns)
+    if (l->now_ns < j->deadline_next_ns)
         return;
-    j->dated_next_ns = BERTH_NEVER_NS;
-    for (size_t i = 0; i < j->dated.len; i++) {
+    j->deadline_next_ns = BERTH_NEVER_NS;
+    for (size_t i = 0; i < j->with_deadline.len; i++) {
         char number[24];
-        const struct object *job = state_find(l->change.state, KIND_JOB, str_u64(j->dated.at[i], number));
+        const struct object *job = state_find(l->change.state, KIND_JOB, str_u64(j->with_deadline.at[i], number));
         const struct work_view *v = job ? job->work : NULL;
         if (!v || !v->begin_by_ns || v->started_ns || marked(job) || first_run(job))
             continue;
         if (v->begin_by_ns < l->now_ns && !full(l)) {
             fail_job(l, job, "the job could not start in time to end by its deadline");
             l->decided++;
-            vec_push(&j->batch, j->dated.at[i]);
-        } else if (v->begin_by_ns < j->dated_next_ns) {
-            j->dated_next_ns = v->begin_by_ns;
+            vec_push(&j->batch, j->with_deadline.at[i]);
+        } else if (v->begin_by_ns < j->deadline_next_ns) {
+            j->deadline_next_ns = v->begin_by_ns;
         }
-        j->dated.at[kept++] = j->dated.at[i]; /* kept until the job's document says otherwise */
+        j->with_deadline.at[kept++] = j->with_deadline.at[i]; /* kept until the job's document says otherwise */
     }
-    j->dated.len = kept;
+    j->with_deadline.len = kept;
 }
 
 /* ---- transactions ----------------------------------------------------------------------------------------------- */
 
-static bool turn_due(const struct jobs *j, int64_t now_ns)
+static bool commit_due(const struct jobs *j, int64_t now_ns)
 {
-    return j->touched.len > 0 || now_ns >= j->dated_next_ns;
+    return j->touched.len > 0 || now_ns >= j->deadline_next_ns;
 }
 
-static void turn_good(struct jobs *j)
+static void commit_succeeded(struct jobs *j)
 {
-    j->looks_max = j->looks_max * LOOKS_STEP < LOOKS_MAX ? j->looks_max * LOOKS_STEP : LOOKS_MAX;
+    j->decided_max = j->decided_max * DECIDED_STEP < DECIDED_MAX ? j->decided_max * DECIDED_STEP : DECIDED_MAX;
 }
 
 /* Handles the keys of a failed transaction again: at once after a conflict, else after a pause. If the store rejects
  * the content, transactions become smaller, so that a document that cannot be written delays only itself. */
-static void turn_again(struct jobs *j, int rc)
+static void commit_failed(struct jobs *j, int rc)
 {
     struct control *c = j->control;
     for (size_t i = 0; i < j->batch.len; i++)
         touch(j, j->batch.at[i]);
-    j->dated_next_ns = 0;
-    if (rc == -EINVAL && j->looks_max > 1)
-        j->looks_max = j->looks_max > LOOKS_STEP ? j->looks_max / LOOKS_STEP : 1;
+    j->deadline_next_ns = 0;
+    if (rc == -EINVAL && j->decided_max > 1)
+        j->decided_max = j->decided_max > DECIDED_STEP ? j->decided_max / DECIDED_STEP : 1;
     else if (rc != -EAGAIN)
         j->again_ns = c->env.steady_ns(c->env.ctx) + AGAIN_S * (int64_t)SECOND;
 }
 
-static void turn_done(void *ctx, const struct store_result *result)
+static void commit_done(void *ctx, const struct store_result *result)
 {
     struct jobs *j = ctx;
     struct control *c = j->control;
     j->busy = false;
     if (result->rc != 0)
-        turn_again(j, result->rc);
+        commit_failed(j, result->rc);
     else
-        turn_good(j);
+        commit_succeeded(j);
     j->batch.len = 0;
-    if (turn_due(j, c->now_ns))
+    if (commit_due(j, c->now_ns))
         c->env.wake_at(c->env.ctx, c->env.steady_ns(c->env.ctx));
 }
 
-static void turn_submit(struct looking *l)
+static void pass_submit(struct job_pass *l)
 {
     struct jobs *j = l->jobs;
     struct control *c = j->control;
     struct berth_err err;
     struct commit_note note = {.who = "berth", .verb = "job.life"};
-    notice_scan(&l->change, l->now_ns);
-    int rc = commit_submit(c, &l->change, &note, turn_done, j, &err);
+    notification_scan(&l->change, l->now_ns);
+    int rc = commit_submit(c, &l->change, &note, commit_done, j, &err);
     j->busy = rc > 0;
     if (rc > 0)
         return;
     if (rc < 0) {
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "jobs.failed", LOG_TEXT("text", err.text));
-        turn_again(j, rc);
+        commit_failed(j, rc);
     } else {
-        turn_good(j);
+        commit_succeeded(j);
     }
     j->batch.len = 0;
 }
@@ -467,8 +467,8 @@ void jobs_step(struct jobs *j)
     struct control *c = j->control;
     if (j->busy || c->stopping || c->broken[0])
         return;
-    struct looking l = {.jobs = j, .now_ns = control_now_ns(c)};
-    if (!turn_due(j, l.now_ns))
+    struct job_pass l = {.jobs = j, .now_ns = control_now_ns(c)};
+    if (!commit_due(j, l.now_ns))
         return;
     if (c->env.steady_ns(c->env.ctx) < j->again_ns) {
         c->env.wake_at(c->env.ctx, j->again_ns);
@@ -476,17 +476,17 @@ void jobs_step(struct jobs *j)
     }
     arena_init(&l.arena);
     change_init(&l.change, c->state, &l.arena);
-    size_t len = j->touched.len < j->looks_max ? j->touched.len : j->looks_max, looked = 0;
+    size_t len = j->touched.len < j->decided_max ? j->touched.len : j->decided_max, looked = 0;
     for (; looked < len && l.change.bytes < CHANGE_BYTES_ENOUGH; looked++) {
-        uint64_t key = j->touched.at[looked]; /* look_at may add keys */
+        uint64_t key = j->touched.at[looked]; /* handle_key may add keys */
         vec_push(&j->batch, key);
-        look_at(&l, key);
+        handle_key(&l, key);
     }
     memmove(j->touched.at, j->touched.at + looked, (j->touched.len - looked) * sizeof *j->touched.at);
     j->touched.len -= looked;
-    look_at_dates(&l);
-    turn_submit(&l);
-    if (!j->busy && turn_due(j, l.now_ns))
+    check_deadlines(&l);
+    pass_submit(&l);
+    if (!j->busy && commit_due(j, l.now_ns))
         c->env.wake_at(c->env.ctx, c->env.steady_ns(c->env.ctx));
     change_done(&l.change);
     arena_done(&l.arena);
@@ -499,13 +499,13 @@ const struct state *jobs_state(const struct jobs *j)
     return j->control->state;
 }
 
-const struct object *jobs_elder(struct jobs *j, const struct object *job)
+const struct object *jobs_earlier_of_name(struct jobs *j, const struct object *job)
 {
-    const struct object *eldest = job_names_eldest(&j->names, j->control->state, job_name_key(job));
-    return eldest && number_of(eldest->id) < turn_of(job) ? eldest : NULL;
+    const struct object *oldest = job_names_oldest(&j->names, j->control->state, job_name_key(job));
+    return oldest && number_of(oldest->id) < name_order_of(job) ? oldest : NULL;
 }
 
-bool jobs_awaited(const struct jobs *j, const char *id)
+bool jobs_has_waiters(const struct jobs *j, const char *id)
 {
     for (uint32_t at = head_of(j, number_of(id)); at != MAP_NONE; at = j->waiters.at[at].next) {
         char number[24];
@@ -516,7 +516,7 @@ bool jobs_awaited(const struct jobs *j, const char *id)
     return false;
 }
 
-int jobs_leaving(struct jobs *j, struct change *change, const char *id, struct berth_err *err)
+int jobs_before_delete(struct jobs *j, struct change *change, const char *id, struct berth_err *err)
 {
     const struct object *job = state_find(change->state, KIND_JOB, id);
     size_t told = 0;
@@ -525,8 +525,8 @@ int jobs_leaving(struct jobs *j, struct change *change, const char *id, struct b
         const struct object *waiter = state_find(change->state, KIND_JOB, str_u64(j->waiters.at[at].job, number));
         if (!waiter || !waiter->work->waits || marked(waiter) || !change_read(change, KIND_JOB, waiter->id))
             continue;
-        if (told++ == LOOKS_MAX)
-            return err_set(err, EBUSY, "more than %d jobs depend on job %s; cancel it first", LOOKS_MAX, id);
+        if (told++ == DECIDED_MAX)
+            return err_set(err, EBUSY, "more than %d jobs depend on job %s; cancel it first", DECIDED_MAX, id);
         job_after_drop(change, waiter, job);
     }
     return 0;
@@ -554,10 +554,10 @@ void jobs_sweep(struct jobs *j, struct change *change)
             now_ns = control_now_ns(j->control);
     size_t looked = 0;
     for (; looked < len && looked < SWEPT_MAX && written < SWEPT_MAX; looked++) {
-        const struct object *job = jobs[(j->swept + looked) % len];
+        const struct object *job = jobs[(j->sweep_next + looked) % len];
         if (job->work->finished_ns && job->work->finished_ns < now_ns - keep_ns && !some_live(job) &&
-            !jobs_awaited(j, job->id))
+            !jobs_has_waiters(j, job->id))
             written += forget(change, job);
     }
-    j->swept = len ? (j->swept + looked) % len : 0;
+    j->sweep_next = len ? (j->sweep_next + looked) % len : 0;
 }

@@ -85,7 +85,7 @@ static const struct object *open_job(const struct state *s, uint64_t number)
     return job && !job->work->finished_ns ? job : NULL;
 }
 
-const struct object *job_names_eldest(struct job_names *n, const struct state *s, uint64_t key)
+const struct object *job_names_oldest(struct job_names *n, const struct state *s, uint64_t key)
 {
     uint32_t at = row_find(n, key);
     if (at == MAP_NONE)

@@ -28,4 +28,4 @@ uint64_t job_name_key(const struct object *job);
 /* Adds an unfinished job; adding it twice lists it once. A job without a name is not listed. */
 void job_names_add(struct job_names *n, const struct object *job);
 /* Returns the oldest unfinished job of the key; NULL: none. */
-const struct object *job_names_eldest(struct job_names *n, const struct state *s, uint64_t key);
+const struct object *job_names_oldest(struct job_names *n, const struct state *s, uint64_t key);

@@ -85,7 +85,7 @@ int job_check(struct call *c, const char *id, const json_t *old, const json_t *d
         return err_set(&c->err, EINVAL, "begin: must be before the deadline");
     int rc = deadline_check(c, old, doc, t);
     if (rc == 0 && !json_equal(json_object_get(old, "notify"), json_object_get(doc, "notify")))
-        rc = notice_check(c, t, &c->err);
+        rc = notification_check(c, t, &c->err);
     if (rc == 0)
         rc = job_hold_running_check(c, id, old, doc);
     return rc < 0 ? rc : after_check(c, id, old, t);

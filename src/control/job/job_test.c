@@ -1,7 +1,7 @@
 /* job_test.c - the life cycle of jobs: dependencies, ends, arrays, sets, deadlines, requeue. */
 #include "control/job/job_kit_test.h"
 
-static void a_job_that_ends_is_marked(void **state)
+static void ended_job_is_marked(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
@@ -19,7 +19,7 @@ static void a_job_that_ends_is_marked(void **state)
     SAYS(&j->k, "has ended; submit or requeue it");
 }
 
-static void what_is_wrong_is_refused(void **state)
+static void invalid_job_is_rejected(void **state)
 {
     struct job_kit *j = *state;
     static const struct {
@@ -52,7 +52,7 @@ static void what_is_wrong_is_refused(void **state)
 }
 
 /* What a waiting job does for each end of the job it depends on. */
-static void who_waits_begins_or_fails(void **state)
+static void waiting_job_starts_or_fails(void **state)
 {
     struct job_kit *j = *state;
     static const struct {
@@ -102,7 +102,7 @@ static void who_waits_begins_or_fails(void **state)
     }
 }
 
-static void a_start_is_waited_for(void **state)
+static void job_waits_for_a_start(void **state)
 {
     struct job_kit *j = *state;
     char body[160];
@@ -119,7 +119,7 @@ static void a_start_is_waited_for(void **state)
     STATE(j, b, "starting");
 }
 
-static void a_singleton_waits_for_its_elders(void **state)
+static void singleton_waits_for_earlier_jobs(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{name: s, command: [x], singleton: true}");
@@ -135,7 +135,7 @@ static void a_singleton_waits_for_its_elders(void **state)
 }
 
 /* Many waiting jobs are handled in several transactions, and a job with that many dependents is not deleted at once. */
-static void many_wait_for_one(void **state)
+static void many_jobs_wait_for_one(void **state)
 {
     enum { WAITERS = 1100 };
     struct job_kit *j = *state;
@@ -174,7 +174,7 @@ static int64_t submit_large(struct job_kit *j, const char *fields)
 }
 
 /* Large waiting jobs are handled in several transactions, too, because the size of a record is bounded. */
-static void large_ones_wait_for_one(void **state)
+static void large_jobs_wait_for_one(void **state)
 {
     struct job_kit *j = *state;
     char after[64];
@@ -187,7 +187,7 @@ static void large_ones_wait_for_one(void **state)
         STATE(j, n, "failed");
 }
 
-static void deadlines_of_large_ones_pass(void **state)
+static void deadlines_of_large_jobs_pass(void **state)
 {
     struct job_kit *j = *state;
     int64_t last = submit_large(j, "deadline: '2026-03-01T12:00:30Z', estimate: 10s");
@@ -197,7 +197,7 @@ static void deadlines_of_large_ones_pass(void **state)
 }
 
 /* A job whose document cannot grow any more in the store delays no other job. */
-static void one_that_cannot_be_written_holds_up_itself(void **state)
+static void unwritable_job_delays_only_itself(void **state)
 {
     enum { WAITERS = 3 };
     struct job_kit *j = *state;
@@ -222,7 +222,7 @@ static void one_that_cannot_be_written_holds_up_itself(void **state)
         STATE(j, all[i], i == WAITERS / 2 ? "held" : "failed");
 }
 
-static void a_name_has_one_turn(void **state)
+static void one_job_of_a_name_runs_at_a_time(void **state)
 {
     struct job_kit *j = *state;
     int64_t all[4];
@@ -250,7 +250,7 @@ static void a_name_has_one_turn(void **state)
     STATE(j, all[3], "starting");
 }
 
-static void a_name_that_is_given_up_is_free(void **state)
+static void renamed_job_frees_its_name(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{name: s, command: [x]}");
@@ -265,7 +265,7 @@ static void a_name_that_is_given_up_is_free(void **state)
     STATE(j, b, "starting");
 }
 
-static void a_set_does_not_wait_for_itself(void **state)
+static void set_does_not_wait_for_itself(void **state)
 {
     static const char set[] = "{name: s, command: [x], singleton: true, requests: {cpu: 1}, "
                               "roles: [{name: d}, {name: w}]}";
@@ -287,7 +287,7 @@ static void a_set_does_not_wait_for_itself(void **state)
     STATE(j, third + 1, "waiting");
 }
 
-static void a_restart_forgets_no_dependency(void **state)
+static void restart_keeps_dependencies(void **state)
 {
     struct job_kit *j = *state;
     char body[160];
@@ -303,7 +303,7 @@ static void a_restart_forgets_no_dependency(void **state)
     assert_true(json_is_true(kit_at(&j->k, "met")));
 }
 
-static void what_has_come_about_outlives_its_record(void **state)
+static void met_dependency_outlives_its_record(void **state)
 {
     struct job_kit *j = *state;
     char body[160], url[64];
@@ -328,7 +328,7 @@ static void what_has_come_about_outlives_its_record(void **state)
     STATE(j, bad, "failed");
 }
 
-static void an_array_is_one_record(void **state)
+static void array_is_one_record(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], array: '10-16:2%3', retries: 0, requests: {cpu: 1}}");
@@ -350,7 +350,7 @@ static void an_array_is_one_record(void **state)
     SAYS(&j->k, "\"exit\":7");
 }
 
-static void a_large_array_is_a_small_transaction(void **state)
+static void large_array_is_a_small_transaction(void **state)
 {
     struct job_kit *j = *state;
     uint64_t before = state_revision(control_state(j->k.control));
@@ -361,7 +361,7 @@ static void a_large_array_is_a_small_transaction(void **state)
     assert_true(strlen(j->k.text) < 1500);
 }
 
-static void a_set_starts_and_ends_together(void **state)
+static void set_starts_and_ends_together(void **state)
 {
     struct job_kit *j = *state;
     uint64_t before = state_revision(control_state(j->k.control));
@@ -388,7 +388,7 @@ static void a_set_starts_and_ends_together(void **state)
     assert_true(json_is_true(kit_at(&j->k, "cancelled")));
 }
 
-static void of_a_set_all_fail_when_one_does(void **state)
+static void failed_job_fails_its_whole_set(void **state)
 {
     struct job_kit *j = *state;
     int64_t d = submit(j, ALICE, "{command: [x], retries: 0, roles: [{name: d}, {name: w, replicas: 2}]}");
@@ -400,7 +400,7 @@ static void of_a_set_all_fail_when_one_does(void **state)
     SAYS(&j->k, "of its set has failed");
 }
 
-static void of_a_set_all_fail_when_one_never_begins(void **state)
+static void unstartable_job_fails_its_whole_set(void **state)
 {
     static const struct {
         const char *roles, *error;
@@ -445,7 +445,7 @@ static void deadlines_pass(void **state)
     STATE(j, b, "running");
 }
 
-static void a_job_runs_once_more(void **state)
+static void requeued_job_runs_again(void **state)
 {
     struct job_kit *j = *state;
     static const char *const ends[] = {"state: ended", "state: failed, exit: 1", "cancel", "running"};
@@ -476,7 +476,7 @@ static void a_job_runs_once_more(void **state)
     }
 }
 
-static void an_operators_hold_is_an_operators(void **state)
+static void only_operators_release_their_hold(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x]}");
@@ -494,7 +494,7 @@ static void an_operators_hold_is_an_operators(void **state)
     job_do(j, 200, ALICE, a, "release");
 }
 
-static void elastic_jobs_begin_with_few(void **state)
+static void elastic_jobs_start_with_min(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], min: 2, max: 6, requests: {cpu: 2}}");
@@ -504,7 +504,7 @@ static void elastic_jobs_begin_with_few(void **state)
     assert_int_equal(kit_number(&j->k, "status/replicas"), 6);
 }
 
-static void records_go_in_the_end(void **state)
+static void records_are_deleted_in_the_end(void **state)
 {
     struct job_kit *j = *state;
     CALL(&j->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{job_keep_s: 60}");
@@ -540,7 +540,7 @@ static void wait_for(struct job_kit *j, int seconds)
     }
 }
 
-static void who_runs_too_long_has_failed(void **state)
+static void job_beyond_its_time_limit_fails(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], time_limit: 90s, retries: 5, requests: {cpu: 1}}");
@@ -563,7 +563,7 @@ static void who_runs_too_long_has_failed(void **state)
     SAYS(&j->k, "exceeded its time limit of 1m30s");
 }
 
-static void who_is_stopped_for_others_waits_or_is_cancelled(void **state)
+static void preempted_job_waits_or_is_cancelled(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 4}}");
@@ -591,7 +591,7 @@ static void who_is_stopped_for_others_waits_or_is_cancelled(void **state)
     STATE(j, a, "starting"); /* a preemption uses up no retries */
 }
 
-static void who_shall_not_run_again_does_not(void **state)
+static void job_without_requeue_does_not_run_again(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], requeue: false, fence: 1s}");
@@ -612,7 +612,7 @@ static void who_shall_not_run_again_does_not(void **state)
 
 enum { MANY = 30 };
 
-struct tangle {
+struct random_jobs {
     int64_t job[MANY];
     int after[MANY][2]; /* indices of earlier jobs; -1: none */
     bool ok[MANY][2];   /* true: that job must succeed; false: it must end */
@@ -623,7 +623,7 @@ static uint64_t next_random(uint64_t *seed)
     return (*seed = *seed * 6364136223846793005u + 1442695040888963407u) >> 33;
 }
 
-static void tangle_submit(struct job_kit *j, struct tangle *t, uint64_t *seed)
+static void random_jobs_submit(struct job_kit *j, struct random_jobs *t, uint64_t *seed)
 {
     for (int i = 0; i < MANY; i++) {
         char body[240];
@@ -642,7 +642,7 @@ static void tangle_submit(struct job_kit *j, struct tangle *t, uint64_t *seed)
 
 /* Ends some running jobs, with or without success, and checks that no job started too early. Returns the number of
  * unfinished jobs. */
-static int tangle_turn(struct job_kit *j, const struct tangle *t, uint64_t *seed)
+static int random_jobs_step(struct job_kit *j, const struct random_jobs *t, uint64_t *seed)
 {
     int open = 0;
     bool over[MANY], well[MANY], starts[MANY];
@@ -667,17 +667,17 @@ static int tangle_turn(struct job_kit *j, const struct tangle *t, uint64_t *seed
     return open;
 }
 
-static void what_waits_never_begins_too_early(void **state)
+static void waiting_job_never_starts_too_early(void **state)
 {
     struct job_kit *j = *state;
     for (uint64_t run = 1; run <= 3; run++) {
-        struct tangle t;
+        struct random_jobs t;
         uint64_t seed = run;
         int open = MANY;
-        tangle_submit(j, &t, &seed);
+        random_jobs_submit(j, &t, &seed);
         kit_plan(&j->k);
         for (int turn = 0; turn < 60 && open; turn++) {
-            open = tangle_turn(j, &t, &seed);
+            open = random_jobs_step(j, &t, &seed);
             if (turn % 5 == 4)
                 kit_restart(&j->k);
             kit_plan(&j->k);
@@ -691,34 +691,34 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, jobs_open, jobs_close)
     const struct CMUnitTest tests[] = {
-        TEST(a_job_that_ends_is_marked),
-        TEST(what_is_wrong_is_refused),
-        TEST(who_waits_begins_or_fails),
-        TEST(a_start_is_waited_for),
-        TEST(a_singleton_waits_for_its_elders),
-        TEST(many_wait_for_one),
-        TEST(large_ones_wait_for_one),
-        TEST(deadlines_of_large_ones_pass),
-        TEST(one_that_cannot_be_written_holds_up_itself),
-        TEST(a_name_has_one_turn),
-        TEST(a_name_that_is_given_up_is_free),
-        TEST(a_set_does_not_wait_for_itself),
-        TEST(a_restart_forgets_no_dependency),
-        TEST(what_has_come_about_outlives_its_record),
-        TEST(an_array_is_one_record),
-        TEST(a_large_array_is_a_small_transaction),
-        TEST(a_set_starts_and_ends_together),
-        TEST(of_a_set_all_fail_when_one_does),
-        TEST(of_a_set_all_fail_when_one_never_begins),
+        TEST(ended_job_is_marked),
+        TEST(invalid_job_is_rejected),
+        TEST(waiting_job_starts_or_fails),
+        TEST(job_waits_for_a_start),
+        TEST(singleton_waits_for_earlier_jobs),
+        TEST(many_jobs_wait_for_one),
+        TEST(large_jobs_wait_for_one),
+        TEST(deadlines_of_large_jobs_pass),
+        TEST(unwritable_job_delays_only_itself),
+        TEST(one_job_of_a_name_runs_at_a_time),
+        TEST(renamed_job_frees_its_name),
+        TEST(set_does_not_wait_for_itself),
+        TEST(restart_keeps_dependencies),
+        TEST(met_dependency_outlives_its_record),
+        TEST(array_is_one_record),
+        TEST(large_array_is_a_small_transaction),
+        TEST(set_starts_and_ends_together),
+        TEST(failed_job_fails_its_whole_set),
+        TEST(unstartable_job_fails_its_whole_set),
         TEST(deadlines_pass),
-        TEST(a_job_runs_once_more),
-        TEST(an_operators_hold_is_an_operators),
-        TEST(elastic_jobs_begin_with_few),
-        TEST(records_go_in_the_end),
-        TEST(who_runs_too_long_has_failed),
-        TEST(who_is_stopped_for_others_waits_or_is_cancelled),
-        TEST(who_shall_not_run_again_does_not),
-        TEST(what_waits_never_begins_too_early),
+        TEST(requeued_job_runs_again),
+        TEST(only_operators_release_their_hold),
+        TEST(elastic_jobs_start_with_min),
+        TEST(records_are_deleted_in_the_end),
+        TEST(job_beyond_its_time_limit_fails),
+        TEST(preempted_job_waits_or_is_cancelled),
+        TEST(job_without_requeue_does_not_run_again),
+        TEST(waiting_job_never_starts_too_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,24 +80,24 @@ int job_refuse_over(struct call *c, const char *id, const json_t *doc)
 
 /* ---- hold and release -------------------------------------------------------------------------------------------- */
 
-struct coming {
+struct assumed_search {
     const struct state *state;
     bool found;
 };
 
-static void coming_find(void *ctx, const struct berth_instance_seen *instance)
+static void assumed_find(void *ctx, const struct berth_instance_view *instance)
 {
-    struct coming *coming = ctx;
+    struct assumed_search *assumed_search = ctx;
     char number[24];
-    coming->found |= !state_find(coming->state, KIND_INSTANCE, str_u64(instance->id, number));
+    assumed_search->found |= !state_find(assumed_search->state, KIND_INSTANCE, str_u64(instance->id, number));
 }
 
 /* Returns whether an assumed change of a plan places the job. An instance without a document cannot be stopped. */
-static bool is_coming(struct call *c, const char *id)
+static bool is_being_placed(struct call *c, const char *id)
 {
-    struct coming coming = {.state = c->state};
-    berth_instances(state_cluster(c->state), id, coming_find, &coming);
-    return coming.found;
+    struct assumed_search assumed_search = {.state = c->state};
+    berth_instances(state_cluster(c->state), id, assumed_find, &assumed_search);
+    return assumed_search.found;
 }
 
 /* Counts instances that run or are about to; a hold does not affect instances that are stopping. */
@@ -127,7 +127,7 @@ int job_hold_running_check(struct call *c, const char *id, const json_t *old, co
                        "job %s has %zu of %" PRIu32 " tasks running, and a hold affects only pending jobs; to stop "
                        "it as well, use --stop (?stop=true)",
                        id, running, job->work->replicas);
-    if (is_coming(c, id))
+    if (is_being_placed(c, id))
         return err_set(&c->err, EBUSY, "job %s is being placed; try again, or use --stop (?stop=true)", id);
     return 0;
 }
@@ -196,13 +196,13 @@ int job_cancel_verb(struct call *c)
 /* ---- requeue ----------------------------------------------------------------------------------------------------- */
 
 /* Stops the running instances and deletes the records of ended ones. */
-static void begin_anew(struct call *c, const struct object *job)
+static void tasks_restart(struct call *c, const struct object *job)
 {
     char now[TIMESTAMP_MAX];
     for (size_t i = 0; i < job->work->instances_len; i++) {
         const struct object *o = job->work->instances[i];
         if (o->instance->state == BERTH_ENDED || o->instance->state == BERTH_RESERVED) {
-            if (change_rest_on(&c->change, KIND_INSTANCE, o->id))
+            if (change_guard(&c->change, KIND_INSTANCE, o->id))
                 change_delete(&c->change, KIND_INSTANCE, o->id);
             continue;
         }
@@ -220,15 +220,15 @@ static int requeue(struct call *c, const char *id, json_t *doc, const void *arg)
     static const char *const over[] = {"failed", "ended", "cancelled", "outcome", "error", "started", "finished"};
     const struct object *job = state_find(c->state, KIND_JOB, id);
     (void)arg;
-    if (is_coming(c, id))
+    if (is_being_placed(c, id))
         return err_set(&c->err, EBUSY, "job %s is being placed; try again", id);
     for (size_t i = 0; i < sizeof over / sizeof *over; i++)
         (void)json_object_del(doc, over[i]);
     json_int_t attempt = json_integer_value(json_object_get(doc, "attempt"));
     (void)json_object_set_new(doc, "attempt", json_integer(attempt + !PLANTED(REQUEUE_FORGETS)));
-    work_forgive(c, id);
+    work_clear_failures(c, id);
     if (job)
-        begin_anew(c, job);
+        tasks_restart(c, job);
     return 0;
 }
 

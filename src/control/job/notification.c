@@ -15,7 +15,7 @@
 
 /* ---- addresses -------------------------------------------------------------------------------------------------- */
 
-const char *notice_mail(const char *to)
+const char *notification_mail(const char *to)
 {
     static const char prefix[] = "mailto:", bad[] = " \t\r\n,;<>()[]\\\"";
     const char *address = strncmp(to, prefix, sizeof prefix - 1) == 0 ? to + sizeof prefix - 1 : to;
@@ -26,8 +26,8 @@ const char *notice_mail(const char *to)
     return address;
 }
 
-int notice_secret(const struct control *c, const char *named, struct arena *arena, const char **ret,
-                  struct berth_err *err)
+int notification_secret(const struct control *c, const char *named, struct arena *arena, const char **ret,
+                        struct berth_err *err)
 {
     char shown[QUOTE_MAX];
     const char *slash = strchr(named, '/');
@@ -48,7 +48,7 @@ int notice_secret(const struct control *c, const char *named, struct arena *aren
 }
 
 /* Returns whether the URL starts with the prefix, followed by nothing, a path or a port. */
-static bool begins(const char *url, const char *start, size_t len)
+static bool url_has_prefix(const char *url, const char *start, size_t len)
 {
     if (len == 0 || strncmp(url, start, len) != 0)
         return false;
@@ -74,25 +74,25 @@ static bool names_address(const char *entry, size_t len)
            (host_len == strlen("localhost") && strncmp(host, "localhost", host_len) == 0);
 }
 
-enum notice_allowed notice_url_allowed(const char *allow, const char *url)
+enum notification_allowed notification_url_allowed(const char *allow, const char *url)
 {
     const char *host = strstr(url, "://");
-    enum notice_allowed best = NOTICE_REFUSED;
+    enum notification_allowed best = NOTIFICATION_REFUSED;
     if (!host || (strncmp(url, "https://", 8) != 0 && strncmp(url, "http://", 7) != 0))
-        return NOTICE_REFUSED;
+        return NOTIFICATION_REFUSED;
     host += 3;
     if (!*host || strchr("/:?", *host) || strcspn(host, "@") < strcspn(host, "/?"))
-        return NOTICE_REFUSED; /* no host; or user information, which could be mistaken for the host */
-    for (const char *at = allow; *at && best != NOTICE_NAMED;) {
+        return NOTIFICATION_REFUSED; /* no host; or user information, which could be mistaken for the host */
+    for (const char *at = allow; *at && best != NOTIFICATION_NAMED;) {
         size_t len = strcspn(at, ",");
-        if (begins(url, at, len))
-            best = names_address(at, len) ? NOTICE_NAMED : NOTICE_ALLOWED;
+        if (url_has_prefix(url, at, len))
+            best = names_address(at, len) ? NOTIFICATION_NAMED : NOTIFICATION_ALLOWED;
         at += len + (at[len] == ',');
     }
     return best;
 }
 
-bool notice_address_allowed(const char *allow, const struct sockaddr *address)
+bool notification_address_allowed(const char *allow, const struct sockaddr *address)
 {
     for (const char *at = allow; *at;) {
         size_t len = strcspn(at, ",");
@@ -104,7 +104,7 @@ bool notice_address_allowed(const char *allow, const struct sockaddr *address)
     return false;
 }
 
-int notice_allow_check(const char *allow, struct berth_err *err)
+int notification_allow_check(const char *allow, struct berth_err *err)
 {
     for (const char *at = allow; *at;) {
         size_t len = strcspn(at, ",");
@@ -119,10 +119,10 @@ int notice_allow_check(const char *allow, struct berth_err *err)
     return 0;
 }
 
-int notice_check(const struct call *c, const struct job_terms *terms, struct berth_err *err)
+int notification_check(const struct call *c, const struct job_terms *terms, struct berth_err *err)
 {
     const struct state *s = c->state;
-    bool program = c->control && notices_mail_command(c->control->notices);
+    bool program = c->control && notifications_mail_command(c->control->notifications);
     struct arena arena;
     char shown[QUOTE_MAX];
     int rc = 0;
@@ -134,10 +134,10 @@ int notice_check(const struct call *c, const struct job_terms *terms, struct ber
     for (size_t i = 0; rc == 0 && i < terms->notify_len; i++) {
         const char *to = terms->notify[i].to;
         bool url = strstr(to, "://") != NULL;
-        if (url && notice_url_allowed(allow, to) == NOTICE_REFUSED)
+        if (url && notification_url_allowed(allow, to) == NOTIFICATION_REFUSED)
             rc = err_set(err, EINVAL, "notify[%zu]: to: %s is not allowed by the setting notify_allow", i,
                          quote(to, shown));
-        else if (!url && !notice_mail(to))
+        else if (!url && !notification_mail(to))
             rc = err_set(err, EINVAL, "notify[%zu]: to: %s is not an address like a@b.org", i, quote(to, shown));
         else if (!url && !mail)
             rc = err_set(
@@ -155,25 +155,25 @@ int notice_check(const struct call *c, const struct job_terms *terms, struct ber
 static bool room_for(const struct state *s, const char *owner)
 {
     size_t len, own = 0;
-    const struct object *const *list = state_list(s, KIND_NOTICE, &len);
+    const struct object *const *list = state_list(s, KIND_NOTIFICATION, &len);
     for (size_t i = 0; i < len; i++)
         own += strcmp(list[i]->owner, owner) == 0;
-    return len < NOTICES_MAX && own < NOTICES_USER_MAX;
+    return len < NOTIFICATIONS_MAX && own < NOTIFICATIONS_USER_MAX;
 }
 
 static const char *event_name(unsigned told)
 {
-    return told == TOLD_STARTED  ? "started"
-           : told == TOLD_ENDED  ? "ended"
-           : told == TOLD_FAILED ? "failed"
-                                 : "preempted";
+    return told == NOTIFY_STARTED  ? "started"
+           : told == NOTIFY_ENDED  ? "ended"
+           : told == NOTIFY_FAILED ? "failed"
+                                   : "preempted";
 }
 
-static void notice_put(struct change *c, const struct object *job, const struct job_notify *to, unsigned told,
-                       const char *reason, int64_t now_ns)
+static void notification_put(struct change *c, const struct object *job, const struct job_notify *to, unsigned told,
+                             const char *reason, int64_t now_ns)
 {
     char at[TIMESTAMP_MAX], number[24];
-    const char *state = told == TOLD_STARTED ? "running" : told == TOLD_PREEMPTED ? "waiting" : event_name(told);
+    const char *state = told == NOTIFY_STARTED ? "running" : told == NOTIFY_PREEMPTED ? "waiting" : event_name(told);
     json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "to", to->to, "event", event_name(told), "job",
                             job->id, "name", job->work->name, "owner", job->owner, "group", job->group, "state", state,
                             "at", timestamp_text(now_ns, at));
@@ -181,10 +181,10 @@ static void notice_put(struct change *c, const struct object *job, const struct 
         return;
     if (reason && *reason)
         (void)json_object_set_new(doc, "reason", json_string(reason));
-    change_put(c, KIND_NOTICE, str_u64(state_next_number(c->state, KIND_NOTICE), number), doc);
+    change_put(c, KIND_NOTIFICATION, str_u64(state_next_number(c->state, KIND_NOTIFICATION), number), doc);
 }
 
-void notice_add(struct change *c, const struct object *job, unsigned told, const char *reason, int64_t now_ns)
+void notification_add(struct change *c, const struct object *job, unsigned told, const char *reason, int64_t now_ns)
 {
     struct work_doc d;
     if (!memmem(job->doc.at, job->doc.len, "\"notify\"", 8) || !room_for(c->state, job->owner))
@@ -194,10 +194,10 @@ void notice_add(struct change *c, const struct object *job, unsigned told, const
         return;
     for (size_t i = 0; i < d.job.notify_len; i++)
         if (d.job.notify[i].on & told)
-            notice_put(c, job, &d.job.notify[i], told, reason, now_ns);
+            notification_put(c, job, &d.job.notify[i], told, reason, now_ns);
 }
 
-void notice_scan(struct change *c, int64_t now_ns)
+void notification_scan(struct change *c, int64_t now_ns)
 {
     size_t len = c->items.len; /* items that are added here are not jobs */
     for (size_t i = 0; i < len; i++) {
@@ -209,12 +209,12 @@ void notice_scan(struct change *c, int64_t now_ns)
         CLEANUP(json) json_t *old = object_doc(job);
         const json_t *doc = item.doc;
         if (json_object_get(doc, "started") && !json_object_get(old, "started"))
-            notice_add(c, job, TOLD_STARTED, NULL, now_ns);
+            notification_add(c, job, NOTIFY_STARTED, NULL, now_ns);
         if (!json_object_get(doc, "finished") || json_object_get(old, "finished"))
             continue;
         if (json_is_true(json_object_get(doc, "failed")))
-            notice_add(c, job, TOLD_FAILED, json_string_value(json_object_get(doc, "error")), now_ns);
+            notification_add(c, job, NOTIFY_FAILED, json_string_value(json_object_get(doc, "error")), now_ns);
         else if (!json_is_true(json_object_get(doc, "cancelled")))
-            notice_add(c, job, TOLD_ENDED, NULL, now_ns);
+            notification_add(c, job, NOTIFY_ENDED, NULL, now_ns);
     }
 }

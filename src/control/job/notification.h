@@ -1,29 +1,29 @@
 /* notification.h - notifications about jobs: a POST to a URL, or mail.
  *
- * A notification is a document (KIND_NOTICE). It is written in the transaction of its event and deleted after delivery,
- * so a crash loses none and may repeat one. Delivery is done by the program (struct control_post) on another thread; a
+ * A notification is a document (KIND_NOTIFICATION). It is written in the transaction of its event and deleted after delivery,
+ * so a crash loses none and may repeat one. Delivery is done by the program (struct control_notifier) on another thread; a
  * job never waits for it. Each address receives one notification at a time. Failed deliveries are retried after growing
- * pauses, and given up after NOTICE_TRIES_MAX tries or a day. The settings notify_allow and smtp_url say which
- * addresses are allowed. The mail program is not a setting: struct control_post names it.
+ * pauses, and given up after NOTIFICATION_TRIES_MAX tries or a day. The settings notify_allow and smtp_url say which
+ * addresses are allowed. The mail program is not a setting: struct control_notifier names it.
  */
 #pragma once
 
 #include "control/api/request.h"
 #include "wire/doc/api.h"
 
-struct notices;
+struct notifications;
 struct sockaddr;
 
 enum {
-    NOTICES_MAX = 10000,     /* pending, in total */
-    NOTICES_USER_MAX = 1000, /* pending, of one user */
-    NOTICE_TRIES_MAX = 8,
-    NOTICES_UNDER_WAY = 4,
-    NOTICE_AGE_S_MAX = 86400,
+    NOTIFICATIONS_MAX = 10000,     /* pending, in total */
+    NOTIFICATIONS_USER_MAX = 1000, /* pending, of one user */
+    NOTIFICATION_TRIES_MAX = 8,
+    NOTIFICATIONS_SENDING_MAX = 4,
+    NOTIFICATION_AGE_S_MAX = 86400,
 };
 
 /* One notification to deliver. Its strings live until delivery is done. */
-struct notice_post {
+struct notification_delivery {
     const char *url;                     /* URL to post to; NULL: mail */
     const char *body;                    /* JSON, or the whole mail with its headers */
     const char *allow;                   /* the setting notify_allow; NULL: mail */
@@ -35,46 +35,46 @@ struct notice_post {
 
 /* How notifications are delivered. `send` runs on another thread and blocks until delivery is done or has failed, up to
  * some seconds. */
-struct control_post {
+struct control_notifier {
     void *ctx;
     void (*run)(void *ctx, void (*work)(void *), void (*after)(void *), void *arg); /* like `run` of control_env */
     /* -EINVAL: a permanent failure; other errors are retried. */
-    int (*send)(void *ctx, const struct notice_post *p, struct berth_err *err);
+    int (*send)(void *ctx, const struct notification_delivery *p, struct berth_err *err);
     const char *mail_command; /* mail program; outlives the control; NULL: none */
 };
-void control_set_post(struct control *c, const struct control_post *post);
+void control_set_notifier(struct control *c, const struct control_notifier *post);
 
 /* Adds to the change the notifications of this event (one of TOLD_*) for all recipients that the job names. */
-void notice_add(struct change *c, const struct object *job, unsigned told, const char *reason, int64_t now_ns);
+void notification_add(struct change *c, const struct object *job, unsigned told, const char *reason, int64_t now_ns);
 /* Does the same for every job that starts or ends by this change. */
-void notice_scan(struct change *c, int64_t now_ns);
+void notification_scan(struct change *c, int64_t now_ns);
 struct call;
 /* Checks the recipients of a job that is about to be written. -EINVAL: the error says what to do. */
-int notice_check(const struct call *c, const struct job_terms *terms, struct berth_err *err);
+int notification_check(const struct call *c, const struct job_terms *terms, struct berth_err *err);
 /* Result of an allow list such as "https://,http://10.1.2.3:8080/,192.168.7.0/24": URL prefixes, addresses, address
  * ranges. */
-enum notice_allowed {
-    NOTICE_REFUSED,
-    NOTICE_ALLOWED, /* allowed if the host resolves to a public address or to one that notice_address_allowed accepts */
-    NOTICE_NAMED,   /* the list names the URL's host, which is an address or localhost */
+enum notification_allowed {
+    NOTIFICATION_REFUSED,
+    NOTIFICATION_ALLOWED, /* allowed if the host resolves to a public address or to one that notification_address_allowed accepts */
+    NOTIFICATION_NAMED, /* the list names the URL's host, which is an address or localhost */
 };
-enum notice_allowed notice_url_allowed(const char *allow, const char *url);
+enum notification_allowed notification_url_allowed(const char *allow, const char *url);
 /* Returns whether the list names this address. */
-bool notice_address_allowed(const char *allow, const struct sockaddr *address);
+bool notification_address_allowed(const char *allow, const struct sockaddr *address);
 /* Checks an allow list before it is set. -EINVAL: the error says what is wrong. */
-int notice_allow_check(const char *allow, struct berth_err *err);
-bool notices_mail_command(const struct notices *n);
+int notification_allow_check(const char *allow, struct berth_err *err);
+bool notifications_mail_command(const struct notifications *n);
 /* Gets the value of the secret that the setting notify_secret names as NAME.OWNER/KEY, in the arena; "" if it names
  * none. -EINVAL: no such secret. */
-int notice_secret(const struct control *c, const char *named, struct arena *arena, const char **ret,
-                  struct berth_err *err);
+int notification_secret(const struct control *c, const char *named, struct arena *arena, const char **ret,
+                        struct berth_err *err);
 /* Returns "a@b.org" of "mailto:a@b.org" or "a@b.org"; NULL: not a mail address. */
-const char *notice_mail(const char *to);
+const char *notification_mail(const char *to);
 
-struct notices *notices_new(struct control *control);
-void notices_free(struct notices *n);
+struct notifications *notifications_new(struct control *control);
+void notifications_free(struct notifications *n);
 /* Handles a new or deleted notification document. */
-void notices_event(struct notices *n);
+void notifications_event(struct notifications *n);
 /* Delivers what is due. Returns when to call again (steady time). */
-int64_t notices_step(struct notices *n, int64_t steady_ns);
-void notices_stop(struct notices *n);
+int64_t notifications_step(struct notifications *n, int64_t steady_ns);
+void notifications_stop(struct notifications *n);

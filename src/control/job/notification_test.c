@@ -35,7 +35,7 @@ static void run(void *ctx, void (*work)(void *), void (*after)(void *), void *ar
     after(arg);
 }
 
-static int send(void *ctx, const struct notice_post *p, struct berth_err *err)
+static int send(void *ctx, const struct notification_delivery *p, struct berth_err *err)
 {
     struct scene *s = ctx;
     s->tries++;
@@ -56,15 +56,15 @@ static int send(void *ctx, const struct notice_post *p, struct berth_err *err)
 
 static void post_start(struct scene *s)
 {
-    struct control_post post = {.ctx = s, .run = run, .send = send, .mail_command = s->mail_command};
-    control_set_post(s->k.control, &post);
+    struct control_notifier post = {.ctx = s, .run = run, .send = send, .mail_command = s->mail_command};
+    control_set_notifier(s->k.control, &post);
 }
 
 static int open_scene(void **state)
 {
     struct scene *s = mem_zalloc(sizeof *s);
     kit_open(&s->k);
-    kit_people(&s->k);
+    kit_add_users(&s->k);
     CALL(&s->k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 8, memory: 8Gi}}");
     CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{notify_allow: 'https://', lease_s: 86400}");
     s->mail_command = "/usr/sbin/sendmail";
@@ -91,13 +91,13 @@ static void says(struct scene *s, const char *items)
 static size_t waiting(const struct scene *s)
 {
     size_t len;
-    (void)state_list(control_state(s->k.control), KIND_NOTICE, &len);
+    (void)state_list(control_state(s->k.control), KIND_NOTIFICATION, &len);
     return len;
 }
 
 /* ---- recipients ------------------------------------------------------------------------------------------------- */
 
-static void each_hears_what_they_want(void **state)
+static void each_recipient_gets_its_events(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 201, ALICE, "POST", "/v1/jobs",
@@ -127,7 +127,7 @@ static void each_hears_what_they_want(void **state)
     assert_int_equal(s->len, 3); /* delivered once */
 }
 
-static void a_failure_says_why(void **state)
+static void failure_notification_has_the_reason(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 201, ALICE, "POST", "/v1/jobs",
@@ -141,7 +141,7 @@ static void a_failure_says_why(void **state)
     assert_non_null(strstr(s->sent[0].body, "exit code 3"));
 }
 
-static void what_is_posted_is_signed(void **state)
+static void posted_body_is_signed(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 400, ADMIN, "PATCH", "/v1/system/settings", "{notify_secret: key}");
@@ -167,7 +167,7 @@ static void what_is_posted_is_signed(void **state)
 
 /* ---- failures --------------------------------------------------------------------------------------------------- */
 
-static void it_is_tried_again_later_each_time(void **state)
+static void retries_have_growing_pauses(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
@@ -194,7 +194,7 @@ static void it_is_tried_again_later_each_time(void **state)
     assert_int_equal(waiting(s), 0);
 }
 
-static void it_is_given_up_in_the_end(void **state)
+static void delivery_is_given_up_in_the_end(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
@@ -202,14 +202,14 @@ static void it_is_given_up_in_the_end(void **state)
     s->failures = 1000;
     says(s, "{id: 1, state: running}");
     kit_sleep(&s->k, 1200);
-    assert_int_equal(s->tries, NOTICE_TRIES_MAX);
+    assert_int_equal(s->tries, NOTIFICATION_TRIES_MAX);
     assert_int_equal(waiting(s), 0);
     CALL(&s->k, 200, ALICE, "GET", "/v1/events", NULL);
     SAYS(&s->k, "NotifyFailed");
     SAYS(&s->k, "nobody is there");
 }
 
-static void a_crash_loses_none(void **state)
+static void crash_loses_no_notification(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
@@ -226,7 +226,7 @@ static void a_crash_loses_none(void **state)
     assert_int_equal(waiting(s), 0);
 }
 
-static void one_bad_address_holds_up_no_other(void **state)
+static void failing_address_delays_no_other(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 201, ALICE, "POST", "/v1/jobs",
@@ -241,7 +241,7 @@ static void one_bad_address_holds_up_no_other(void **state)
     assert_string_equal(s->sent[1].to, "https://bad.example/");
 }
 
-static void a_full_disk_is_waited_out(void **state)
+static void full_disk_is_retried_with_pauses(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
@@ -255,10 +255,10 @@ static void a_full_disk_is_waited_out(void **state)
     assert_int_equal(s->len, 1);
 }
 
-static void what_was_told_goes_after_a_rush(void **state)
+static void delivered_document_is_deleted_after_full_queue(void **state)
 {
     struct scene *s = *state;
-    struct notices *n = s->k.control->notices;
+    struct notifications *n = s->k.control->notifications;
     CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
     kit_plan(&s->k);
     s->failures = 1;
@@ -266,10 +266,10 @@ static void what_was_told_goes_after_a_rush(void **state)
     s->k.steady_ns += 6 * SECOND;
     kit_queue_fill(&s->k);
     for (int i = 0; i < 2; i++) /* the first call delivers; the second one has no new event */
-        (void)notices_step(n, s->k.steady_ns);
+        (void)notifications_step(n, s->k.steady_ns);
     assert_int_equal(s->len, 1);
     assert_int_equal(waiting(s), 1);
-    int64_t next_ns = notices_step(n, s->k.steady_ns);
+    int64_t next_ns = notifications_step(n, s->k.steady_ns);
     assert_true(next_ns > s->k.steady_ns && next_ns <= s->k.steady_ns + SECOND);
     kit_sleep(&s->k, 2);
     assert_int_equal(waiting(s), 0);
@@ -278,7 +278,7 @@ static void what_was_told_goes_after_a_rush(void **state)
 
 /* ---- allowed addresses ------------------------------------------------------------------------------------------ */
 
-static void addresses_are_checked_when_a_job_comes(void **state)
+static void addresses_are_checked_at_submission(void **state)
 {
     struct scene *s = *state;
     static const struct {
@@ -320,7 +320,7 @@ static void addresses_are_checked_when_a_job_comes(void **state)
     CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: ['https://in.example/x']}");
 }
 
-static void what_is_forbidden_meanwhile_is_not_sent(void **state)
+static void address_forbidden_meanwhile_is_not_used(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
@@ -331,7 +331,7 @@ static void what_is_forbidden_meanwhile_is_not_sent(void **state)
     assert_int_equal(waiting(s), 0);
 }
 
-static void nothing_is_allowed_at_first(void **state)
+static void no_address_is_allowed_by_default(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{notify_allow: null}");
@@ -344,34 +344,34 @@ static void nothing_is_allowed_at_first(void **state)
 }
 
 /* Which lists allow addresses that are not public. */
-static void addresses_are_named(void **state)
+static void allow_list_names_addresses(void **state)
 {
     static const struct {
         const char *allow, *url;
-        enum notice_allowed want;
+        enum notification_allowed want;
     } rows[] = {
-        {"",                         "https://a.example/",      NOTICE_REFUSED},
-        {"https://",                 "https://a.example/",      NOTICE_ALLOWED},
-        {"https://",                 "https://127.0.0.1/",      NOTICE_ALLOWED},
-        {"https://a.example/",       "https://a.example/x",     NOTICE_ALLOWED},
-        {"http://127.0.0.1",         "http://127.0.0.1:80/x",   NOTICE_NAMED  },
-        {"http://127.0.0.1:80/",     "http://127.0.0.1:80/x",   NOTICE_NAMED  },
-        {"http://127.0.0.1:80/",     "http://127.0.0.1:81/x",   NOTICE_REFUSED},
-        {"http://,http://[::1]:80/", "http://[::1]:80/x",       NOTICE_NAMED  },
-        {"http://localhost",         "http://localhost/",       NOTICE_NAMED  },
-        {"http://,http://127.0.0.1", "http://localhost/",       NOTICE_ALLOWED},
-        {"http://127.0.0.1",         "http://127.0.0.1@b.org/", NOTICE_REFUSED},
-        {"10.0.0.0/8",               "http://10.0.0.1/",        NOTICE_REFUSED},
-        {"http://,10.0.0.0/8",       "http://10.0.0.1/",        NOTICE_ALLOWED},
+        {"",                         "https://a.example/",      NOTIFICATION_REFUSED},
+        {"https://",                 "https://a.example/",      NOTIFICATION_ALLOWED},
+        {"https://",                 "https://127.0.0.1/",      NOTIFICATION_ALLOWED},
+        {"https://a.example/",       "https://a.example/x",     NOTIFICATION_ALLOWED},
+        {"http://127.0.0.1",         "http://127.0.0.1:80/x",   NOTIFICATION_NAMED  },
+        {"http://127.0.0.1:80/",     "http://127.0.0.1:80/x",   NOTIFICATION_NAMED  },
+        {"http://127.0.0.1:80/",     "http://127.0.0.1:81/x",   NOTIFICATION_REFUSED},
+        {"http://,http://[::1]:80/", "http://[::1]:80/x",       NOTIFICATION_NAMED  },
+        {"http://localhost",         "http://localhost/",       NOTIFICATION_NAMED  },
+        {"http://,http://127.0.0.1", "http://localhost/",       NOTIFICATION_ALLOWED},
+        {"http://127.0.0.1",         "http://127.0.0.1@b.org/", NOTIFICATION_REFUSED},
+        {"10.0.0.0/8",               "http://10.0.0.1/",        NOTIFICATION_REFUSED},
+        {"http://,10.0.0.0/8",       "http://10.0.0.1/",        NOTIFICATION_ALLOWED},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
-        if (notice_url_allowed(rows[i].allow, rows[i].url) != rows[i].want)
+        if (notification_url_allowed(rows[i].allow, rows[i].url) != rows[i].want)
             fail_msg("%s, %s", rows[i].allow, rows[i].url);
 }
 
 /* Also for a value that an earlier version has stored. */
-static void mail_command_is_no_setting(void **state)
+static void mail_command_is_not_a_setting(void **state)
 {
     struct scene *s = *state;
     s->mail_command = NULL;
@@ -397,20 +397,20 @@ static void mail_command_is_no_setting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_hears_what_they_want),
-        TEST(a_failure_says_why),
-        TEST(what_is_posted_is_signed),
-        TEST(it_is_tried_again_later_each_time),
-        TEST(it_is_given_up_in_the_end),
-        TEST(a_crash_loses_none),
-        TEST(one_bad_address_holds_up_no_other),
-        TEST(a_full_disk_is_waited_out),
-        TEST(what_was_told_goes_after_a_rush),
-        TEST(addresses_are_checked_when_a_job_comes),
-        TEST(what_is_forbidden_meanwhile_is_not_sent),
-        TEST(nothing_is_allowed_at_first),
-        TEST(addresses_are_named),
-        TEST(mail_command_is_no_setting),
+        TEST(each_recipient_gets_its_events),
+        TEST(failure_notification_has_the_reason),
+        TEST(posted_body_is_signed),
+        TEST(retries_have_growing_pauses),
+        TEST(delivery_is_given_up_in_the_end),
+        TEST(crash_loses_no_notification),
+        TEST(failing_address_delays_no_other),
+        TEST(full_disk_is_retried_with_pauses),
+        TEST(delivered_document_is_deleted_after_full_queue),
+        TEST(addresses_are_checked_at_submission),
+        TEST(address_forbidden_meanwhile_is_not_used),
+        TEST(no_address_is_allowed_by_default),
+        TEST(allow_list_names_addresses),
+        TEST(mail_command_is_not_a_setting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

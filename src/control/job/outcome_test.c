@@ -33,7 +33,7 @@ static void listed_by(struct job_kit *j, int64_t job, const char *outcome, const
     assert_null(strstr(j->k.text, id));
 }
 
-static void reports_are_told_apart(void **state)
+static void outcome_follows_the_report(void **state)
 {
     struct job_kit *j = *state;
     static const struct {
@@ -63,7 +63,7 @@ static void reports_are_told_apart(void **state)
     }
 }
 
-static void the_last_retry_decides(void **state)
+static void last_retry_decides_the_outcome(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], retries: 1, requests: {cpu: 1}}");
@@ -77,7 +77,7 @@ static void the_last_retry_decides(void **state)
     OUTCOME(j, a, "failed");
 }
 
-static void a_cancelled_job_is_cancelled_once_it_has_stopped(void **state)
+static void job_is_cancelled_when_it_has_stopped(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
@@ -95,7 +95,7 @@ static void a_cancelled_job_is_cancelled_once_it_has_stopped(void **state)
     listed_by(j, a, "cancelled", "succeeded");
 }
 
-static void a_time_limit_is_told_apart(void **state)
+static void exceeded_time_limit_is_timed_out(void **state)
 {
     struct job_kit *j = *state;
     int64_t one = submit(j, ALICE, "{command: [x], time_limit: 90s, retries: 5, requests: {cpu: 1}}");
@@ -113,7 +113,7 @@ static void a_time_limit_is_told_apart(void **state)
     assert_string_equal(kit_text(&j->k, "status/instances/0/outcome"), "timed-out");
 }
 
-static void an_array_has_what_its_failed_tasks_share(void **state)
+static void array_has_the_outcome_its_failed_tasks_share(void **state)
 {
     struct job_kit *j = *state;
     static const struct {
@@ -139,7 +139,7 @@ static void an_array_has_what_its_failed_tasks_share(void **state)
     }
 }
 
-static void a_preempted_job_is_told_apart(void **state)
+static void outcome_of_preempted_job_is_preempted(void **state)
 {
     struct job_kit *j = *state;
     int64_t again = submit(j, ALICE, "{command: [x], requests: {cpu: 2}}");
@@ -165,7 +165,7 @@ static void a_preempted_job_is_told_apart(void **state)
     SAYS(&j->k, "Preempted: job");
 }
 
-static void a_lost_node_is_told_apart(void **state)
+static void outcome_of_job_on_lost_node_is_node_lost(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], requeue: false, fence: 1s}");
@@ -177,7 +177,7 @@ static void a_lost_node_is_told_apart(void **state)
     SAYS(&j->k, "has already ended: node-lost");
 }
 
-static void a_cancel_of_an_ended_job_says_so(void **state)
+static void cancel_of_an_ended_job_names_its_outcome(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
@@ -200,7 +200,7 @@ static void a_cancel_of_an_ended_job_says_so(void **state)
     OUTCOME(j, set, "succeeded");
 }
 
-static void what_runs_anew_has_no_outcome(void **state)
+static void requeued_job_has_no_outcome(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], retries: 0, requests: {cpu: 1}}");
@@ -226,7 +226,7 @@ static void what_runs_anew_has_no_outcome(void **state)
 }
 
 /* Documents of an earlier version, which stored no outcome. */
-static void earlier_documents_are_told_by_their_marks(void **state)
+static void old_documents_get_outcomes_from_marks(void **state)
 {
     struct job_kit *j = *state;
     static const struct {
@@ -252,7 +252,7 @@ static void earlier_documents_are_told_by_their_marks(void **state)
 }
 
 /* Clients cannot set the outcome. */
-static void the_outcome_is_the_daemons(void **state)
+static void clients_cannot_set_the_outcome(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], hold: true, outcome: succeeded}");
@@ -281,17 +281,17 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, jobs_open, jobs_close)
     const struct CMUnitTest tests[] = {
-        TEST(reports_are_told_apart),
-        TEST(the_last_retry_decides),
-        TEST(a_cancelled_job_is_cancelled_once_it_has_stopped),
-        TEST(a_time_limit_is_told_apart),
-        TEST(an_array_has_what_its_failed_tasks_share),
-        TEST(a_preempted_job_is_told_apart),
-        TEST(a_lost_node_is_told_apart),
-        TEST(a_cancel_of_an_ended_job_says_so),
-        TEST(what_runs_anew_has_no_outcome),
-        TEST(earlier_documents_are_told_by_their_marks),
-        TEST(the_outcome_is_the_daemons),
+        TEST(outcome_follows_the_report),
+        TEST(last_retry_decides_the_outcome),
+        TEST(job_is_cancelled_when_it_has_stopped),
+        TEST(exceeded_time_limit_is_timed_out),
+        TEST(array_has_the_outcome_its_failed_tasks_share),
+        TEST(outcome_of_preempted_job_is_preempted),
+        TEST(outcome_of_job_on_lost_node_is_node_lost),
+        TEST(cancel_of_an_ended_job_names_its_outcome),
+        TEST(requeued_job_has_no_outcome),
+        TEST(old_documents_get_outcomes_from_marks),
+        TEST(clients_cannot_set_the_outcome),
         TEST(a_node_counts_live_instances),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,26 +5,26 @@
 enum { OWNER_FIRST = 4, OWNER_EVERY = 8 };
 
 /* Values that did well on several real logs; the result is not sensitive to them. */
-static const double fade = 0.8, other_size = 0.1, other_limit = 0.1, everybody = 0.5;
-static const double more = 1.5, below = 0.99, shortest_s = 60, bound_s = 10;
+static const double weight_decay = 0.8, other_size = 0.1, other_limit = 0.1, all_weight = 0.5;
+static const double factor = 1.5, limit_share_max = 0.99, shortest_s = 60, bound_s = 10;
 
 static double seconds(int64_t ns)
 {
     return (double)ns / (double)SECOND_NS;
 }
 
-void pasts_add(struct pasts *p, const struct past *x)
+void past_runs_add(struct past_runs *p, const struct past *x)
 {
-    p->at[p->len++ % PASTS_MAX] = *x;
+    p->at[p->len++ % PAST_RUNS_MAX] = *x;
 }
 
-int64_t past_size(uint32_t tasks, uint32_t gpus, int64_t cpu_milli)
+int64_t past_run_size(uint32_t tasks, uint32_t gpus, int64_t cpu_milli)
 {
     __int128 size = (__int128)tasks * (gpus ? (int64_t)gpus << 32 : cpu_milli);
     return size > INT64_MAX ? INT64_MAX : (int64_t)size;
 }
 
-bool past_counts(uint64_t before)
+bool past_run_counts(uint64_t before)
 {
     return before < OWNER_FIRST || before % OWNER_EVERY == 0;
 }
@@ -46,24 +46,24 @@ static void mean_add(struct mean *m, const struct past *p, int64_t limit_ns, dou
 }
 
 /* Weighs recent and similar runs most. */
-static void mean_add_own(struct mean *m, const struct pasts *own, int64_t limit_ns, int64_t size)
+static void mean_add_own(struct mean *m, const struct past_runs *own, int64_t limit_ns, int64_t size)
 {
     double weight = 1;
-    for (uint64_t i = 0; i < PASTS_MAX && i < own->len; i++, weight *= fade) {
-        const struct past *p = &own->at[(own->len - 1 - i) % PASTS_MAX];
+    for (uint64_t i = 0; i < PAST_RUNS_MAX && i < own->len; i++, weight *= weight_decay) {
+        const struct past *p = &own->at[(own->len - 1 - i) % PAST_RUNS_MAX];
         double like = p->size == size ? 1 : other_size;
         mean_add(m, p, limit_ns, weight * like * (p->limit_ns == limit_ns ? 1 : other_limit));
     }
 }
 
-static void mean_add_all(struct mean *m, const struct pasts *all, int64_t limit_ns)
+static void mean_add_all(struct mean *m, const struct past_runs *all, int64_t limit_ns)
 {
-    uint64_t len = all->len < PASTS_MAX ? all->len : PASTS_MAX;
+    uint64_t len = all->len < PAST_RUNS_MAX ? all->len : PAST_RUNS_MAX;
     for (uint64_t i = 0; i < len; i++)
-        mean_add(m, &all->at[i], limit_ns, everybody / (double)len);
+        mean_add(m, &all->at[i], limit_ns, all_weight / (double)len);
 }
 
-int64_t past_predict(const struct pasts *own, const struct pasts *all, int64_t limit_ns, int64_t size)
+int64_t past_predict(const struct past_runs *own, const struct past_runs *all, int64_t limit_ns, int64_t size)
 {
     struct mean mean = {0};
     double limit_s = seconds(limit_ns);
@@ -71,18 +71,18 @@ int64_t past_predict(const struct pasts *own, const struct pasts *all, int64_t l
         mean_add_own(&mean, own, limit_ns, size);
     if (all)
         mean_add_all(&mean, all, limit_ns);
-    if (mean.weight == 0 || (limit_ns > 0 && mean.sum / mean.weight >= below * limit_s))
+    if (mean.weight == 0 || (limit_ns > 0 && mean.sum / mean.weight >= limit_share_max * limit_s))
         return mean.weight == 0 ? 0 : limit_ns;
-    double s = more * mean.sum / mean.weight;
+    double s = factor * mean.sum / mean.weight;
     s = s > shortest_s ? s : shortest_s;
-    if (limit_ns > 0 && s > below * limit_s)
-        s = below * limit_s;
+    if (limit_ns > 0 && s > limit_share_max * limit_s)
+        s = limit_share_max * limit_s;
     if (s >= (double)(INT64_MAX / SECOND_NS))
         return INT64_MAX;
     return s > 1 ? (int64_t)s * SECOND_NS : SECOND_NS;
 }
 
-bool past_moved(int64_t was_ns, int64_t is_ns, int64_t limit_ns)
+bool past_prediction_moved(int64_t was_ns, int64_t is_ns, int64_t limit_ns)
 {
     int64_t apart = is_ns > was_ns ? is_ns - was_ns : was_ns - is_ns;
     return apart > was_ns / 4 || (limit_ns && (was_ns == limit_ns) != (is_ns == limit_ns));

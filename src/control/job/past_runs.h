@@ -15,29 +15,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PASTS_MAX = 64 };
+enum { PAST_RUNS_MAX = 64 };
 
 struct past {
     int64_t run_ns, limit_ns; /* limit 0: none */
-    int64_t size;             /* past_size */
+    int64_t size;             /* past_run_size */
 };
 
-/* The last PASTS_MAX runs; zeroes: none. */
-struct pasts {
+/* The last PAST_RUNS_MAX runs; zeroes: none. */
+struct past_runs {
     uint64_t len; /* number of runs ever added */
-    struct past at[PASTS_MAX];
+    struct past at[PAST_RUNS_MAX];
 };
 
-void pasts_add(struct pasts *p, const struct past *x);
+void past_runs_add(struct past_runs *p, const struct past *x);
 
 /* Returns the size of all tasks that run together: their GPUs, or their cores if they have no GPU. */
-int64_t past_size(uint32_t tasks, uint32_t gpus, int64_t cpu_milli);
+int64_t past_run_size(uint32_t tasks, uint32_t gpus, int64_t cpu_milli);
 /* Returns whether a run of a name also counts for its owner and for all users: the first few runs do, then every
  * eighth, so that one large array does not dominate. `before`: how many runs the name had. */
-bool past_counts(uint64_t before);
+bool past_run_counts(uint64_t before);
 
 /* Returns the predicted run time of a job with this limit (0: none) and size; the limit if the job needs all of it; 0:
  * nothing is known. `own` and `all` may be NULL. */
-int64_t past_predict(const struct pasts *own, const struct pasts *all, int64_t limit_ns, int64_t size);
+int64_t past_predict(const struct past_runs *own, const struct past_runs *all, int64_t limit_ns, int64_t size);
 /* Returns whether two predictions differ by a quarter or more, or only one of them equals the limit. */
-bool past_moved(int64_t was_ns, int64_t is_ns, int64_t limit_ns);
+bool past_prediction_moved(int64_t was_ns, int64_t is_ns, int64_t limit_ns);

@@ -84,17 +84,17 @@ static bool past_read(const json_t *row, struct past *ret)
 }
 
 /* Reads a list of runs, oldest first. Returns false if an entry is malformed. */
-static bool pasts_read(const json_t *list, struct pasts *ret)
+static bool past_runs_read(const json_t *list, struct past_runs *ret)
 {
     size_t i;
     json_t *row;
-    *ret = (struct pasts){0};
+    *ret = (struct past_runs){0};
     json_array_foreach(list, i, row)
     {
         struct past past;
         if (!past_read(row, &past))
             return false;
-        pasts_add(ret, &past);
+        past_runs_add(ret, &past);
     }
     return true;
 }
@@ -112,11 +112,11 @@ int predict_read(const json_t *doc, struct arena *arena, struct prediction_view 
     }
     if (got[1] > INT64_MAX / MILLISECOND || got[2] > INT64_MAX / MILLISECOND)
         return err_set(err, EBADMSG, "published: the time is too long");
-    struct pasts *pasts = NULL;
+    struct past_runs *past_runs = NULL;
     const json_t *list = json_object_get(published, "past");
-    if (list && !pasts_read(list, pasts = arena_alloc(arena, sizeof *pasts)))
+    if (list && !past_runs_read(list, past_runs = arena_alloc(arena, sizeof *past_runs)))
         return err_set(err, EBADMSG, "published.past: expected runs as [milliseconds, limit, size]");
-    *ret = (struct prediction_view){.pasts = pasts,
+    *ret = (struct prediction_view){.past_runs = past_runs,
                                     .slower = (int32_t)(got[4] < 1000000 ? got[4] : 1000000),
                                     .version = (uint64_t)got[0],
                                     .p50_ns = got[1] * MILLISECOND,
@@ -153,10 +153,11 @@ int64_t predict_run_ns(const struct state *s, const char *owner, const char *nam
     const struct object *own = best(s, owner, name), *all = state_find(s, KIND_PREDICTION, PREDICT_ALL);
     if (!owner || !*owner)
         return 0;
-    if (own && !own->prediction->pasts) /* published by an earlier version, which used the 90th percentile */
+    if (own && !own->prediction->past_runs) /* published by an earlier version, which used the 90th percentile */
         return own->prediction->p90_ns;
     int64_t cut_ns = limit_ns - limit_ns % MILLISECOND; /* stored runs have limits in whole milliseconds */
-    int64_t ns = past_predict(own ? own->prediction->pasts : NULL, all ? all->prediction->pasts : NULL, cut_ns, size);
+    int64_t ns =
+        past_predict(own ? own->prediction->past_runs : NULL, all ? all->prediction->past_runs : NULL, cut_ns, size);
     return ns == cut_ns ? limit_ns : ns;
 }
 
@@ -231,17 +232,17 @@ static bool is_stale(const json_t *doc)
 
 /* Returns whether the prediction for a job like the last one has changed, given the published values of all users
  * (NULL: `doc` is that document). */
-static bool past_differs(const json_t *doc, const json_t *all, const struct predict_run *run)
+static bool prediction_differs(const json_t *doc, const json_t *all, const struct predict_run *run)
 {
-    struct pasts older, newer, others;
+    struct past_runs older, newer, others;
     int64_t limit_ns = run->limit_ns - run->limit_ns % MILLISECOND, was_ns, is_ns;
-    if (is_stale(doc) || !pasts_read(json_object_get(json_object_get(doc, "published"), "past"), &older) ||
-        !pasts_read(json_object_get(doc, "past"), &newer) ||
-        !pasts_read(json_object_get(json_object_get(all, "published"), "past"), &others))
+    if (is_stale(doc) || !past_runs_read(json_object_get(json_object_get(doc, "published"), "past"), &older) ||
+        !past_runs_read(json_object_get(doc, "past"), &newer) ||
+        !past_runs_read(json_object_get(json_object_get(all, "published"), "past"), &others))
         return true;
     was_ns = all ? past_predict(&older, &others, limit_ns, run->size) : past_predict(NULL, &older, limit_ns, run->size);
     is_ns = all ? past_predict(&newer, &others, limit_ns, run->size) : past_predict(NULL, &newer, limit_ns, run->size);
-    return past_moved(was_ns, is_ns, limit_ns);
+    return past_prediction_moved(was_ns, is_ns, limit_ns);
 }
 
 static void publish(json_t *doc, const json_t *all, const struct predict_run *run)
@@ -252,7 +253,7 @@ static void publish(json_t *doc, const json_t *all, const struct predict_run *ru
     int64_t p50 = quantile(values, len, 50), p90 = quantile(values, len, 90);
     int64_t memory = quantile(values, last_of(json_object_get(doc, "memory"), values), 90);
     json_int_t version = json_integer_value(json_object_get(published, "version"));
-    if (version && !past_differs(doc, all, run) &&
+    if (version && !prediction_differs(doc, all, run) &&
         !moved(json_integer_value(json_object_get(published, "p50_ms")), p50) &&
         !moved(json_integer_value(json_object_get(published, "p90_ms")), p90) &&
         !moved(json_integer_value(json_object_get(published, "memory")), memory))
@@ -273,7 +274,7 @@ static void publish_all(json_t *doc, const struct predict_run *run)
     bool rests = json_integer_value(json_object_get(doc, "runs")) > ALL_RUNS && at &&
                  timestamp_parse(at, &at_ns, NULL) == 0 && run->at_ns >= at_ns &&
                  run->at_ns - at_ns < (int64_t)ALL_REST_S * 1000 * MILLISECOND;
-    if (version && (rests || !past_differs(doc, NULL, run)))
+    if (version && (rests || !prediction_differs(doc, NULL, run)))
         return;
     (void)json_object_set_new(doc, "published",
                               json_pack("{s:I, s:I, s:s, s:o}", "version", version + 1, "runs",
@@ -335,7 +336,7 @@ static json_int_t learn(struct change *c, const char *id, const struct predict_r
     json_t *doc = open_doc(c, id);
     if (!doc)
         return 0;
-    json_int_t n = note_run(doc, run, named ? PREDICT_RUNS : PASTS_MAX);
+    json_int_t n = note_run(doc, run, named ? PREDICT_RUNS : PAST_RUNS_MAX);
     if (run->memory > 0)
         list_push(doc, "memory", json_integer(run->memory), PREDICT_RUNS);
     if (!run->beside)
@@ -350,7 +351,7 @@ static void learn_all(struct change *c, const struct predict_run *run)
     json_t *doc = run->beside ? NULL : open_doc(c, PREDICT_ALL);
     if (!doc)
         return;
-    (void)note_run(doc, run, PASTS_MAX);
+    (void)note_run(doc, run, PAST_RUNS_MAX);
     publish_all(doc, run);
 }
 
@@ -361,7 +362,7 @@ void predict_learn(struct change *c, const struct predict_run *run)
         return;
     bool named = run->name && *run->name;
     json_int_t n = named ? learn(c, predict_id(run->owner, run->name, id), run) : 0;
-    if (named && !past_counts((uint64_t)n))
+    if (named && !past_run_counts((uint64_t)n))
         return;
     (void)learn(c, run->owner, run);
     learn_all(c, run);

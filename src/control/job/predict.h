@@ -49,7 +49,7 @@ void predict_learn(struct change *c, const struct predict_run *run);
  * runs at the end of the run and started before half of its time; shorter neighbours are not seen.
  */
 
-enum { CLASSES_MAX = 256, BESIDE_MAX = 8, CLASS_RUNS_MIN = 8 };
+enum { CLASSES_MAX = 256, NEIGHBOURS_MAX = 8, CLASS_RUNS_MIN = 8 };
 #define PREDICT_CLASS "@class"
 
 /* Returns by how many millionths jobs of the class run longer beside others than alone; 0: not at all, or unknown: both
@@ -57,7 +57,8 @@ enum { CLASSES_MAX = 256, BESIDE_MAX = 8, CLASS_RUNS_MIN = 8 };
 int32_t predict_interference(const struct state *s, const char *class_name);
 /* Returns the classes of the instances that shared the node with an instance, for its record: a list of strings, empty
  * if the instance was alone. A new reference. */
-json_t *predict_beside(const struct state *s, const struct object *instance, int64_t start_ns, int64_t end_ns);
+json_t *predict_neighbour_classes(const struct state *s, const struct object *instance, int64_t start_ns,
+                                  int64_t end_ns);
 /* Adds a run to the change; `beside` as above. Call before predict_learn, because it compares with that document. */
 void predict_learn_class(struct change *c, const struct predict_run *run, const char *class_name, const json_t *beside);
 

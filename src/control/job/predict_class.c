@@ -9,11 +9,11 @@
 
 enum {
     MILLION = 1000000,
-    LOOKED_AT = 256, /* checked instances of a node, the latest ones */
-    RUNS_BEFORE = 4, /* minimum of runs of the name: otherwise there is nothing to compare with */
-    LEAST = 100,     /* bounds, in thousandths of the prediction: beyond them the prediction was wrong */
-    MOST = 10000,
-    MOVED = MILLION / 20, /* minimum change before a value is published again */
+    CHECKED_MAX = 256, /* checked instances of a node, the latest ones */
+    NAME_RUNS_MIN = 4, /* minimum of runs of the name: otherwise there is nothing to compare with */
+    RATIO_MIN = 100,   /* bounds, in thousandths of the prediction: beyond them the prediction was wrong */
+    RATIO_MAX = 10000,
+    MOVED_MIN = MILLION / 20, /* minimum change before a value is published again */
 };
 
 static const char *class_id(const char *class_name, char buf[static OBJECT_KEY_MAX])
@@ -31,7 +31,7 @@ int32_t predict_interference(const struct state *s, const char *class_name)
 
 /* ---- neighbours ------------------------------------------------------------------------------------------------- */
 
-static bool was_beside(const struct object *other, const struct object *instance, int64_t half_ns)
+static bool is_neighbour(const struct object *other, const struct object *instance, int64_t half_ns)
 {
     const struct instance_view *v = other->instance;
     return other != instance && strcmp(v->workload, instance->instance->workload) != 0 && v->started_ns &&
@@ -46,7 +46,8 @@ static const char *class_of(const struct state *s, const struct object *instance
     return arena_strdup(arena, name && *name ? name : work ? kinds[work->kind].name : "other");
 }
 
-json_t *predict_beside(const struct state *s, const struct object *instance, int64_t start_ns, int64_t end_ns)
+json_t *predict_neighbour_classes(const struct state *s, const struct object *instance, int64_t start_ns,
+                                  int64_t end_ns)
 {
     struct arena arena;
     json_t *classes = json_array();
@@ -54,9 +55,9 @@ json_t *predict_beside(const struct state *s, const struct object *instance, int
     int64_t half_ns = start_ns + (end_ns - start_ns) / 2;
     arena_init(&arena);
     for (size_t i = node ? node->node->instances_len : 0, seen = 0;
-         i-- > 0 && seen < LOOKED_AT && json_array_size(classes) < BESIDE_MAX; seen++) {
+         i-- > 0 && seen < CHECKED_MAX && json_array_size(classes) < NEIGHBOURS_MAX; seen++) {
         const struct object *other = node->node->instances[i];
-        if (!was_beside(other, instance, half_ns))
+        if (!is_neighbour(other, instance, half_ns))
             continue;
         const char *name = class_of(s, other, &arena);
         bool known = false;
@@ -96,7 +97,7 @@ static void publish(json_t *doc)
         return;
     json_int_t slower = others > alone ? (others - alone) * MILLION / alone : 0;
     slower = slower < MILLION ? slower : MILLION;
-    if (published && llabs(slower - was) < MOVED)
+    if (published && llabs(slower - was) < MOVED_MIN)
         return;
     (void)json_object_set_new(doc, "published",
                               json_pack("{s:I, s:I}", "version",
@@ -111,10 +112,10 @@ static json_int_t ratio_of(struct change *c, const struct predict_run *run)
     const json_t *doc =
         run->name && *run->name ? change_read(c, KIND_PREDICTION, predict_id(run->owner, run->name, id)) : NULL;
     json_int_t p50_ms = json_integer_value(json_object_get(json_object_get(doc, "published"), "p50_ms"));
-    if (json_integer_value(json_object_get(doc, "runs")) < RUNS_BEFORE || p50_ms <= 0)
+    if (json_integer_value(json_object_get(doc, "runs")) < NAME_RUNS_MIN || p50_ms <= 0)
         return 0;
     json_int_t ratio = run->ran_ns / 1000 / p50_ms;
-    return ratio < LEAST ? LEAST : ratio > MOST ? MOST : ratio;
+    return ratio < RATIO_MIN ? RATIO_MIN : ratio > RATIO_MAX ? RATIO_MAX : ratio;
 }
 
 /* Called only for a new class. */

@@ -55,7 +55,7 @@ static int close_learner(void **state)
     return 0;
 }
 
-static void names_without_their_numbers(void **state)
+static void trailing_numbers_of_names_are_ignored(void **state)
 {
     (void)state;
     static const struct {
@@ -98,7 +98,7 @@ static void quantiles_of_the_last_runs(void **state)
     assert_int_equal(p90, SECOND / 10);
 }
 
-static void the_owner_stands_in_for_a_new_name(void **state)
+static void new_name_uses_the_owners_runs(void **state)
 {
     struct learner *l = *state;
     int64_t p50 = 0, p90 = 0;
@@ -115,7 +115,7 @@ static void the_owner_stands_in_for_a_new_name(void **state)
     assert_false(predict_time(l->w.state, "", "train", &p50, &p90, &version));
 }
 
-static void what_is_published_rests_until_it_moves(void **state)
+static void published_values_stay_until_they_move(void **state)
 {
     struct learner *l = *state;
     int64_t p50 = 0, p90 = 0;
@@ -133,7 +133,7 @@ static void what_is_published_rests_until_it_moves(void **state)
     assert_int_equal(p50, 5 * SECOND);
 }
 
-static void estimates_are_kept_beside_what_came_out(void **state)
+static void estimates_are_summed_with_run_times(void **state)
 {
     struct learner *l = *state;
     learn(l, "alice", "train", 1000, 10, 0);
@@ -159,7 +159,7 @@ static void memory_is_predicted_too(void **state)
     assert_null(predict_show(l->w.state, state_find(l->w.state, KIND_JOB, "2")));
 }
 
-static void one_array_does_not_outvote_the_rest(void **state)
+static void large_array_does_not_dominate(void **state)
 {
     struct learner *l = *state;
     int64_t p50 = 0, p90 = 0;
@@ -175,7 +175,7 @@ static void one_array_does_not_outvote_the_rest(void **state)
 }
 
 /* Plans use the share of the limit that runs of the name took, else runs of the owner, else of all users. */
-static void plans_go_by_shares_of_limits(void **state)
+static void plans_use_shares_of_limits(void **state)
 {
     struct learner *l = *state;
     const struct state *s = l->w.state;
@@ -237,7 +237,7 @@ static uint64_t version_of_all(const struct learner *l)
 }
 
 /* The values of all users affect every waiting job, so they change rarely. */
-static void what_is_published_of_everybody_rests(void **state)
+static void values_of_all_users_change_rarely(void **state)
 {
     struct learner *l = *state;
     struct predict_run run = {.owner = "alice", .ran_ns = 100 * SECOND, .at_ns = l->now_ns};
@@ -257,7 +257,7 @@ static void what_is_published_of_everybody_rests(void **state)
 
 /* All learned data is in documents: a cluster rebuilt from them has the same estimates, and waiting jobs get new
  * ones. */
-static void estimates_follow_what_is_published(void **state)
+static void estimates_follow_published_values(void **state)
 {
     struct learner *l = *state;
     struct predict_run run = {.owner = "alice", .name = "train", .ran_ns = 200 * SECOND, .limit_ns = 1000 * SECOND};
@@ -311,7 +311,7 @@ static void class_runs(struct learner *l, int n, int64_t ms, const char *beside)
     }
 }
 
-static void a_class_that_suffers_from_others_is_known_to(void **state)
+static void slowed_class_has_interference(void **state)
 {
     struct learner *l = *state;
     class_runs(l, 20, 1000, "[]"); /* without a prediction for the name there is nothing to compare with */
@@ -331,7 +331,7 @@ static void a_class_that_suffers_from_others_is_known_to(void **state)
     assert_int_equal(json_integer_value(json_object_get(pair, "sum")), 1500 * CLASS_RUNS_MIN);
 }
 
-static void one_that_does_not_suffer_is_neutral(void **state)
+static void unslowed_class_has_no_interference(void **state)
 {
     struct learner *l = *state;
     for (int i = 0; i < 5; i++)
@@ -341,7 +341,7 @@ static void one_that_does_not_suffer_is_neutral(void **state)
     assert_int_equal(predict_interference(l->w.state, "llm"), 0);
 }
 
-static void what_is_no_prediction_is_refused(void **state)
+static void malformed_prediction_is_rejected(void **state)
 {
     (void)state;
     struct prediction_view v;
@@ -370,20 +370,20 @@ static void what_is_no_prediction_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(names_without_their_numbers),
+        TEST(trailing_numbers_of_names_are_ignored),
         TEST(quantiles_of_the_last_runs),
-        TEST(the_owner_stands_in_for_a_new_name),
-        TEST(what_is_published_rests_until_it_moves),
-        TEST(estimates_are_kept_beside_what_came_out),
+        TEST(new_name_uses_the_owners_runs),
+        TEST(published_values_stay_until_they_move),
+        TEST(estimates_are_summed_with_run_times),
         TEST(memory_is_predicted_too),
-        TEST(one_array_does_not_outvote_the_rest),
-        TEST(plans_go_by_shares_of_limits),
+        TEST(large_array_does_not_dominate),
+        TEST(plans_use_shares_of_limits),
         TEST(a_gang_is_one_run),
-        TEST(what_is_published_of_everybody_rests),
-        TEST(estimates_follow_what_is_published),
-        TEST(a_class_that_suffers_from_others_is_known_to),
-        TEST(one_that_does_not_suffer_is_neutral),
-        TEST(what_is_no_prediction_is_refused),
+        TEST(values_of_all_users_change_rarely),
+        TEST(estimates_follow_published_values),
+        TEST(slowed_class_has_interference),
+        TEST(unslowed_class_has_no_interference),
+        TEST(malformed_prediction_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static void add_number(struct str *to, int64_t number)
 }
 
 /* Avoids printf, because it runs for each placed pod. */
-void unit_action_write(const struct unit_action *a, struct str *to)
+void batch_action_write(const struct batch_action *a, struct str *to)
 {
     if (str_text(to)[to->len - 1] == ']')
         str_add_char(to, ',');
@@ -37,20 +37,20 @@ void unit_action_write(const struct unit_action *a, struct str *to)
     str_add_char(to, ']');
 }
 
-json_t *unit_actions_of(const struct berth_plan *plan)
+json_t *batch_actions_of(const struct berth_plan *plan)
 {
     CLEANUP(str) struct str text = {0};
     str_add_char(&text, '[');
     for (size_t i = 0; i < berth_plan_actions(plan); i++) {
         struct berth_action a = berth_plan_action(plan, i);
-        unit_action_write(
-            &(struct unit_action){a.op, a.cause, a.workload, a.node, a.ordinal, a.instance, a.score, a.rival}, &text);
+        batch_action_write(
+            &(struct batch_action){a.op, a.cause, a.workload, a.node, a.ordinal, a.instance, a.score, a.rival}, &text);
     }
     str_add_char(&text, ']');
     return json_loadb(text.at, text.len, 0, NULL);
 }
 
-void unit_basis_write(const struct unit_basis *b, size_t unit, size_t of, struct str *to)
+void batch_basis_write(const struct batch_basis *b, size_t unit, size_t of, struct str *to)
 {
     str_addf(to,
              "{\"cycle\":{\"n\":%" PRIu64 ",\"unit\":%zu,\"of\":%zu,\"revision\":%" PRIu64 ",\"state\":\"%016" PRIx64
@@ -60,7 +60,7 @@ void unit_basis_write(const struct unit_basis *b, size_t unit, size_t of, struct
     str_add_json(to, b->profile);
 }
 
-void unit_failure_note(struct unit_failures *f, uint64_t cycle, size_t unit)
+void batch_failure_note(struct batch_failures *f, uint64_t cycle, size_t unit)
 {
     enum { KEPT_MAX = 16 };
     if (f->len >= KEPT_MAX) {
@@ -70,7 +70,7 @@ void unit_failure_note(struct unit_failures *f, uint64_t cycle, size_t unit)
     str_addf(&f->text, "%s[%" PRIu64 ",%zu]", f->len++ ? "," : "", cycle, unit);
 }
 
-void unit_failures_write(struct unit_failures *f, struct str *to)
+void batch_failures_write(struct batch_failures *f, struct str *to)
 {
     if (f->len == 0)
         return;
@@ -81,7 +81,7 @@ void unit_failures_write(struct unit_failures *f, struct str *to)
     f->len = f->more = 0;
 }
 
-void unit_kinds_write(const struct unit_basis *b, struct str *to)
+void batch_kinds_write(const struct batch_basis *b, struct str *to)
 {
     bool some = false;
     str_add(to, ",\"kinds\":{");

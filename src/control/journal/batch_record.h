@@ -12,7 +12,7 @@
 
 /* One action as recorded: [op, workload, ordinal, node, instance, cause], and for placements [..., score, rival]
  * (berth.h). The number of a new instance is 0 in an uncommitted plan. */
-struct unit_action {
+struct batch_action {
     enum berth_op op;
     enum berth_cause cause;
     const char *workload, *node;
@@ -22,21 +22,21 @@ struct unit_action {
 };
 
 /* Appends the action to an unfinished array, with a comma if needed. */
-void unit_action_write(const struct unit_action *a, struct str *to);
+void batch_action_write(const struct batch_action *a, struct str *to);
 /* Returns the actions of a plan. A new reference. */
-json_t *unit_actions_of(const struct berth_plan *plan);
+json_t *batch_actions_of(const struct berth_plan *plan);
 
 /* Appends {"cycle":{... without the closing bracket: the actions and the members of the whole plan follow. */
-void unit_basis_write(const struct unit_basis *basis, size_t unit, size_t of, struct str *to);
+void batch_basis_write(const struct batch_basis *basis, size_t unit, size_t of, struct str *to);
 /* Commit batches that failed since the last record, because of a conflict or a refusal of the store. */
-struct unit_failures {
+struct batch_failures {
     struct str text; /* [[cycle, unit], ... */
     size_t len, more;
 };
-void unit_failure_note(struct unit_failures *f, uint64_t cycle, size_t unit);
+void batch_failure_note(struct batch_failures *f, uint64_t cycle, size_t unit);
 /* Appends ,"given_back":[[cycle, unit], ...] if any batch failed, and "given_back_more" beyond sixteen, and resets the
  * list. */
-void unit_failures_write(struct unit_failures *f, struct str *to);
+void batch_failures_write(struct batch_failures *f, struct str *to);
 
 /* Appends ,"kinds":{...} */
-void unit_kinds_write(const struct unit_basis *basis, struct str *to);
+void batch_kinds_write(const struct batch_basis *basis, struct str *to);

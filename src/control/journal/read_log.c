@@ -8,7 +8,7 @@
 #include "control/control_parts.h"
 #include "control/journal/journal_note.h"
 
-enum { PATH_SHOWN = 256, VIEWS_MAX = 1000 }; /* per minute: pairs of user and path; more reads are only counted */
+enum { PATH_SHOWN = 256, READS_MAX = 1000 }; /* per minute: pairs of user and path; more reads are only counted */
 
 struct view {
     char *user, *path;
@@ -62,7 +62,7 @@ void reads_note(struct reads *v, const char *user, const char *path, int64_t now
     struct view key = {.user = (char *)user, .path = shown};
     uint64_t hash = hash_bytes(shown, len, hash_bytes(user, strlen(user), 0));
     uint32_t at = map_find(&v->map, hash, same_view, v, &key);
-    if (at == MAP_NONE && v->list.len >= VIEWS_MAX) {
+    if (at == MAP_NONE && v->list.len >= READS_MAX) {
         v->more++;
         return;
     }

@@ -10,7 +10,7 @@
 #include "wire/doc/api.h"
 #include "wire/text/document.h"
 
-enum { ACTIONS_TOLD = 100, ACTIONS_LOOKED_AT = 2000 };
+enum { ACTIONS_SHOWN_MAX = 100, ACTIONS_COMPARED_MAX = 2000 };
 #define SECOND_NS INT64_C(1000000000)
 
 /* Owned by the worker while it runs; the loop may only set `enough`. */
@@ -19,7 +19,7 @@ struct redecide {
     char *dir;         /* folder of the segments; NULL: none */
     struct call *call; /* the waiting request; NULL: none */
     bool running;
-    atomic_bool enough;
+    atomic_bool stop_requested;
     uint64_t record, trimmed, upto;
     int64_t moment_ns, start_ns, took_ns;
     json_t *differences;
@@ -48,7 +48,7 @@ void redecide_free(struct redecide *r)
 void redecide_stop(struct redecide *r)
 {
     struct call *c = take_ptr(&r->call);
-    atomic_store(&r->enough, true);
+    atomic_store(&r->stop_requested, true);
     if (!c)
         return;
     (void)err_set(&c->err, ENOSPC, "berthd is stopping; try again soon");
@@ -119,19 +119,19 @@ int audit_one(struct call *c)
 
 /* ---- on the worker ---------------------------------------------------------------------------------------------- */
 
-static bool enough(void *ctx)
+static bool stop_requested(void *ctx)
 {
     struct redecide *r = ctx;
     const struct control_env *env = &r->control->env;
-    return atomic_load(&r->enough) || env->steady_ns(env->ctx) - r->start_ns > REDECIDE_S * SECOND_NS;
+    return atomic_load(&r->stop_requested) || env->steady_ns(env->ctx) - r->start_ns > REDECIDE_S * SECOND_NS;
 }
 
 /* Returns the actions of `list` that `other` lacks. Each one is searched for from the beginning of `other`. */
 static json_t *only_in(const json_t *list, const json_t *other)
 {
     json_t *only = json_array();
-    size_t len = json_array_size(list) < ACTIONS_LOOKED_AT ? json_array_size(list) : ACTIONS_LOOKED_AT;
-    for (size_t i = 0; i < len && json_array_size(only) < ACTIONS_TOLD; i++)
+    size_t len = json_array_size(list) < ACTIONS_COMPARED_MAX ? json_array_size(list) : ACTIONS_COMPARED_MAX;
+    for (size_t i = 0; i < len && json_array_size(only) < ACTIONS_SHOWN_MAX; i++)
         if (!replay_action_in(other, json_array_get(list, i)))
             (void)json_array_append(only, json_array_get(list, i));
     return only;
@@ -159,8 +159,8 @@ static void work(void *ctx)
     struct redecide *r = ctx;
     CLEANUP(journal) struct journal *journal = NULL;
     struct replay_options options = {
-        .record = r->record, .from_ns = r->moment_ns, .stop = enough, .differs = differs, .ctx = r};
-    r->rc = journal_beside(control_store(r->control), r->dir, r->trimmed, r->upto, &journal, &r->err);
+        .record = r->record, .from_ns = r->moment_ns, .stop = stop_requested, .differs = differs, .ctx = r};
+    r->rc = journal_concurrent(control_store(r->control), r->dir, r->trimmed, r->upto, &journal, &r->err);
     if (r->rc == 0)
         r->rc = replay_journal(journal, &options, &r->result, &r->err);
     r->took_ns = r->control->env.steady_ns(r->control->env.ctx) - r->start_ns;

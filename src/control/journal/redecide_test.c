@@ -10,7 +10,7 @@
 /* Makes three nodes, and jobs that are placed or wait. */
 static void history(struct kit *k)
 {
-    kit_people(k);
+    kit_add_users(k);
     CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{reservations_alike: 0}");
     for (int i = 0; i < 3; i++) {
         char yaml[96];
@@ -45,7 +45,7 @@ static int replayed(struct kit *k, json_int_t record)
     return kit_call(k, ADMIN, "POST", path, record % 2 ? "{}" : NULL); /* with and without a body, as clients do */
 }
 
-static void all_are_the_same(struct kit *k, const json_int_t *records, size_t len)
+static void expect_equal_replays(struct kit *k, const json_int_t *records, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         assert_int_equal(replayed(k, records[i]), 200);
@@ -55,7 +55,7 @@ static void all_are_the_same(struct kit *k, const json_int_t *records, size_t le
     }
 }
 
-static void decisions_are_made_again(void **state)
+static void decisions_are_replayed(void **state)
 {
     struct kit k;
     json_int_t records[64] = {0};
@@ -65,7 +65,7 @@ static void decisions_are_made_again(void **state)
     size_t len = decisions(&k, records, COUNT(records));
     uint64_t revision = store_revision(k.store), last = store_log_last(k.store);
     assert_true(len >= 8);
-    all_are_the_same(&k, records, len);
+    expect_equal_replays(&k, records, len);
     /* The first decision needs less history than the last, and nothing is written. */
     int64_t changes = kit_number(&k, "changes");
     assert_int_equal(replayed(&k, records[0]), 200);
@@ -82,7 +82,7 @@ static void decisions_are_made_again(void **state)
 }
 
 /* A record contains a plan that this build does not make, as if another build had decided. */
-static void a_difference_is_told(void **state)
+static void difference_is_reported(void **state)
 {
     struct kit k;
     json_int_t records[64] = {0};
@@ -121,11 +121,11 @@ static void a_difference_is_told(void **state)
     assert_string_equal(kit_text(&k, "differences/0/recorded"), "00000000deadbeef");
     assert_string_equal(kit_text(&k, "differences/0/only_recorded/0/1"), "99");
     assert_true(json_array_size(kit_at(&k, "differences/0/only_replayed")) > 0);
-    all_are_the_same(&k, records, len); /* earlier decisions are not affected */
+    expect_equal_replays(&k, records, len); /* earlier decisions are not affected */
     kit_done(&k);
 }
 
-static void what_cannot_be_is_said(void **state)
+static void unavailable_replays_are_explained(void **state)
 {
     static const struct {
         int status;
@@ -182,7 +182,7 @@ static void send(struct kit *k, json_int_t record)
     kit_send(k, ADMIN, "POST", path, &none, NULL);
 }
 
-static void one_at_a_time(void **state)
+static void only_one_replay_runs(void **state)
 {
     struct kit k;
     json_int_t records[64] = {0};
@@ -200,7 +200,7 @@ static void one_at_a_time(void **state)
     assert_true(k.answered && k.status == 503); /* the first request */
 }
 
-static void who_waits_is_told_at_the_end(void **state)
+static void waiting_request_is_answered_on_shutdown(void **state)
 {
     struct kit k;
     json_int_t records[64] = {0};
@@ -247,7 +247,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 }
 
 /* Earlier records are in segments, and trimmed from the log. */
-static void segments_are_read_too(void **state)
+static void replay_reads_segments(void **state)
 {
     struct kit k;
     json_int_t records[64] = {0};
@@ -261,12 +261,12 @@ static void segments_are_read_too(void **state)
     kit_restart(&k);
     history(&k);
     size_t len = decisions(&k, records, COUNT(records));
-    sealer_now(k.control->sealer);
+    sealer_seal_all(k.control->sealer);
     kit_sleep(&k, 1);
     assert_int_equal(store_log_trim(k.store, (uint64_t)records[len / 2], NULL), 0);
     assert_int_equal(replayed(&k, records[0]), 410);
     SAYS(&k, "segments");
-    all_are_the_same(&k, records + len / 2 + 1, len - len / 2 - 1);
+    expect_equal_replays(&k, records + len / 2 + 1, len - len / 2 - 1);
     /* Without the segments there is no initial state. */
     (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     assert_int_equal(replayed(&k, records[len - 1]), 410);
@@ -277,9 +277,12 @@ static void segments_are_read_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decisions_are_made_again),     cmocka_unit_test(a_difference_is_told),
-        cmocka_unit_test(what_cannot_be_is_said),       cmocka_unit_test(one_at_a_time),
-        cmocka_unit_test(who_waits_is_told_at_the_end), cmocka_unit_test(segments_are_read_too),
+        cmocka_unit_test(decisions_are_replayed),
+        cmocka_unit_test(difference_is_reported),
+        cmocka_unit_test(unavailable_replays_are_explained),
+        cmocka_unit_test(only_one_replay_runs),
+        cmocka_unit_test(waiting_request_is_answered_on_shutdown),
+        cmocka_unit_test(replay_reads_segments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

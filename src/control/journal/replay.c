@@ -16,7 +16,7 @@
 #include "wire/doc/api.h"
 #include "wire/text/document.h"
 
-enum { UNITS_AFTER = 1000 }; /* records to read after a decision's record, in search of its other commit batches */
+enum { BATCHES_AFTER = 1000 }; /* records to read after a decision's record, in search of its other commit batches */
 
 /* A recorded decision. */
 struct cycle {
@@ -129,7 +129,7 @@ static int collect(void *ctx, const struct store_record *record)
         return rc;
     r->result.records++;
     r->to_seq = record->seq;
-    if (journal_kind_begins(record->record, JOURNAL_KUBE))
+    if (journal_kind_has_prefix(record->record, JOURNAL_KUBE))
         return err_set(r->err, EBADMSG, "this is a journal of berth-kube: use 'berth-kube replay'");
     if (!scan_member(record->record, "cycle", &ignored))
         return 0;
@@ -195,7 +195,7 @@ static void give_back(struct replay *r, const json_t *item, struct arena *arena)
     const json_t *id = json_array_get(item, 1);
     char text[24];
     if (json_is_integer(id)) {
-        state_restore(r->state, KIND_INSTANCE, str_u64((uint64_t)json_integer_value(id), text));
+        state_revert(r->state, KIND_INSTANCE, str_u64((uint64_t)json_integer_value(id), text));
         return;
     }
     struct doc_meta meta;
@@ -204,7 +204,7 @@ static void give_back(struct replay *r, const json_t *item, struct arena *arena)
         fact.over = true;
         (void)state_assume_fact(r->state, &fact, NULL);
     }
-    state_restore(r->state, KIND_FACT, json_string_value(id));
+    state_revert(r->state, KIND_FACT, json_string_value(id));
 }
 
 static void differ(struct replay *r, const struct cycle *c, struct replay_difference *d)
@@ -220,7 +220,7 @@ static void differ(struct replay *r, const struct cycle *c, struct replay_differ
 
 static void differ_plan(struct replay *r, const struct cycle *c, const struct berth_plan *plan, const char *input)
 {
-    CLEANUP(json) json_t *made = unit_actions_of(plan), *none = json_array();
+    CLEANUP(json) json_t *made = batch_actions_of(plan), *none = json_array();
     struct replay_difference d = {.what = "plan",
                                   .recorded = c->plan,
                                   .replayed = berth_plan_hash(plan),
@@ -265,7 +265,7 @@ static bool wanted(const struct replay *r, const struct cycle *c)
            (!o->to_ns || c->now_ns <= o->to_ns);
 }
 
-static int remake(struct replay *r, const struct cycle *c)
+static int repeat_decision(struct replay *r, const struct cycle *c)
 {
     if (!wanted(r, c))
         return 0;
@@ -295,14 +295,14 @@ static int remake(struct replay *r, const struct cycle *c)
 }
 
 /* Repeats every decision that was based on an earlier revision, or that was recorded up to a record. */
-static int remake_before(struct replay *r, uint64_t revision, uint64_t record)
+static int repeat_decisions_before(struct replay *r, uint64_t revision, uint64_t record)
 {
     int rc = 0;
     for (; rc == 0 && r->next < r->cycles.len; r->next++) {
         const struct cycle *c = &r->cycles.at[r->next];
         if (c->revision >= revision && c->record > record)
             break;
-        rc = remake(r, c);
+        rc = repeat_decision(r, c);
         if (r->options->progress)
             r->options->progress(r->options->ctx, r->next + 1, r->cycles.len);
     }
@@ -368,7 +368,7 @@ static int start(void *ctx, const struct journal_break *b)
     struct replay *r = ctx;
     int rc = state_begin(r);
     if (rc == 0 && b->before)
-        rc = remake_before(r, 0, b->before);
+        rc = repeat_decisions_before(r, 0, b->before);
     state_free(r->state);
     r->state = NULL;
     r->known = b->start != JOURNAL_FROM_UNKNOWN;
@@ -407,7 +407,7 @@ static int apply(void *ctx, const struct store_record *record)
         return rc;
     const json_t *changes = json_object_get(doc, "changes");
     if (json_array_size(changes))
-        rc = remake_before(r, record->revision, 0);
+        rc = repeat_decisions_before(r, record->revision, 0);
     json_array_foreach(changes, i, change)
     {
         if (rc == 0)
@@ -447,7 +447,7 @@ int replay_journal(struct journal *journal, const struct replay_options *options
     *r = (struct replay){.options = options, .err = err ? err : &unheard, .base = {.keeps = kept}};
     /* A decision is recorded after its time, and depends on earlier records. */
     struct journal_range range = {.from_ns = options->from_ns,
-                                  .to_seq = options->record ? options->record + UNITS_AFTER : 0};
+                                  .to_seq = options->record ? options->record + BATCHES_AFTER : 0};
     struct journal_visitor first = {.start = collect_start, .record = collect, .ctx = r};
     struct journal_visitor second = {.start = start, .document = document, .record = apply, .ctx = r};
     int rc = journal_read(journal, &range, &first, r->err);
@@ -457,7 +457,7 @@ int replay_journal(struct journal *journal, const struct replay_options *options
     if (rc == 0)
         rc = state_begin(r);
     if (rc == 0)
-        rc = remake_before(r, UINT64_MAX, 0);
+        rc = repeat_decisions_before(r, UINT64_MAX, 0);
     if (rc == 0)
         *ret = r->result;
     for (size_t i = 0; i < r->cycles.len; i++)
@@ -473,6 +473,6 @@ int replay_journal(struct journal *journal, const struct replay_options *options
 int replay_run(struct store *store, const struct replay_options *options, struct replay_result *ret,
                struct berth_err *err)
 {
-    CLEANUP(journal) struct journal *journal = journal_of(store);
+    CLEANUP(journal) struct journal *journal = journal_of_store(store);
     return replay_journal(journal, options, ret, err);
 }

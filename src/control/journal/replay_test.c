@@ -30,7 +30,7 @@ static int room_setup(void **state)
     (void)snprintf(r->dir, sizeof r->dir, "%s/berth-replay-XXXXXX", under ? under : "/tmp");
     assert_non_null(mkdtemp(r->dir));
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     /* Every waiting job gets a reservation, and so is part of a decision. */
     CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{reservations_alike: 0}");
     for (int i = 0; i < 4; i++) {
@@ -106,7 +106,7 @@ static int replay_files(const char *const *files, size_t len, struct replay_resu
     return rc;
 }
 
-static void segments_give_the_same_decisions(void **state)
+static void segments_replay_equal_to_log(void **state)
 {
     struct room *r = *state;
     struct replay_result log = {0}, all = {0}, one = {0};
@@ -135,7 +135,7 @@ static void segments_give_the_same_decisions(void **state)
     assert_true(cycles > log.cycles / 8);
 }
 
-static void a_missing_segment_costs_only_its_decisions(void **state)
+static void missing_segment_skips_only_its_decisions(void **state)
 {
     struct room *r = *state;
     struct replay_result all = {0}, rest = {0};
@@ -148,7 +148,7 @@ static void a_missing_segment_costs_only_its_decisions(void **state)
     assert_true(rest.different == 0 && rest.gaps == 1 && rest.cycles < all.cycles && rest.cycles > all.cycles / 2);
 }
 
-static void a_span_of_time_begins_near(void **state)
+static void time_range_starts_at_near_checkpoint(void **state)
 {
     struct room *r = *state;
     struct journal_sources sources = {.files = (const char *const[]){r->dir}, .files_len = 1};
@@ -193,7 +193,7 @@ static int write_line(void *ctx, const struct store_record *record)
 }
 
 /* A manipulated document with a correct hash chain: the next decision differs, and the document is named. */
-static void the_first_input_that_differs_is_named(void **state)
+static void first_differing_input_is_named(void **state)
 {
     struct room *r = *state;
     char path[300];
@@ -224,7 +224,7 @@ static void the_first_input_that_differs_is_named(void **state)
 }
 
 /* Written by a version without segments. */
-static void a_journal_of_version_1_is_replayed(void **state)
+static void version_1_journal_is_replayed(void **state)
 {
     (void)state;
     const char *source = getenv("BERTH_SOURCE");
@@ -249,11 +249,11 @@ static void a_journal_of_version_1_is_replayed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(segments_give_the_same_decisions),
-        TEST(a_missing_segment_costs_only_its_decisions),
-        TEST(a_span_of_time_begins_near),
-        TEST(the_first_input_that_differs_is_named),
-        cmocka_unit_test(a_journal_of_version_1_is_replayed),
+        TEST(segments_replay_equal_to_log),
+        TEST(missing_segment_skips_only_its_decisions),
+        TEST(time_range_starts_at_near_checkpoint),
+        TEST(first_differing_input_is_named),
+        cmocka_unit_test(version_1_journal_is_replayed),
     };
     return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
 }

@@ -66,14 +66,14 @@ static void anchor_make(struct sealer *s)
 
 struct sealer *sealer_new(struct control *c, const char *dir)
 {
-    struct seal_standing standing = {0};
+    struct seal_status standing = {0};
     struct berth_err err;
     if (!dir)
         return NULL;
     struct sealer *s = mem_zalloc(sizeof *s);
     s->control = c;
     s->dir = mem_strdup(dir);
-    if (seal_look(dir, &standing, &err) < 0)
+    if (seal_status_read(dir, &standing, &err) < 0)
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "journal.failed", LOG_TEXT("text", err.text));
     uint64_t last = store_log_last(c->store);
     s->sealed = standing.last;
@@ -106,7 +106,7 @@ void sealer_note(struct sealer *s, size_t bytes)
         s->bytes += bytes;
 }
 
-void sealer_now(struct sealer *s)
+void sealer_seal_all(struct sealer *s)
 {
     if (s)
         s->now = true;

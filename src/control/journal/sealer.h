@@ -20,4 +20,4 @@ void sealer_note(struct sealer *s, size_t bytes);
 /* Starts sealing if it is due. */
 void sealer_step(struct sealer *s, int64_t steady_ns);
 /* Seals all records at the next step, whatever their size. */
-void sealer_now(struct sealer *s);
+void sealer_seal_all(struct sealer *s);

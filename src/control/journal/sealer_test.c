@@ -34,7 +34,7 @@ static int room_setup(void **state)
     kit_open(&r->k);
     r->k.journal_dir = r->journal;
     kit_restart(&r->k);
-    kit_people(&r->k);
+    kit_add_users(&r->k);
     CALL(&r->k, 200, ADMIN, "PATCH", "/v1/system/settings",
          "{journal_segment_s: 100, lease_s: 86400, reservations_alike: 0}"); /* each job makes a decision */
     CALL(&r->k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 8, memory: 8Gi}}");
@@ -97,7 +97,7 @@ static void live(struct room *r, int jobs)
     kit_sleep(&r->k, 1);
 }
 
-static void what_is_old_is_sealed(void **state)
+static void old_records_are_sealed(void **state)
 {
     struct room *r = *state;
     struct found f;
@@ -126,7 +126,7 @@ static void what_is_old_is_sealed(void **state)
     journal_close(j);
 }
 
-static void secrets_are_not_in_it(void **state)
+static void segments_contain_no_secrets(void **state)
 {
     struct room *r = *state;
     struct kit *k = &r->k;
@@ -147,7 +147,7 @@ static void secrets_are_not_in_it(void **state)
     str_done(&f.text);
 }
 
-static void looks_are_gathered(void **state)
+static void reads_are_recorded_in_batches(void **state)
 {
     struct room *r = *state;
     struct kit *k = &r->k;
@@ -202,7 +202,7 @@ static void refused_submissions_are_recorded(void **state)
     str_done(&f.text);
 }
 
-static void what_nodes_use_is_recorded_in_steps(void **state)
+static void node_use_is_recorded_in_steps(void **state)
 {
     struct room *r = *state;
     struct kit *k = &r->k;
@@ -226,13 +226,13 @@ static void what_nodes_use_is_recorded_in_steps(void **state)
     str_done(&f.text);
 }
 
-static void nobody_cares(void *ctx, const struct store_result *result)
+static void ignore_result(void *ctx, const struct store_result *result)
 {
     (void)ctx;
     assert_int_equal(result->rc, 0);
 }
 
-static void what_is_sealed_leaves_the_log(void **state)
+static void sealed_records_are_trimmed_from_log(void **state)
 {
     struct room *r = *state;
     struct kit *k = &r->k;
@@ -241,7 +241,7 @@ static void what_is_sealed_leaves_the_log(void **state)
         .record = {note, sizeof note - 1}
     };
     for (int i = 0; i < SEALER_KEEP + 500; i++) {
-        assert_int_equal(store_submit(k->store, &txn, nobody_cares, NULL, NULL), 0);
+        assert_int_equal(store_submit(k->store, &txn, ignore_result, NULL, NULL), 0);
         if (i % 1000 == 0)
             store_drain(k->store);
     }
@@ -291,12 +291,12 @@ static void many_are_small(struct room *r)
         .record = {note, sizeof note - 1}
     };
     for (int i = 0; i < 3000; i++)
-        assert_int_equal(store_submit(r->k.store, &txn, nobody_cares, NULL, NULL), 0);
+        assert_int_equal(store_submit(r->k.store, &txn, ignore_result, NULL, NULL), 0);
     store_drain(r->k.store);
     kit_restart(&r->k);
 }
 
-static void a_wrong_count_makes_no_small_segments(void **state)
+static void wrong_byte_estimate_makes_no_small_segments(void **state)
 {
     static void (*const miscounts[])(struct room * r) = {much_fails, many_are_small};
     struct room *r = *state;
@@ -315,7 +315,7 @@ static void a_wrong_count_makes_no_small_segments(void **state)
     }
 }
 
-static void what_cannot_be_exported_stays(void **state)
+static void failed_export_keeps_segments(void **state)
 {
     struct room *r = *state;
     struct found f;
@@ -349,14 +349,10 @@ static void what_cannot_be_exported_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_old_is_sealed),
-        TEST(secrets_are_not_in_it),
-        TEST(looks_are_gathered),
-        TEST(refused_submissions_are_recorded),
-        TEST(what_nodes_use_is_recorded_in_steps),
-        TEST(what_is_sealed_leaves_the_log),
-        TEST(what_cannot_be_exported_stays),
-        TEST(a_wrong_count_makes_no_small_segments),
+        TEST(old_records_are_sealed),        TEST(segments_contain_no_secrets),
+        TEST(reads_are_recorded_in_batches), TEST(refused_submissions_are_recorded),
+        TEST(node_use_is_recorded_in_steps), TEST(sealed_records_are_trimmed_from_log),
+        TEST(failed_export_keeps_segments),  TEST(wrong_byte_estimate_makes_no_small_segments),
     };
     return cmocka_run_group_tests_name("sealer", tests, NULL, NULL);
 }

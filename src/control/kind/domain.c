@@ -24,14 +24,14 @@ static int nodes_check(struct call *c, const json_t *old, const struct domain_do
     if (old && domain_doc_read(old, &c->arena, &was, NULL) < 0)
         was = (struct domain_doc){0};
     for (size_t i = 0; i < d->nodes_len; i++)
-        if (!among(was.nodes, was.nodes_len, d->nodes[i]) && !change_rest_on(&c->change, KIND_NODE, d->nodes[i]))
+        if (!among(was.nodes, was.nodes_len, d->nodes[i]) && !change_guard(&c->change, KIND_NODE, d->nodes[i]))
             return err_set(&c->err, EINVAL, "nodes[%zu]: there is no node %.80s; see 'berth get nodes'", i,
                            d->nodes[i]);
     return 0;
 }
 
 /* Reads, and so guards, every domain that lists nodes: two concurrent writes cannot both get a node. */
-static int apart_from(struct call *c, const char *other, const struct domain_doc *d)
+static int domain_disjoint_from(struct call *c, const char *other, const struct domain_doc *d)
 {
     struct domain_doc than;
     const json_t *doc = change_read(&c->change, KIND_DOMAIN, other);
@@ -44,7 +44,7 @@ static int apart_from(struct call *c, const char *other, const struct domain_doc
     return 0;
 }
 
-static int apart(struct call *c, const char *id, const struct domain_doc *d)
+static int domains_disjoint(struct call *c, const char *id, const struct domain_doc *d)
 {
     size_t len, items = c->change.items.len;
     const struct object *const *domains = state_list(c->state, KIND_DOMAIN, &len);
@@ -53,14 +53,14 @@ static int apart(struct call *c, const char *id, const struct domain_doc *d)
         return 0;
     /* A counter of domains that list nodes, so that a domain being created is seen, too. */
     json_int_t count = (json_int_t)state_next_number(c->state, KIND_DOMAIN);
-    (void)change_rest_on(&c->change, KIND_COUNTER, kinds[KIND_DOMAIN].plural);
+    (void)change_guard(&c->change, KIND_COUNTER, kinds[KIND_DOMAIN].plural);
     change_put_unguarded(&c->change, KIND_COUNTER, kinds[KIND_DOMAIN].plural, json_pack("{s:I}", "last", count));
     for (size_t i = 0; i < len && rc == 0; i++)
         if (strcmp(domains[i]->id, id) != 0)
-            rc = apart_from(c, domains[i]->id, d);
+            rc = domain_disjoint_from(c, domains[i]->id, d);
     for (size_t i = 0; i < items && rc == 0; i++)
         if (c->change.items.at[i].kind == KIND_DOMAIN && strcmp(c->change.items.at[i].id, id) != 0)
-            rc = apart_from(c, c->change.items.at[i].id, d);
+            rc = domain_disjoint_from(c, c->change.items.at[i].id, d);
     return rc;
 }
 
@@ -71,7 +71,7 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     int rc = domain_doc_read(doc, &c->arena, &d, &c->err);
     if (rc == 0)
         rc = nodes_check(c, old, &d);
-    return rc < 0 ? rc : apart(c, id, &d);
+    return rc < 0 ? rc : domains_disjoint(c, id, &d);
 }
 
 static int leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
@@ -82,13 +82,13 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     const struct object *const *queues = state_list(c->state, KIND_QUEUE, &len);
     for (size_t i = 0; !next && i < len; i++)
         if (among(queues[i]->queue->domains, queues[i]->queue->domains_len, id) &&
-            change_rest_on(&c->change, KIND_QUEUE, queues[i]->id))
+            change_guard(&c->change, KIND_QUEUE, queues[i]->id))
             return err_set(&c->err, EBUSY, "queue %s uses domain %s; change the queue first", queues[i]->id, id);
     return 0;
 }
 
 /* Adds a node whose labels match, but that is in another domain. */
-static void elsewhere(const struct call *c, const struct object *o, const struct object *node, json_t *to)
+static void other_domain_add(const struct call *c, const struct object *o, const struct object *node, json_t *to)
 {
     struct node_doc d;
     struct arena arena;
@@ -109,7 +109,7 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
         if (strcmp(nodes[i]->node->domain, o->id) == 0)
             (void)json_array_append_new(in, json_string(nodes[i]->id));
         else if (c->args[0]) /* only for a single domain */
-            elsewhere(c, o, nodes[i], others);
+            other_domain_add(c, o, nodes[i], others);
     }
     json_t *status = json_pack("{s:o}", "nodes", in);
     if (json_array_size(others))

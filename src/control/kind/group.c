@@ -53,7 +53,7 @@ static int group_leaving(struct call *c, const struct crud *k, const char *id, c
     const char *user = member_of(&c->change, id);
     if (user)
         return err_set(&c->err, EBUSY, "user %s is in group %s; delete or move its users first", user, id);
-    return people_named(c, KIND_GROUP, id);
+    return users_groups_check_unused(c, KIND_GROUP, id);
 }
 
 static void group_show(const struct call *c, const struct object *o, json_t *doc)

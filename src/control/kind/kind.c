@@ -28,9 +28,9 @@ const struct kind_info kinds[KINDS] = {
     [KIND_CRON] = {"cron",         "crons",         ID_OWNED,  true,  true },
     [KIND_SPEC] = {"spec",         "specs",         ID_FREE,   true,  false},
     [KIND_INSTANCE] = {"instance",     "instances",     ID_NUMBER, true,  true },
-    [KIND_LAST] = {"last",         "lasts",         ID_FREE,   true,  false},
+    [KIND_LAST_END] = {"last",         "lasts",         ID_FREE,   true,  false},
     [KIND_USAGE_RECORD] = {"usage_record", "usage_records", ID_NUMBER, true,  false},
-    [KIND_NOTICE] = {"notice",       "notices",       ID_NUMBER, true,  false},
+    [KIND_NOTIFICATION] = {"notice",       "notices",       ID_NUMBER, true,  false},
     [KIND_FACT] = {"fact",         "facts",         ID_FREE,   false, false},
     [KIND_LEDGER] = {"ledger",       "ledgers",       ID_FREE,   false, false},
     [KIND_COUNTER] = {"counter",      "counters",      ID_FREE,   false, false},
@@ -85,11 +85,11 @@ enum kind object_key_split(const char *key, const char **ret_id)
 
 bool kind_journalled(enum kind k)
 {
-    return k != KINDS && k != KIND_TOKEN && k != KIND_SECRET && k != KIND_LAST && k != KIND_REPLY && k != KIND_LEDGER &&
-           k != KIND_COUNTER && k != KIND_USAGE_RECORD && k != KIND_NOTICE;
+    return k != KINDS && k != KIND_TOKEN && k != KIND_SECRET && k != KIND_LAST_END && k != KIND_REPLY &&
+           k != KIND_LEDGER && k != KIND_COUNTER && k != KIND_USAGE_RECORD && k != KIND_NOTIFICATION;
 }
 
 bool kind_recorded(enum kind k)
 {
-    return kind_journalled(k) || k == KIND_LAST || k == KIND_USAGE_RECORD;
+    return kind_journalled(k) || k == KIND_LAST_END || k == KIND_USAGE_RECORD;
 }

@@ -36,9 +36,9 @@ enum kind {
     KIND_CRON,         /* a schedule that creates jobs; ID NAME.OWNER */
     KIND_SPEC,         /* an earlier version of a workload from which instances were placed: WORKLOAD/GENERATION */
     KIND_INSTANCE,     /* ID: a number that only grows */
-    KIND_LAST,         /* how deleted instances of a workload ended; ID of the workload */
+    KIND_LAST_END,     /* how deleted instances of a workload ended; ID of the workload */
     KIND_USAGE_RECORD, /* what an ended instance has used; ID: a number that only grows */
-    KIND_NOTICE,       /* a notification about a job, deleted after delivery; ID: a number that only grows */
+    KIND_NOTIFICATION, /* a notification about a job, deleted after delivery; ID: a number that only grows */
     KIND_FACT,         /* what plans remember */
     /* per node: written by every commit that places an instance there, as a guard against other schedulers.
      * LEDGER_QUOTAS: written by every commit after which committed instances may count for more, or for other quotas */

@@ -16,10 +16,10 @@ static const char *candidate(const void *ctx, size_t i)
     return i < built ? berth_ranking_at(i, NULL) : i - built < len ? made[i - built]->id : NULL;
 }
 
-int policy_known(struct call *c, const char *key, const char *name)
+int policy_check_exists(struct call *c, const char *key, const char *name)
 {
     char shown[QUOTE_MAX];
-    if (change_rest_on(&c->change, KIND_POLICY, name) || plan_policy_built_in(name))
+    if (change_guard(&c->change, KIND_POLICY, name) || plan_policy_built_in(name))
         return 0;
     const char *guess = suggest(name, candidate, c->state);
     return err_set(&c->err, EINVAL, "%s: there is no policy %s%s%s%s see 'berth policy list'", key, quote(name, shown),
@@ -70,7 +70,7 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     int rc = policy_doc_read(doc, &c->arena, &d, &c->err);
     if (rc == 0)
         rc = names_check(c, &d);
-    return rc < 0 ? rc : plan_policy_try(&d, &c->err);
+    return rc < 0 ? rc : plan_policy_check(&d, &c->err);
 }
 
 static int leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
@@ -88,7 +88,7 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     const struct object *const *queues = state_list(c->state, KIND_QUEUE, &len);
     for (size_t i = 0; i < len; i++)
         if (queues[i]->queue->policy && strcmp(queues[i]->queue->policy, id) == 0 &&
-            change_rest_on(&c->change, KIND_QUEUE, queues[i]->id))
+            change_guard(&c->change, KIND_QUEUE, queues[i]->id))
             return err_set(&c->err, EBUSY, "queue %s uses policy %s; set another first", queues[i]->id, id);
     return 0;
 }

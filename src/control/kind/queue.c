@@ -24,7 +24,7 @@ static int tree_above(struct call *c, const char *id, const char *parent, size_t
                            id);
         if (levels > QUEUE_DEPTH_MAX)
             break;
-        if (!change_rest_on(&c->change, KIND_QUEUE, up))
+        if (!change_guard(&c->change, KIND_QUEUE, up))
             return err_set(&c->err, EINVAL, "parent: there is no queue %.80s; see 'berth queues'", up);
     }
     *ret = levels;
@@ -59,7 +59,7 @@ static int tree_check(struct call *c, const char *id, const char *parent)
 static int domains_check(struct call *c, const struct queue_doc *d)
 {
     for (size_t i = 0; i < d->domains_len; i++)
-        if (!change_rest_on(&c->change, KIND_DOMAIN, d->domains[i]))
+        if (!change_guard(&c->change, KIND_DOMAIN, d->domains[i]))
             return err_set(&c->err, EINVAL, "domains[%zu]: there is no domain %.80s; see 'berth get domains'", i,
                            d->domains[i]);
     return 0;
@@ -76,11 +76,11 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     if (rc == 0)
         rc = quota_check(c, arena_fmt(&c->arena, "queue/%s", id), &d.quota);
     if (rc == 0)
-        rc = people_check(c, d.users, d.users_len, d.groups, d.groups_len);
+        rc = users_groups_check(c, d.users, d.users_len, d.groups, d.groups_len);
     if (rc == 0)
         rc = domains_check(c, &d);
     if (rc == 0 && d.policy && *d.policy)
-        rc = policy_known(c, "policy", d.policy);
+        rc = policy_check_exists(c, "policy", d.policy);
     return rc;
 }
 
@@ -94,18 +94,18 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     const struct object *const *queues = state_list(c->state, KIND_QUEUE, &len);
     for (size_t i = 0; i < len; i++)
         if (queues[i]->queue->parent && strcmp(queues[i]->queue->parent, id) == 0 &&
-            change_rest_on(&c->change, KIND_QUEUE, queues[i]->id))
+            change_guard(&c->change, KIND_QUEUE, queues[i]->id))
             return err_set(&c->err, EBUSY, "queue %s is the parent of %s; delete or move the child queue first", id,
                            queues[i]->id);
     if (strcmp(id, QUEUE_DEFAULT) == 0)
         return 0; /* the default queue exists without a document */
-    if (routes_name(c, id))
+    if (routes_use_queue(c, id))
         return err_set(&c->err, EBUSY, "a rule of /v1/routes sends jobs to queue %s; change the rule first", id);
     const struct object *const *jobs = state_list(c->state, KIND_JOB, &len);
     for (size_t i = 0; i < len; i++) {
         const struct work_view *v = jobs[i]->work;
         if (strcmp(v->queue, id) == 0 && !v->cancelled && !v->failed && !v->ended &&
-            change_rest_on(&c->change, KIND_JOB, jobs[i]->id))
+            change_guard(&c->change, KIND_JOB, jobs[i]->id))
             return err_set(&c->err, EBUSY, "job %s is in queue %s; cancel or move its jobs first", jobs[i]->id, id);
     }
     return 0;

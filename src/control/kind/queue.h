@@ -11,7 +11,7 @@
 enum { QUEUE_DEPTH_MAX = 6 }; /* levels of queues; the core has two more */
 
 /* Checks that a policy of this name is built in or stored. -EINVAL with the most similar name. (policy.c) */
-int policy_known(struct call *c, const char *key, const char *name);
+int policy_check_exists(struct call *c, const char *key, const char *name);
 
 /* ---- quotas (quota.c) ---- */
 
@@ -25,7 +25,7 @@ int quota_check(struct call *c, const char *id, const struct quota_doc *d);
 /* Returns {"use": {resource: {"held", "asked", "limit", ...}}} of a quota for `status`; NULL: the quota is empty. */
 json_t *quota_use_show(const struct call *c, const char *id, const struct quota_doc *d);
 /* Returns -EBUSY if a queue, or a window that is not over, names the user or group, which then cannot be deleted. */
-int people_named(struct call *c, enum kind kind, const char *id);
+int users_groups_check_unused(struct call *c, enum kind kind, const char *id);
 /* Checks that these users and groups exist, and guards them. */
-int people_check(struct call *c, const char *const *users, size_t users_len, const char *const *groups,
-                 size_t groups_len);
+int users_groups_check(struct call *c, const char *const *users, size_t users_len, const char *const *groups,
+                       size_t groups_len);

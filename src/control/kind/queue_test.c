@@ -13,7 +13,7 @@
 static void open_world(struct kit *k)
 {
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 8, memory: 32Gi, pods: 100}, zone: z}");
     CALL(k, 201, ADMIN, "POST", "/v1/nodes",
          "{id: n2, allocatable: {cpu: 8, memory: 32Gi, pods: 100}, zone: z, labels: {rack: r2}}");
@@ -138,7 +138,7 @@ static void queues_are_a_tree(void **state)
     kit_done(&k);
 }
 
-static void a_queue_admits_whom_it_is_for(void **state)
+static void queue_admits_only_its_users(void **state)
 {
     struct kit k;
     (void)state;
@@ -171,7 +171,7 @@ static void a_queue_admits_whom_it_is_for(void **state)
     kit_done(&k);
 }
 
-static void more_than_is_admitted_is_refused(void **state)
+static void use_beyond_admitted_is_rejected(void **state)
 {
     struct kit k;
     (void)state;
@@ -203,7 +203,7 @@ static void more_than_is_admitted_is_refused(void **state)
     kit_done(&k);
 }
 
-static void policies_are_tried_first(void **state)
+static void policies_are_checked_when_written(void **state)
 {
     struct kit k;
     (void)state;
@@ -249,7 +249,7 @@ static void policies_are_tried_first(void **state)
 }
 
 /* A stored formula that does not compile, as a later version might leave it, stops no plan and is reported once. */
-static void a_formula_that_fails_stops_nothing(void **state)
+static void uncompilable_formula_stops_no_plan(void **state)
 {
     struct kit k;
     (void)state;
@@ -385,7 +385,7 @@ static void jobs_are_routed(void **state)
 }
 
 /* A formula that compiles, and fails for some jobs. */
-static void a_formula_may_fail_later(void **state)
+static void failing_formula_stops_no_plan(void **state)
 {
     struct kit k;
     (void)state;
@@ -404,7 +404,7 @@ static void a_formula_may_fail_later(void **state)
 }
 
 /* A job's order in the cluster is updated when a queue's policy, priority class or level changes. */
-static void the_order_follows(void **state)
+static void job_order_follows_changes(void **state)
 {
     struct kit k;
     (void)state;
@@ -442,7 +442,7 @@ static void the_order_follows(void **state)
     kit_done(&k);
 }
 
-static void a_class_goes_first(void **state)
+static void priority_class_goes_first(void **state)
 {
     struct kit k;
     (void)state;
@@ -507,7 +507,7 @@ static void guarantees_are_kept(void **state)
 }
 
 /* A limit and a window affect the plan, and a replay decides the same. */
-static void plans_follow(void **state)
+static void plans_follow_limits_and_windows(void **state)
 {
     struct kit k;
     (void)state;
@@ -547,18 +547,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(users_stay_within_their_group),
         cmocka_unit_test(queues_are_a_tree),
-        cmocka_unit_test(a_queue_admits_whom_it_is_for),
-        cmocka_unit_test(more_than_is_admitted_is_refused),
-        cmocka_unit_test(policies_are_tried_first),
-        cmocka_unit_test(a_formula_that_fails_stops_nothing),
+        cmocka_unit_test(queue_admits_only_its_users),
+        cmocka_unit_test(use_beyond_admitted_is_rejected),
+        cmocka_unit_test(policies_are_checked_when_written),
+        cmocka_unit_test(uncompilable_formula_stops_no_plan),
         cmocka_unit_test(windows_and_domains),
         cmocka_unit_test(jobs_are_routed),
-        cmocka_unit_test(a_formula_may_fail_later),
-        cmocka_unit_test(the_order_follows),
-        cmocka_unit_test(a_class_goes_first),
+        cmocka_unit_test(failing_formula_stops_no_plan),
+        cmocka_unit_test(job_order_follows_changes),
+        cmocka_unit_test(priority_class_goes_first),
         cmocka_unit_test(queues_inherit),
         cmocka_unit_test(guarantees_are_kept),
-        cmocka_unit_test(plans_follow),
+        cmocka_unit_test(plans_follow_limits_and_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

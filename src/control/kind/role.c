@@ -45,7 +45,7 @@ static const struct change_item *holder(struct change *change, const char *role)
         for (size_t i = 0; i < len; i++) {
             const char *of = holders[k] == KIND_USER ? list[i]->user->role : list[i]->token->role;
             if (strcmp(of, role) == 0)
-                (void)change_rest_on(change, holders[k], list[i]->id);
+                (void)change_guard(change, holders[k], list[i]->id);
         }
     }
     for (size_t i = 0; i < change->items.len; i++) {

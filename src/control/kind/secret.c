@@ -86,9 +86,9 @@ int secret_open(const struct control *c, const char *id, const json_t *doc, json
     return 0;
 }
 
-struct secret_fit secret_key_fit(struct control *c)
+struct secret_key_match secret_key_fit(struct control *c)
 {
-    struct secret_fit fit = {0};
+    struct secret_key_match fit = {0};
     const struct object *const *list = state_list(c->state, KIND_SECRET, &fit.secrets);
     for (size_t i = 0; i < fit.secrets && !fit.opens; i++) {
         struct berth_err unheard;
@@ -175,9 +175,9 @@ static int data_seal(struct call *c, const char *id, const json_t *old, json_t *
 static int prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     (void)k;
-    int rc = old ? owned_same(c, "owner", old, doc) : 0;
+    int rc = old ? owned_key_keep(c, "owner", old, doc) : 0;
     if (rc == 0 && old)
-        rc = owned_same(c, "name", old, doc);
+        rc = owned_key_keep(c, "name", old, doc);
     if (rc == 0)
         rc = owned_join_group(c, doc);
     return rc < 0 ? rc : data_seal(c, id, old, doc);
@@ -301,14 +301,14 @@ int node_secret(struct call *c)
     int rc = crud_id(c, KIND_NODE, c->args[0], &node);
     const struct object *of = rc == 0 ? state_find(c->state, KIND_NODE, node) : NULL;
     if (!of || !permit(&c->caller, PERMIT_REPORT, of->id, ""))
-        return crud_absent(c, KIND_NODE, c->args[0]);
+        return crud_not_found(c, KIND_NODE, c->args[0]);
     if (strcmp(c->caller.node, of->id) != 0)
         return err_set(&c->err, EACCES, "only the agent of a node that needs a secret can read it");
     if (!strchr(c->args[1], '.') || crud_id(c, KIND_SECRET, c->args[1], &id) < 0)
-        return crud_absent(c, KIND_SECRET, c->args[1]);
+        return crud_not_found(c, KIND_SECRET, c->args[1]);
     const struct object *secret = state_find(c->state, KIND_SECRET, id);
     if (!secret || !runs_with(c->state, of, secret->id))
-        return crud_absent(c, KIND_SECRET, c->args[1]);
+        return crud_not_found(c, KIND_SECRET, c->args[1]);
     json_t *data = NULL;
     CLEANUP(json) json_t *doc = object_doc(secret);
     rc = secret_open(c->control, secret->id, doc, &data, &c->err);

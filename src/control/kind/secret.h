@@ -24,8 +24,8 @@ int secret_open(const struct control *c, const char *id, const json_t *doc, json
 call_run node_secret; /* GET /v1/nodes/{id}/secrets/{secret} */
 
 /* How many secrets there are, and whether the control's key opens at least one. Tries them in order until one opens. */
-struct secret_fit {
+struct secret_key_match {
     size_t secrets;
     bool opens;
 };
-struct secret_fit secret_key_fit(struct control *c);
+struct secret_key_match secret_key_fit(struct control *c);

@@ -12,7 +12,7 @@ static int open_kit(void **state)
 {
     struct kit *k = mem_alloc(sizeof *k);
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 8, memory: 8Gi}}");
     CALL(k, 201, ALICE, "POST", "/v1/secrets", "{name: db, data: {password: " PLAIN ", user: alice}}");
     *state = k;
@@ -51,7 +51,7 @@ static void store_is_clean(struct kit *k)
     assert_true(records > 0 && entries > 0);
 }
 
-static void no_answer_has_the_text(void **state)
+static void no_answer_contains_the_text(void **state)
 {
     struct kit *k = *state;
     static const struct {
@@ -83,7 +83,7 @@ static void no_answer_has_the_text(void **state)
     store_is_clean(k);
 }
 
-static void what_is_said_again_writes_nothing(void **state)
+static void unchanged_secret_writes_nothing(void **state)
 {
     struct kit *k = *state;
     CALL(k, 200, ALICE, "GET", "/v1/secrets/db", NULL);
@@ -102,7 +102,7 @@ static void what_is_said_again_writes_nothing(void **state)
     SAYS(k, "data: missing");
 }
 
-static void workloads_name_their_owners_secrets(void **state)
+static void workloads_use_only_their_owners_secrets(void **state)
 {
     struct kit *k = *state;
     static const struct {
@@ -126,7 +126,7 @@ static void workloads_name_their_owners_secrets(void **state)
     CALL(k, 404, ALICE, "GET", "/v1/secrets/db", NULL);
 }
 
-static void an_agent_is_told_what_it_runs(void **state)
+static void agent_gets_secrets_of_its_instances_only(void **state)
 {
     struct kit *k = *state;
     static const char url[] = "/v1/nodes/n1/secrets/db.alice";
@@ -162,7 +162,7 @@ static void an_agent_is_told_what_it_runs(void **state)
     store_is_clean(k);
 }
 
-static void they_go_with_their_owner(void **state)
+static void secrets_are_deleted_with_their_owner(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: web, files: [{path: /p, secret: db, key: password}]}");
@@ -186,7 +186,7 @@ static void another_key_opens_nothing(void **state)
 }
 
 /* The sealed text contains its secret's ID: a writer of the store cannot replace it by another secret's. */
-static void a_seal_is_of_one_secret(void **state)
+static void sealed_text_is_bound_to_its_secret(void **state)
 {
     struct kit *k = *state;
     char doc[4096];
@@ -205,13 +205,13 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_kit, close_kit)
     const struct CMUnitTest tests[] = {
-        CASE(no_answer_has_the_text),
-        CASE(what_is_said_again_writes_nothing),
-        CASE(workloads_name_their_owners_secrets),
-        CASE(an_agent_is_told_what_it_runs),
-        CASE(they_go_with_their_owner),
+        CASE(no_answer_contains_the_text),
+        CASE(unchanged_secret_writes_nothing),
+        CASE(workloads_use_only_their_owners_secrets),
+        CASE(agent_gets_secrets_of_its_instances_only),
+        CASE(secrets_are_deleted_with_their_owner),
         CASE(another_key_opens_nothing),
-        CASE(a_seal_is_of_one_secret),
+        CASE(sealed_text_is_bound_to_its_secret),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ static int open_kit(void **state)
 {
     struct kit *k = mem_alloc(sizeof *k);
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     for (int i = 1; i <= 3; i++) {
         char body[96];
         (void)snprintf(body, sizeof body, "{id: n%d, allocatable: {cpu: 8, memory: 8Gi, attach-disk: 4}}", i);
@@ -26,7 +26,7 @@ static int close_kit(void **state)
     return 0;
 }
 
-static void folders_of_a_node_are_given_by_who_has_nodes(void **state)
+static void node_folders_need_permission_over_nodes(void **state)
 {
     struct kit *k = *state;
     static const struct {
@@ -68,7 +68,7 @@ static void folders_of_a_node_are_given_by_who_has_nodes(void **state)
     }
 }
 
-static void keys_that_do_not_fit(void **state)
+static void invalid_keys_are_rejected(void **state)
 {
     struct kit *k = *state;
     static const struct {
@@ -94,7 +94,7 @@ static const char *node_of(struct kit *k, const char *volume)
     return kit_text(k, "node");
 }
 
-static void data_is_found_again(void **state)
+static void volume_stays_on_its_node(void **state)
 {
     struct kit *k = *state;
     static const struct {
@@ -156,9 +156,9 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_kit, close_kit)
     const struct CMUnitTest tests[] = {
-        CASE(folders_of_a_node_are_given_by_who_has_nodes),
-        CASE(keys_that_do_not_fit),
-        CASE(data_is_found_again),
+        CASE(node_folders_need_permission_over_nodes),
+        CASE(invalid_keys_are_rejected),
+        CASE(volume_stays_on_its_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static bool is_over(const struct call *c, const json_t *doc)
 }
 
 /* A plan uses at most WINDOWS_MAX windows. Windows of the same transaction count, too. */
-static int room_check(struct call *c, const char *id)
+static int windows_max_check(struct call *c, const char *id)
 {
     size_t len, others = 0;
     const struct object *const *windows = state_list(c->state, KIND_WINDOW, &len);
@@ -43,15 +43,15 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     (void)k;
     int rc = window_doc_read(doc, &c->arena, &d, &c->err);
     if (rc == 0)
-        rc = people_check(c, d.users, d.users_len, d.groups, d.groups_len);
+        rc = users_groups_check(c, d.users, d.users_len, d.groups, d.groups_len);
     for (size_t i = 0; rc == 0 && i < d.nodes_len; i++)
-        if (!change_rest_on(&c->change, KIND_NODE, d.nodes[i]))
+        if (!change_guard(&c->change, KIND_NODE, d.nodes[i]))
             rc = err_set(&c->err, EINVAL, "nodes[%zu]: there is no node %.80s; see 'berth get nodes'", i, d.nodes[i]);
     if (rc == 0 && d.end_ns <= c->now_ns &&
         (!old || !json_equal(json_object_get(old, "end"), json_object_get(doc, "end"))))
         rc = err_set(&c->err, EINVAL, "end: is in the past");
     if (rc == 0 && (!old || is_over(c, old)) && d.end_ns > c->now_ns)
-        rc = room_check(c, id);
+        rc = windows_max_check(c, id);
     return rc;
 }
 

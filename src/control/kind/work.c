@@ -158,7 +158,7 @@ int owned_belongs(struct call *c, const struct crud *k, const char *id, const js
 
 /* ---- before the write ------------------------------------------------------------------------------------------- */
 
-int owned_same(struct call *c, const char *key, const json_t *old, json_t *doc)
+int owned_key_keep(struct call *c, const char *key, const json_t *old, json_t *doc)
 {
     const char *was = member(old, key), *is = member(doc, key);
     if (json_object_get(doc, key) && (!is || !was || strcasecmp(was, is) != 0))
@@ -214,9 +214,9 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     if (rc == 0 && old && k->kind == KIND_JOB)
         rc = job_hold_check(c, old, doc);
     if (rc == 0 && old)
-        rc = owned_same(c, "owner", old, doc);
+        rc = owned_key_keep(c, "owner", old, doc);
     if (rc == 0 && old && k->kind != KIND_JOB)
-        rc = owned_same(c, "name", old, doc);
+        rc = owned_key_keep(c, "name", old, doc);
     if (rc == 0)
         rc = owned_join_group(c, doc);
     if (rc == 0 && k->kind != KIND_JOB)
@@ -232,10 +232,10 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     return rc;
 }
 
-void work_forgive(struct call *c, const char *id)
+void work_clear_failures(struct call *c, const char *id)
 {
     const char *fact = arena_fmt(&c->arena, "since/%s", id);
-    if (change_rest_on(&c->change, KIND_FACT, fact))
+    if (change_guard(&c->change, KIND_FACT, fact))
         change_delete(&c->change, KIND_FACT, fact);
 }
 
@@ -247,12 +247,12 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     if (!next || !json_equal(json_object_get(old, "generation"), json_object_get(next, "generation"))) {
         work_keep_spec(c, id, old);
         if (k->kind != KIND_JOB) /* failures of a job are counted until its end */
-            work_forgive(c, id);
+            work_clear_failures(c, id);
     }
     if (!next && k->kind == KIND_JOB)
-        rc = jobs_leaving(c->control->jobs, &c->change, id, &c->err);
-    if (!next && change_rest_on(&c->change, KIND_LAST, id))
-        change_delete(&c->change, KIND_LAST, id);
+        rc = jobs_before_delete(c->control->jobs, &c->change, id, &c->err);
+    if (!next && change_guard(&c->change, KIND_LAST_END, id))
+        change_delete(&c->change, KIND_LAST_END, id);
     return rc;
 }
 

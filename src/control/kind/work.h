@@ -21,7 +21,7 @@ void work_keep_spec(struct call *c, const char *id, const json_t *doc);
 /* Returns the first generation of a new workload: above those that remain of an earlier workload of that name. */
 uint64_t work_first_generation(struct call *c, const char *id);
 /* Ends the pause after failures, because a user has changed, started or restarted the workload. */
-void work_forgive(struct call *c, const char *id);
+void work_clear_failures(struct call *c, const char *id);
 
 /* For struct crud: IDs and owners of all kinds named NAME.OWNER. The group is the owner's present one. (work.c) */
 int owned_identify(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id);
@@ -29,7 +29,7 @@ int owned_belongs(struct call *c, const struct crud *k, const char *id, const js
                   const char **ret_group);
 int owned_join_group(struct call *c, json_t *doc);
 /* Keeps a key that cannot be changed; -EINVAL if the new document changes it. */
-int owned_same(struct call *c, const char *key, const json_t *old, json_t *doc);
+int owned_key_keep(struct call *c, const char *key, const json_t *old, json_t *doc);
 
 /* Returns -EBUSY for a job that was cancelled, has failed or has succeeded. (job_verbs.c) */
 int job_refuse_over(struct call *c, const char *id, const json_t *doc);

@@ -7,7 +7,7 @@ static int world_open(void **state)
 {
     struct kit *k = *state = mem_zalloc(sizeof *k);
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{default_requests: null, memory_limit: null}");
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 4, memory: 4Gi}}");
     return 0;
@@ -36,7 +36,7 @@ static void shows(struct kit *k, const char *url, const char *requests, const ch
 
 #define USUAL "{\"cpu\":\"50m\",\"memory\":\"256Mi\"}"
 
-static void what_is_not_said_is_filled_in(void **state)
+static void missing_values_get_defaults(void **state)
 {
     struct kit *k = *state;
     static const struct {
@@ -77,7 +77,7 @@ static void nodes_fill_up_by_defaults(void **state)
     assert_int_equal(json_array_size(kit_at(k, "items")), 16); /* of 256 MiB in 4 GiB */
 }
 
-static void the_limit_follows_its_request(void **state)
+static void memory_limit_follows_the_request(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "PUT", "/v1/apps/a", "{requests: {cpu: 1, memory: 1Gi}}");
@@ -91,7 +91,7 @@ static void the_limit_follows_its_request(void **state)
 }
 
 /* A workload stored without defaults stays as it is when it is written again, so none of its pods restart. */
-static void what_was_stored_without_stays_so(void **state)
+static void stored_workload_gets_no_defaults(void **state)
 {
     struct kit *k = *state;
     CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{default_requests: '', memory_limit: none}");
@@ -125,8 +125,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_open, world_close)
     const struct CMUnitTest tests[] = {
-        TEST(what_is_not_said_is_filled_in),    TEST(nodes_fill_up_by_defaults), TEST(the_limit_follows_its_request),
-        TEST(what_was_stored_without_stays_so), TEST(other_defaults_can_be_set),
+        TEST(missing_values_get_defaults),      TEST(nodes_fill_up_by_defaults), TEST(memory_limit_follows_the_request),
+        TEST(stored_workload_gets_no_defaults), TEST(other_defaults_can_be_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@
 #include "wire/text/words.h"
 
 /* Returns whether the document describes a virtual machine, whatever its kind. */
-static bool is_machine(const json_t *doc)
+static bool is_vm(const json_t *doc)
 {
     const char *runtime = json_string_value(json_object_get(doc, "runtime"));
     return json_is_object(json_object_get(doc, "vm")) || (runtime && strcmp(runtime, "vm") == 0);
@@ -42,7 +42,7 @@ static int kind_keys(struct call *c, enum kind kind, const json_t *doc)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bool allowed = kind == KIND_APP ? rows[i].app : kind == KIND_JOB ? rows[i].job : rows[i].vm;
-        allowed = allowed || (kind == KIND_VM && strcmp(rows[i].key, "endpoints") == 0 && is_machine(doc));
+        allowed = allowed || (kind == KIND_VM && strcmp(rows[i].key, "endpoints") == 0 && is_vm(doc));
         if (!allowed && json_object_get(doc, rows[i].key))
             return err_set(&c->err, EINVAL, "%s: %s", rows[i].key, rows[i].instead);
     }
@@ -67,7 +67,7 @@ static int volumes_check(struct call *c, const struct berth_shape *shape)
 
 /* Returns the parts that give a workload access to the node itself. Users that may change the workload may use what it
  * already has of these; adding some needs the permission over nodes. */
-static json_t *of_the_node(const json_t *doc)
+static json_t *node_access_of(const json_t *doc)
 {
     static const char *const vm_files[] = {"kernel", "initrd"};
     json_t *found = json_pack("{s:[]}", "binds");
@@ -93,7 +93,7 @@ static json_t *of_the_node(const json_t *doc)
 
 static int node_check(struct call *c, const json_t *old, const json_t *doc)
 {
-    CLEANUP(json) json_t *wants = of_the_node(doc);
+    CLEANUP(json) json_t *wants = node_access_of(doc);
     const char *what = json_object_get(wants, "rootfs")                       ? "rootfs"
                        : json_object_get(wants, "image")                      ? "image"
                        : json_object_get(wants, "kernel")                     ? "vm: kernel"
@@ -102,12 +102,11 @@ static int node_check(struct call *c, const json_t *old, const json_t *doc)
                                                                               : NULL;
     if (!what || permit(&c->caller, PERMIT_NODES, "", ""))
         return 0;
-    CLEANUP(json) json_t *had = old ? of_the_node(old) : NULL;
+    CLEANUP(json) json_t *had = old ? node_access_of(old) : NULL;
     if (had && json_equal(had, wants))
         return 0;
     return err_set(&c->err, EACCES, "%s: %s of a node need the permission 'nodes: all'; %s", what,
-                   is_machine(doc) ? "files" : "folders",
-                   is_machine(doc) ? "give a URL as the image" : "mount a volume instead");
+                   is_vm(doc) ? "files" : "folders", is_vm(doc) ? "give a URL as the image" : "mount a volume instead");
 }
 
 static int64_t request_of(const struct berth_shape *shape, const char *resource)
@@ -163,7 +162,7 @@ static int core_check(struct call *c, enum kind kind, const char *id, const stru
     w.id = id;
     w.kind = kind == KIND_APP ? BERTH_SERVICE : kind == KIND_JOB ? BERTH_JOB : BERTH_VM;
     w.shape.volumes_len = 0; /* a volume that this transaction creates is not in the cluster yet */
-    project_claim(c->state, &draft, d, &c->arena, &w);
+    sync_scheduling(c->state, &draft, d, &c->arena, &w);
     int rc = describe_workload(state_cluster(c->state), &w, &c->err);
     if (rc == 0)
         rc = cap_names_check(c, resource_names_new_of_workload(state_cluster(c->state), &w));

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "control/kind/work.h"
 
-static void count_one(void *ctx, const struct berth_instance_seen *instance)
+static void count_one(void *ctx, const struct berth_instance_view *instance)
 {
     (void)instance;
     ++*(size_t *)ctx;

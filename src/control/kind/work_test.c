@@ -9,7 +9,7 @@ static int open_kit(void **state)
 {
     struct kit *k = mem_alloc(sizeof *k);
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     *state = k;
     return 0;
 }
@@ -21,7 +21,7 @@ static int close_kit(void **state)
     return 0;
 }
 
-static void a_job_is_submitted_and_read(void **state)
+static void job_is_submitted_and_read(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "POST", "/v1/jobs",
@@ -44,7 +44,7 @@ static void a_job_is_submitted_and_read(void **state)
     assert_int_equal(kit_number(k, "id"), 2);
 }
 
-static void numbers_are_never_given_again(void **state)
+static void job_numbers_are_never_reused(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "POST", "/v1/jobs", "{}");
@@ -61,7 +61,7 @@ static void numbers_are_never_given_again(void **state)
     CALL(k, 404, ALICE, "GET", url, NULL);
 }
 
-static void apps_are_called_by_name_and_owner(void **state)
+static void apps_are_identified_by_name_and_owner(void **state)
 {
     struct kit *k = *state;
     static const struct {
@@ -160,7 +160,7 @@ static void bad_fields_are_named_and_nothing_changes(void **state)
     assert_int_equal(kit_number(k, "revision"), before);
 }
 
-static void generations_count_changes_of_what_is_asked(void **state)
+static void generation_counts_changes_of_the_spec(void **state)
 {
     struct kit *k = *state;
     static const struct {
@@ -218,7 +218,7 @@ static void settings_follow_the_schema(void **state)
     CALL(k, 404, BOB, "PUT", "/v1/apps/web.alice/settings", "{port: 81}");
 }
 
-static void install_configuration_is_for_those_who_manage(void **state)
+static void install_configuration_needs_manage(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ADMIN, "POST", "/v1/users", "{id: vera, group: red, role: viewer}");
@@ -233,7 +233,7 @@ static void install_configuration_is_for_those_who_manage(void **state)
     CALL(k, 403, "user:vera", "POST", "/v1/apps/web.alice/stop", NULL);
 }
 
-static void a_replacement_keeps_what_it_does_not_mention_of_running(void **state)
+static void replace_keeps_the_stopped_flag(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: web, stopped: true}");
@@ -257,7 +257,7 @@ static void a_replacement_keeps_what_it_does_not_mention_of_running(void **state
     CALL(k, 400, ALICE, "POST", "/v1/apps/web/scale", "{replicas: 20000000}");
 }
 
-static void what_was_read_can_be_put_back(void **state)
+static void read_document_can_be_put_back(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: Web, endpoints: [http], resources: {cpu: 1}, settings: {a: 1}}");
@@ -346,7 +346,7 @@ static void list_pages_are_bounded_in_bytes(void **state)
     assert_int_equal(last, atoll(kit_text(k, "continue")));
 }
 
-static void lists_are_cut_and_filtered(void **state)
+static void lists_are_paged_and_filtered(void **state)
 {
     struct kit *k = *state;
     for (int i = 0; i < 12; i++)
@@ -415,7 +415,7 @@ static void a_dry_run_changes_nothing(void **state)
     assert_int_equal(kit_number(k, "id"), 1);
 }
 
-static void only_if_unchanged(void **state)
+static void if_match_rejects_changed_documents(void **state)
 {
     struct kit *k = *state;
     char match[24];
@@ -445,7 +445,7 @@ static void only_if_unchanged(void **state)
     CALL(k, 400, ALICE, "PUT", "/v1/apps/fresh", "{replicas: 4}");
 }
 
-static void a_repeated_request_happens_once(void **state)
+static void request_with_a_key_runs_once(void **state)
 {
     struct kit *k = *state;
     k->key = "k1";
@@ -484,7 +484,7 @@ static void generations_with_instances_are_kept(void **state)
     CALL(k, 404, BOB, "GET", "/v1/instances/1", NULL);
 }
 
-static void volumes_are_there_before_they_are_mounted(void **state)
+static void mounted_volumes_must_exist(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "POST", "/v1/volumes", "{id: Data, shared: true}");
@@ -502,7 +502,7 @@ static void volumes_are_there_before_they_are_mounted(void **state)
     CALL(k, 204, ALICE, "DELETE", "/v1/volumes/data", NULL);
 }
 
-static void apps_that_listen_have_their_own_ports(void **state)
+static void apps_with_endpoints_have_their_own_ports(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: a, endpoints: [http]}");
@@ -526,24 +526,24 @@ static void apps_that_listen_have_their_own_ports(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_job_is_submitted_and_read),
-        TEST(numbers_are_never_given_again),
-        TEST(apps_are_called_by_name_and_owner),
+        TEST(job_is_submitted_and_read),
+        TEST(job_numbers_are_never_reused),
+        TEST(apps_are_identified_by_name_and_owner),
         TEST(bad_fields_are_named_and_nothing_changes),
-        TEST(generations_count_changes_of_what_is_asked),
+        TEST(generation_counts_changes_of_the_spec),
         TEST(settings_follow_the_schema),
-        TEST(install_configuration_is_for_those_who_manage),
-        TEST(a_replacement_keeps_what_it_does_not_mention_of_running),
-        TEST(what_was_read_can_be_put_back),
+        TEST(install_configuration_needs_manage),
+        TEST(replace_keeps_the_stopped_flag),
+        TEST(read_document_can_be_put_back),
         TEST(jobs_are_held_released_and_cancelled),
         TEST(list_pages_are_bounded_in_bytes),
-        TEST(lists_are_cut_and_filtered),
+        TEST(lists_are_paged_and_filtered),
         TEST(a_dry_run_changes_nothing),
-        TEST(only_if_unchanged),
-        TEST(a_repeated_request_happens_once),
+        TEST(if_match_rejects_changed_documents),
+        TEST(request_with_a_key_runs_once),
         TEST(generations_with_instances_are_kept),
-        TEST(volumes_are_there_before_they_are_mounted),
-        TEST(apps_that_listen_have_their_own_ports),
+        TEST(mounted_volumes_must_exist),
+        TEST(apps_with_endpoints_have_their_own_ports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ int work_start(struct call *c, const char *id, json_t *doc, const void *arg)
     static const char *const over[] = {"stopped", "failed", "ended", "outcome", "error"};
     for (size_t i = 0; i < sizeof over / sizeof *over; i++)
         (void)json_object_del(doc, over[i]);
-    work_forgive(c, id);
+    work_clear_failures(c, id);
     return 0;
 }
 

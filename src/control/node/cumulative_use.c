@@ -26,7 +26,7 @@ static bool cumulative(const struct state *s, const char *resource, int64_t *ret
     return is;
 }
 
-int64_t consume_period_ns(const struct state *s, const char *resource)
+int64_t cumulative_period_ns(const struct state *s, const char *resource)
 {
     int64_t period_ns = 0;
     (void)cumulative(s, resource, &period_ns);
@@ -40,7 +40,7 @@ static int64_t amount_in(const char *resource, const json_t *value)
 }
 
 /* Returns what was used between two reports. A counter that has gone down was reset: its whole value counts. */
-static int64_t more(const char *resource, const json_t *was, const json_t *now)
+static int64_t increase_of(const char *resource, const json_t *was, const json_t *now)
 {
     int64_t before = amount_in(resource, json_object_get(json_object_get(was, resource), "used"));
     int64_t after = amount_in(resource, json_object_get(json_object_get(now, resource), "used"));
@@ -48,14 +48,14 @@ static int64_t more(const char *resource, const json_t *was, const json_t *now)
 }
 
 /* Gets when the resource's present period began. Returns false if nothing records that. */
-static bool begun(const json_t *node, const char *resource, int64_t *ret_ns)
+static bool period_start(const json_t *node, const char *resource, int64_t *ret_ns)
 {
     const json_t *own = json_object_get(json_object_get(node, "consumed_begun"), resource);
     return timestamp_parse(own ? own : json_object_get(node, "consumed_since"), ret_ns, NULL) == 0;
 }
 
 /* Starts a period now: as the common start of all resources if there is none yet, else as the resource's own. */
-static void begin(json_t *node, const char *resource, int64_t now_ns)
+static void period_begin(json_t *node, const char *resource, int64_t now_ns)
 {
     char text[TIMESTAMP_MAX];
     json_t *now = json_string(timestamp_text(now_ns, text)), *own = json_object_get(node, "consumed_begun");
@@ -73,13 +73,13 @@ static void begin(json_t *node, const char *resource, int64_t now_ns)
 static void period_end(const struct state *s, json_t *node, const char *resource, int64_t now_ns)
 {
     json_t *consumed = json_object_get(node, "consumed");
-    int64_t since_ns = 0, period_ns = consume_period_ns(s, resource);
-    bool known = json_object_get(consumed, resource) && begun(node, resource, &since_ns);
+    int64_t since_ns = 0, period_ns = cumulative_period_ns(s, resource);
+    bool known = json_object_get(consumed, resource) && period_start(node, resource, &since_ns);
     bool over = known && period_ns && now_ns - since_ns >= period_ns;
     if (over)
         (void)json_object_del(consumed, resource);
     if (!known || over || since_ns > now_ns)
-        begin(node, resource, now_ns);
+        period_begin(node, resource, now_ns);
 }
 
 static void add(json_t *node, const char *resource, int64_t amount)
@@ -93,14 +93,14 @@ static void add(json_t *node, const char *resource, int64_t amount)
     (void)json_object_set_new(consumed, resource, json_string(quantity_print(resource, sum, text)));
 }
 
-void consume_note(struct call *c, const char *node, const json_t *was, const json_t *now)
+void cumulative_use_note(struct call *c, const char *node, const json_t *was, const json_t *now)
 {
     json_t *before = json_object_get(was, "usage"), *after = json_object_get(now, "usage"), *value;
     const char *resource;
     int64_t period_ns;
     json_object_foreach(after, resource, value)
     {
-        int64_t amount = more(resource, before, after);
+        int64_t amount = increase_of(resource, before, after);
         if (!amount || !cumulative(c->state, resource, &period_ns))
             continue;
         const json_t *present = change_read(&c->change, KIND_NODE, node);

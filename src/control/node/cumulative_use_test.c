@@ -9,7 +9,7 @@ static int open_kit(void **state)
 {
     struct kit *k = mem_alloc(sizeof *k);
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     CALL(k, 201, ADMIN, "POST", "/v1/resources", "{name: traffic, kind: cumulative, period: 30d}");
     CALL(k, 201, ADMIN, "POST", "/v1/resources", "{name: charge, kind: cumulative, period: 90d}");
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 8, memory: 8Gi, traffic: 100G, charge: 50}}");
@@ -44,7 +44,7 @@ static void consumed_is(struct kit *k, const char *traffic, const char *charge)
     assert_null(kit_at(k, "consumed/wear"));
 }
 
-static void what_is_used_is_added_up(void **state)
+static void use_is_summed(void **state)
 {
     struct kit *k = *state;
     use(k, 1, "{id: 1, state: running}, {id: 2, state: running}");
@@ -64,7 +64,7 @@ static void what_is_used_is_added_up(void **state)
     consumed_is(k, "9G", "3");
 }
 
-static void a_period_ends(void **state)
+static void sum_restarts_with_each_period(void **state)
 {
     struct kit *k = *state;
     use(k, 1, "{id: 1, state: running, usage: {traffic: 8G, charge: 3}}");
@@ -85,7 +85,7 @@ static void a_period_ends(void **state)
 }
 
 /* Consumption is kept, and a full period follows. */
-static void a_clock_is_set_back(void **state)
+static void clock_set_back_restarts_the_period(void **state)
 {
     struct kit *k = *state;
     k->now_ns += 400 * DAY_NS;
@@ -106,7 +106,7 @@ static int64_t period_told(const struct kit *k, const char *resource)
 {
     const struct state *s = control_state(k->control);
     struct node_config config = {0};
-    node_config_renew(&config, s, state_find(s, KIND_NODE, "n1"));
+    node_config_update(&config, s, state_find(s, KIND_NODE, "n1"));
     json_t *doc = json_loads(config.text.at, 0, NULL), *first = json_array_get(json_object_get(doc, "instances"), 0);
     const json_t *limit = json_object_get(json_object_get(first, "limits"), resource);
     assert_non_null(limit);
@@ -116,17 +116,17 @@ static int64_t period_told(const struct kit *k, const char *resource)
     return period_ns;
 }
 
-static void agents_are_told_of_the_period(void **state)
+static void node_config_has_the_period(void **state)
 {
     struct kit *k = *state;
     const struct state *s = control_state(k->control);
     struct node_config kept = {0};
-    node_config_renew(&kept, s, state_find(s, KIND_NODE, "n1"));
+    node_config_update(&kept, s, state_find(s, KIND_NODE, "n1"));
     assert_int_equal(period_told(k, "traffic"), 30 * DAY_NS);
     assert_int_equal(period_told(k, "traffic-throttle"), 30 * DAY_NS);
     assert_int_equal(period_told(k, "wear"), 0);
     CALL(k, 200, ADMIN, "PATCH", "/v1/resources/traffic", "{period: 7d}");
-    node_config_renew(&kept, s, state_find(s, KIND_NODE, "n1"));
+    node_config_update(&kept, s, state_find(s, KIND_NODE, "n1"));
     assert_non_null(strstr(kept.text.at, "\"period_ns\":604800000000000"));
     node_config_done(&kept);
 }
@@ -134,10 +134,10 @@ static void agents_are_told_of_the_period(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_used_is_added_up, open_kit, close_kit),
-        cmocka_unit_test_setup_teardown(a_period_ends, open_kit, close_kit),
-        cmocka_unit_test_setup_teardown(a_clock_is_set_back, open_kit, close_kit),
-        cmocka_unit_test_setup_teardown(agents_are_told_of_the_period, open_kit, close_kit),
+        cmocka_unit_test_setup_teardown(use_is_summed, open_kit, close_kit),
+        cmocka_unit_test_setup_teardown(sum_restarts_with_each_period, open_kit, close_kit),
+        cmocka_unit_test_setup_teardown(clock_set_back_restarts_the_period, open_kit, close_kit),
+        cmocka_unit_test_setup_teardown(node_config_has_the_period, open_kit, close_kit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

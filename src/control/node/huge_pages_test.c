@@ -4,7 +4,7 @@
 #include "control/job/job_kit_test.h"
 #include "control/watch/derived.h"
 
-static void equal_limits_are_taken(void **state)
+static void equal_limits_are_accepted(void **state)
 {
     struct job_kit *j = *state;
     (void)submit(j, ALICE, "{command: [x], requests: {hugepages-2Mi: 2Mi}}");
@@ -16,7 +16,7 @@ static void equal_limits_are_taken(void **state)
 }
 
 /* Stored by an earlier version, which let an instance use more pages than were booked for it. */
-static void of_stored_work_the_request_is_enforced(void **state)
+static void stored_limit_does_not_reach_the_agent(void **state)
 {
     struct job_kit *j = *state;
     struct kit *k = &j->k;
@@ -44,8 +44,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, jobs_open, jobs_close)
     const struct CMUnitTest tests[] = {
-        TEST(equal_limits_are_taken),
-        TEST(of_stored_work_the_request_is_enforced),
+        TEST(equal_limits_are_accepted),
+        TEST(stored_limit_does_not_reach_the_agent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

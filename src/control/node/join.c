@@ -79,7 +79,7 @@ static int invitation_end(struct call *c, int64_t *ret_ns)
 
 /* Rejects a name that differs from an existing node's in case only: it may be meant for another machine, whose
  * invitation would end that of the node. The name with which the node was created is accepted. */
-static int called_check(struct call *c, const char *id)
+static int name_case_check(struct call *c, const char *id)
 {
     char shown[QUOTE_MAX];
     const char *called = json_string_value(json_object_get(change_read(&c->change, KIND_NODE, id), "display"));
@@ -101,7 +101,7 @@ static int node_ensure(struct call *c, const char **ret_id, bool *ret_new)
     if (json_object_get(doc, "id") || json_object_get(doc, "state"))
         return err_set(&c->err, EINVAL, "id and state: not allowed; the path names the node, and its state is joining");
     *ret_new = !change_read(&c->change, KIND_NODE, *ret_id);
-    if (!*ret_new && (rc = called_check(c, *ret_id)) < 0)
+    if (!*ret_new && (rc = name_case_check(c, *ret_id)) < 0)
         return rc;
     if (!*ret_new && json_object_size(doc))
         return err_set(&c->err, EEXIST,
@@ -161,7 +161,7 @@ int node_invite(struct call *c)
     revoke_invitations(c, node);
     json_t *doc = token_make(random, "", node, INVITATION_ROLE, "to join", c->now_ns, expires_ns, text, &id, &c->arena);
     change_put(&c->change, KIND_TOKEN, id, doc);
-    (void)change_rest_on(&c->change, KIND_NODE, node);
+    (void)change_guard(&c->change, KIND_NODE, node);
     c->change.verb = "node.invite";
     c->change.subject = arena_fmt(&c->arena, "nodes/%s", node);
     c->answer.status = 201;
@@ -205,7 +205,7 @@ int node_certificate(struct call *c)
     int rc = crud_id(c, KIND_NODE, c->args[0], &id);
     const struct object *node = rc == 0 ? state_find(c->state, KIND_NODE, id) : NULL;
     if (!node || !permit(&c->caller, PERMIT_REPORT, node->id, ""))
-        return crud_absent(c, KIND_NODE, c->args[0]);
+        return crud_not_found(c, KIND_NODE, c->args[0]);
     if (strcmp(c->caller.node, node->id) != 0)
         return err_set(&c->err, EACCES,
                        "only the agent of a node can renew its certificate; create a new invitation with 'berth "
@@ -270,7 +270,7 @@ static int node_fill(struct call *c, const char *node, const json_t *old, uint64
 {
     CLEANUP(json) json_t *doc = json_deep_copy(old);
     int rc;
-    probed_take(doc, json_object_get(c->body, "probed"));
+    probed_apply(doc, json_object_get(c->body, "probed"));
     (void)json_object_set_new(doc, "joined", json_integer((json_int_t)joined));
     rc = crud_write(c, &node_crud, node, old, take_ptr(&doc));
     return rc < 0 ? err_prefix(&c->err, "probed") : optasks_join(c, node, change_read(&c->change, KIND_NODE, node));

@@ -26,13 +26,13 @@ int agent_addresses_check(const char *text, struct berth_err *err);
 /* Checks that `probed` is an object of limited size with amounts. -EINVAL. */
 int probed_check(const json_t *probed, struct berth_err *err);
 /* At a join: sets the ceiling and all values that the administrator left open in the node's document. */
-void probed_take(json_t *doc, const json_t *probed);
+void probed_apply(json_t *doc, const json_t *probed);
 /* Makes `allocatable`, as set by an administrator, the ceiling of a node that has been probed. -EINVAL: it exceeds the
  * machine. */
 int probed_ceiling(const json_t *old, json_t *doc, struct berth_err *err);
 /* Sets the document's GPUs if it has none, or updates them to the machine's (`replace`): known GPUs keep their index; a
  * new GPU takes the index of a removed one, or the end. (join_gpus.c) */
-void probed_gpus_take(json_t *doc, const json_t *probed, bool replace);
+void probed_gpus_apply(json_t *doc, const json_t *probed, bool replace);
 /* Returns the machine's number of GPUs if some of them are not in its document, else 0. (join_gpus.c) */
 int64_t probed_gpus_grown(const json_t *doc);
 /* Returns the resources beyond the ceiling: {resource: amount}; NULL: none. A new reference. */

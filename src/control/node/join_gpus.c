@@ -74,7 +74,7 @@ static json_t *merged(const json_t *had, const json_t *said)
     return list;
 }
 
-void probed_gpus_take(json_t *doc, const json_t *probed, bool replace)
+void probed_gpus_apply(json_t *doc, const json_t *probed, bool replace)
 {
     const json_t *said = json_object_get(probed, "gpus"), *had = json_object_get(doc, "gpus"), *one;
     size_t i;

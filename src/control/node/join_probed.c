@@ -33,7 +33,7 @@ static bool amount_read(const char *resource, const json_t *value, int64_t *ret)
 }
 
 /* Limits `allocatable` to the ceiling and the machine. */
-static void cut(json_t *doc)
+static void allocatable_cut(json_t *doc)
 {
     const json_t *has = amounts_of(json_object_get(doc, "probed"));
     json_t *ceiling = json_object_get(doc, "ceiling"), *may, *left;
@@ -122,7 +122,7 @@ int probed_ceiling(const json_t *old, json_t *doc, struct berth_err *err)
         return rc;
     (void)json_object_set_new(doc, "ceiling", is ? json_deep_copy(is) : json_object());
     if (is)
-        cut(doc);
+        allocatable_cut(doc);
     return 0;
 }
 
@@ -152,15 +152,15 @@ static void take_rest(json_t *doc, const json_t *probed, bool replace)
         if (value && !json_is_null(value) && (replace || given || !json_object_get(doc, keys[i])))
             (void)json_object_set_new(doc, keys[i], json_deep_copy(value));
     }
-    probed_gpus_take(doc, probed, replace);
+    probed_gpus_apply(doc, probed, replace);
     take_labels(doc, probed, replace);
 }
 
-void probed_take(json_t *doc, const json_t *probed)
+void probed_apply(json_t *doc, const json_t *probed)
 {
     (void)json_object_set_new(doc, "probed", json_deep_copy(probed));
     ceiling_ensure(doc, amounts_of(probed));
-    cut(doc);
+    allocatable_cut(doc);
     take_rest(doc, probed, false);
 }
 
@@ -178,7 +178,7 @@ static int accept(struct call *c, const char *id, json_t *doc, const void *arg)
     {
         (void)json_object_set(ceiling, resource, value);
     }
-    cut(doc);
+    allocatable_cut(doc);
     take_rest(doc, probed, true);
     return 0;
 }
@@ -198,7 +198,7 @@ int node_accept(struct call *c)
 /* ---- reports ---------------------------------------------------------------------------------------------------- */
 
 /* Sets resources that the machine once had and no longer reports to 0: the device was removed. */
-static void keep_names(const json_t *before, json_t *probed)
+static void removed_set_zero(const json_t *before, json_t *probed)
 {
     json_t *had = (json_t *)amounts_of(before), *has = json_object_get(probed, "allocatable"), *value;
     const char *resource;
@@ -235,10 +235,10 @@ int node_probed(struct call *c, const char *node, const json_t *probed)
         return 0;
     CLEANUP(json) json_t *doc = json_deep_copy(old);
     CLEANUP(json) json_t *said = json_deep_copy(probed);
-    keep_names(json_object_get(old, "probed"), said);
+    removed_set_zero(json_object_get(old, "probed"), said);
     (void)json_object_set_new(doc, "probed", take_ptr(&said));
     ceiling_ensure(doc, NULL);
-    cut(doc);
+    allocatable_cut(doc);
     if (json_equal(doc, (json_t *)old))
         return 0;
     rc = node_doc_read(doc, &c->arena, &read, &why);

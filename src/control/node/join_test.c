@@ -7,7 +7,7 @@ static int open_kit(void **state)
 {
     struct kit *k = mem_alloc(sizeof *k);
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     kit_agents(k);
     *state = k;
     return 0;
@@ -22,7 +22,7 @@ static int close_kit(void **state)
 
 /* ---- invitations ------------------------------------------------------------------------------------------------ */
 
-static void an_invitation_is_one_line_to_paste(void **state)
+static void invitation_is_one_shell_line(void **state)
 {
     struct kit *k = *state;
     char line[512];
@@ -50,7 +50,7 @@ static void an_invitation_is_one_line_to_paste(void **state)
     assert_null(kit_at(k, "items/0/hash"));
 }
 
-static void invitations_that_are_refused(void **state)
+static void invalid_invitations_are_rejected(void **state)
 {
     struct kit *k = *state;
     static const struct {
@@ -94,7 +94,7 @@ static void invitations_that_are_refused(void **state)
 
 /* ---- joining ---------------------------------------------------------------------------------------------------- */
 
-static void a_machine_joins_and_is_ready_with_its_first_report(void **state)
+static void joined_node_is_ready_after_first_report(void **state)
 {
     struct kit *k = *state;
     const struct machine m = joined(k, "n1", "{labels: {disk: ssd, os: mine}, zone: east}");
@@ -125,7 +125,7 @@ static void a_machine_joins_and_is_ready_with_its_first_report(void **state)
 }
 
 /* For every invalid token the answer is the same, and nothing changes. */
-static void tokens_that_are_no_good(void **state)
+static void invalid_tokens_get_one_answer(void **state)
 {
     struct kit *k = *state;
     char good[128], late[128], used[128], agent[128], plain[128], changed[128], first[sizeof k->text];
@@ -176,7 +176,7 @@ static void tokens_that_are_no_good(void **state)
 
 /* ---- certificates ----------------------------------------------------------------------------------------------- */
 
-static void certificates_are_of_one_node_and_one_join(void **state)
+static void certificate_is_valid_for_one_node_and_join(void **state)
 {
     struct kit *k = *state;
     const struct machine first = joined(k, "n1", "{}"), other = joined(k, "n2", "{}");
@@ -226,7 +226,7 @@ static void certificates_are_of_one_node_and_one_join(void **state)
     ASK(k, 401, &second, "GET", "/v1/nodes/n1/config", NULL);
 }
 
-static void an_agent_is_no_more_than_its_node(void **state)
+static void agent_may_only_act_for_its_node(void **state)
 {
     struct kit *k = *state;
     const struct machine m = joined(k, "n1", "{}");
@@ -266,7 +266,7 @@ static void said(struct kit *k, const struct machine *m, int seq, const char *pr
     CALL(k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
 }
 
-static void less_counts_at_once_and_more_when_accepted(void **state)
+static void decrease_applies_at_once_increase_when_accepted(void **state)
 {
     struct kit *k = *state;
     const struct machine m = joined(k, "n1", "{}");
@@ -303,7 +303,7 @@ static void less_counts_at_once_and_more_when_accepted(void **state)
 }
 
 #define ROOM "allocatable: {cpu: 8}"
-static void gpus_are_what_was_accepted(void **state)
+static void only_accepted_gpus_are_listed(void **state)
 {
     struct kit *k = *state;
     const struct machine m = joined(k, "n1", "{}");
@@ -327,7 +327,7 @@ static void gpus_are_what_was_accepted(void **state)
     assert_string_equal(kit_text(k, "gpus/2/uuid"), "D");
 }
 
-static void the_administrator_sets_the_ceiling(void **state)
+static void administrator_sets_the_ceiling(void **state)
 {
     struct kit *k = *state;
     const struct machine m = joined(k, "n1", "{allocatable: {cpu: 4, memory: 32Gi, licence: 3}}");
@@ -368,7 +368,7 @@ static void the_administrator_sets_the_ceiling(void **state)
 }
 
 /* An amount declared before the join may be written again, even if the machine has less. */
-static void the_earlier_ceiling_may_be_written_again(void **state)
+static void earlier_ceiling_may_be_written_again(void **state)
 {
     struct kit *k = *state;
     (void)joined(k, "n1", "{allocatable: {cpu: 4, memory: 32Gi}}");
@@ -381,7 +381,7 @@ static void the_earlier_ceiling_may_be_written_again(void **state)
     SAYS(k, "memory: 33Gi is more than the 16Gi");
 }
 
-static void an_address_that_is_given_at_a_join_counts(void **state)
+static void explicit_address_replaces_the_stored_one(void **state)
 {
     struct kit *k = *state;
     char token[128];
@@ -403,7 +403,7 @@ static void an_address_that_is_given_at_a_join_counts(void **state)
     }
 }
 
-static void names_that_differ_in_case_only_are_one(void **state)
+static void names_differing_in_case_only_are_rejected(void **state)
 {
     struct kit *k = *state;
     char token[128];
@@ -421,7 +421,7 @@ static void names_that_differ_in_case_only_are_one(void **state)
 }
 
 /* A machine that reports invalid values is not lost; the values are ignored. */
-static void nonsense_about_a_machine(void **state)
+static void invalid_probed_values_are_ignored(void **state)
 {
     struct kit *k = *state;
     const struct machine m = joined(k, "n1", "{}");
@@ -436,7 +436,7 @@ static void nonsense_about_a_machine(void **state)
 
 /* ---- two agents with one node ID -------------------------------------------------------------------------------- */
 
-static void the_newer_agent_wins(void **state)
+static void newer_agent_wins(void **state)
 {
     struct kit *k = *state;
     const struct machine m = joined(k, "n1", "{}");
@@ -453,39 +453,39 @@ static void the_newer_agent_wins(void **state)
 }
 
 /* A stream of a node's configuration, as its agent reads it. */
-struct ear {
+struct config_stream {
     struct stream *stream; /* NULL: the stream has ended */
     int status;
     struct str heard;
 };
 
-static bool ear_send(void *ctx, const char *at, size_t len)
+static bool config_stream_send(void *ctx, const char *at, size_t len)
 {
-    str_add_bytes(&((struct ear *)ctx)->heard, at, len);
+    str_add_bytes(&((struct config_stream *)ctx)->heard, at, len);
     return true;
 }
 
-static void ear_end(void *ctx)
+static void config_stream_end(void *ctx)
 {
-    ((struct ear *)ctx)->stream = NULL;
+    ((struct config_stream *)ctx)->stream = NULL;
 }
 
-static void ear_answered(void *ctx, struct answer *answer)
+static void config_stream_answered(void *ctx, struct answer *answer)
 {
-    struct ear *ear = ctx;
-    const struct sink sink = {.ctx = ear, .send = ear_send, .end = ear_end};
-    ear->status = answer->status;
-    ear->stream = take_ptr(&answer->stream);
-    if (ear->stream)
-        stream_start(ear->stream, &sink);
+    struct config_stream *config_stream = ctx;
+    const struct sink sink = {.ctx = config_stream, .send = config_stream_send, .end = config_stream_end};
+    config_stream->status = answer->status;
+    config_stream->stream = take_ptr(&answer->stream);
+    if (config_stream->stream)
+        stream_start(config_stream->stream, &sink);
 }
 
-static const char *ear_query(const void *from, const char *name)
+static const char *config_stream_query(const void *from, const char *name)
 {
     return strcmp(name, "watch") == 0 ? "" : strcmp(name, "epoch") == 0 ? from : NULL;
 }
 
-static void listen_as(struct kit *k, const struct machine *m, const char *epoch, struct ear *ear)
+static void listen_as(struct kit *k, const struct machine *m, const char *epoch, struct config_stream *config_stream)
 {
     const struct request request = {.method = "GET",
                                     .path = "/v1/nodes/n1/config",
@@ -494,26 +494,26 @@ static void listen_as(struct kit *k, const struct machine *m, const char *epoch,
                                     .peer_until_ns = m->until_ns,
                                     .remote = "192.0.2.9",
                                     .body = "",
-                                    .query = ear_query,
+                                    .query = config_stream_query,
                                     .query_from = epoch};
-    *ear = (struct ear){0};
-    control_handle(k->control, &request, ear_answered, ear);
+    *config_stream = (struct config_stream){0};
+    control_handle(k->control, &request, config_stream_answered, config_stream);
     control_pump(k->control);
-    assert_int_equal(ear->status, 200);
-    assert_non_null(ear->stream);
+    assert_int_equal(config_stream->status, 200);
+    assert_non_null(config_stream->stream);
 }
 
-static void ear_done(struct ear *ear)
+static void config_stream_done(struct config_stream *config_stream)
 {
-    if (ear->stream)
-        stream_stop(ear->stream);
-    str_done(&ear->heard);
+    if (config_stream->stream)
+        stream_stop(config_stream->stream);
+    str_done(&config_stream->heard);
 }
 
-static void streams_of_an_older_agent_end(void **state)
+static void older_agents_streams_end(void **state)
 {
     struct kit *k = *state;
-    struct ear older, newer, silent;
+    struct config_stream older, newer, silent;
     const struct machine m = joined(k, "n1", "{}");
     ASK(k, 200, &m, "POST", "/v1/nodes/n1/report", "{epoch: 5, seq: 1, instances: []}");
     listen_as(k, &m, "5", &older);
@@ -532,9 +532,9 @@ static void streams_of_an_older_agent_end(void **state)
     kit_plan(k);
     assert_null(newer.stream);
     assert_null(silent.stream);
-    ear_done(&older);
-    ear_done(&newer);
-    ear_done(&silent);
+    config_stream_done(&older);
+    config_stream_done(&newer);
+    config_stream_done(&silent);
 }
 
 /* ---- release ---------------------------------------------------------------------------------------------------- */
@@ -562,7 +562,7 @@ static size_t traces(struct kit *k, struct trace *t)
     return t->found;
 }
 
-static void nothing_is_left_of_a_node_that_is_released(void **state)
+static void released_node_leaves_nothing(void **state)
 {
     struct kit *k = *state;
     struct trace t = {.word = "zebra-7"};
@@ -586,7 +586,7 @@ static void nothing_is_left_of_a_node_that_is_released(void **state)
     assert_int_equal(join_with(k, token, "request: KEY, " PROBED), 401);
 }
 
-static void a_drain_says_what_it_waits_for(void **state)
+static void drain_status_names_what_it_waits_for(void **state)
 {
     struct kit *k = *state;
     const struct machine m = joined(k, "n1", "{}");
@@ -611,7 +611,7 @@ static void a_drain_says_what_it_waits_for(void **state)
 }
 
 /* A thousand invitations and joins, each independent; the cost grows no faster than the lists. */
-static void a_thousand_nodes(void **state)
+static void thousand_nodes_join(void **state)
 {
     struct kit *k = *state;
     for (int i = 0; i < 1000; i++) {
@@ -629,24 +629,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_kit, close_kit)
-        TEST(an_invitation_is_one_line_to_paste),
-        TEST(invitations_that_are_refused),
-        TEST(a_machine_joins_and_is_ready_with_its_first_report),
-        TEST(tokens_that_are_no_good),
-        TEST(certificates_are_of_one_node_and_one_join),
-        TEST(an_agent_is_no_more_than_its_node),
-        TEST(less_counts_at_once_and_more_when_accepted),
-        TEST(gpus_are_what_was_accepted),
-        TEST(the_administrator_sets_the_ceiling),
-        TEST(the_earlier_ceiling_may_be_written_again),
-        TEST(an_address_that_is_given_at_a_join_counts),
-        TEST(names_that_differ_in_case_only_are_one),
-        TEST(nonsense_about_a_machine),
-        TEST(the_newer_agent_wins),
-        TEST(streams_of_an_older_agent_end),
-        TEST(nothing_is_left_of_a_node_that_is_released),
-        TEST(a_drain_says_what_it_waits_for),
-        TEST(a_thousand_nodes),
+        TEST(invitation_is_one_shell_line),
+        TEST(invalid_invitations_are_rejected),
+        TEST(joined_node_is_ready_after_first_report),
+        TEST(invalid_tokens_get_one_answer),
+        TEST(certificate_is_valid_for_one_node_and_join),
+        TEST(agent_may_only_act_for_its_node),
+        TEST(decrease_applies_at_once_increase_when_accepted),
+        TEST(only_accepted_gpus_are_listed),
+        TEST(administrator_sets_the_ceiling),
+        TEST(earlier_ceiling_may_be_written_again),
+        TEST(explicit_address_replaces_the_stored_one),
+        TEST(names_differing_in_case_only_are_rejected),
+        TEST(invalid_probed_values_are_ignored),
+        TEST(newer_agent_wins),
+        TEST(older_agents_streams_end),
+        TEST(released_node_leaves_nothing),
+        TEST(drain_status_names_what_it_waits_for),
+        TEST(thousand_nodes_join),
 #undef TEST
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

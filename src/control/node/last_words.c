@@ -29,19 +29,19 @@ static json_t *end_of(const struct call *c, const struct object *instance, const
     enum work_outcome outcome = outcome_of_end(v, item);
     if (outcome)
         (void)json_object_set_new(end, "outcome", json_string(work_outcome_name(outcome)));
-    if (item->words.exit_said)
+    if (item->words.exit_reported)
         (void)json_object_set_new(end, "exit", json_integer(item->words.exit));
     if (item->error && *item->error)
         (void)json_object_set_new(end, "error", json_string(item->error));
     return end;
 }
 
-void last_note(struct call *c, const struct object *instance, const struct report_item *item)
+void last_end_note(struct call *c, const struct object *instance, const struct report_item *item)
 {
     const struct instance_view *v = instance->instance;
     if (!state_find_work(c->state, v->workload))
         return;
-    const json_t *old = change_read(&c->change, KIND_LAST, v->workload);
+    const json_t *old = change_read(&c->change, KIND_LAST_END, v->workload);
     json_t *items = json_array();
     (void)json_array_append_new(items, end_of(c, instance, item));
     size_t i;
@@ -49,15 +49,15 @@ void last_note(struct call *c, const struct object *instance, const struct repor
     json_array_foreach(json_object_get(old, "items"), i, end)
     {
         bool same = json_integer_value(json_object_get(end, "ordinal")) == (json_int_t)v->ordinal;
-        if (!same && json_array_size(items) < LAST_MAX)
+        if (!same && json_array_size(items) < LAST_ENDS_MAX)
             (void)json_array_append(items, end);
     }
-    change_put(&c->change, KIND_LAST, v->workload, json_pack("{s:o}", "items", items));
+    change_put(&c->change, KIND_LAST_END, v->workload, json_pack("{s:o}", "items", items));
 }
 
-json_t *last_show(const struct state *s, const char *workload)
+json_t *last_end_show(const struct state *s, const char *workload)
 {
-    const struct object *o = state_find(s, KIND_LAST, workload);
+    const struct object *o = state_find(s, KIND_LAST_END, workload);
     CLEANUP(json) json_t *doc = o ? object_doc(o) : NULL;
     return json_incref(json_object_get(doc, "items"));
 }

@@ -13,7 +13,7 @@ static int open_scene(void **state)
 {
     struct scene *s = mem_zalloc(sizeof *s);
     kit_open(&s->k);
-    kit_people(&s->k);
+    kit_add_users(&s->k);
     CALL(&s->k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 64, memory: 8Gi}}");
     *state = s;
     return 0;
@@ -51,7 +51,7 @@ static int64_t next_one(struct scene *s, const char *url)
     return 0;
 }
 
-static void what_follows_the_end(void **state)
+static void restart_policy_is_followed(void **state)
 {
     static const struct {
         const char *kind, *policy, *words; /* words: the report of each end */
@@ -95,7 +95,7 @@ static void what_follows_the_end(void **state)
     }
 }
 
-static void a_failed_job_is_over(void **state)
+static void failed_job_is_final(void **state)
 {
     struct scene *s = *state;
     struct kit *k = &s->k;
@@ -130,10 +130,10 @@ static void a_failed_job_is_over(void **state)
     CALL(k, 409, ALICE, "PATCH", "/v1/jobs/1", "{retries: 5}");
     SAYS(k, "has failed; submit or requeue");
     CALL(k, 204, ALICE, "DELETE", "/v1/jobs/1", NULL);
-    assert_null(state_find(control_state(k->control), KIND_LAST, "1"));
+    assert_null(state_find(control_state(k->control), KIND_LAST_END, "1"));
 }
 
-static void an_app_that_is_over_is_started_again(void **state)
+static void ended_app_can_be_started_again(void **state)
 {
     struct scene *s = *state;
     struct kit *k = &s->k;
@@ -152,7 +152,7 @@ static void an_app_that_is_over_is_started_again(void **state)
 }
 
 /* An instance that was told to stop has not failed, whatever it reports. */
-static void who_is_told_to_stop_does_not_fail(void **state)
+static void stopped_instance_has_not_failed(void **state)
 {
     struct scene *s = *state;
     struct kit *k = &s->k;
@@ -167,7 +167,7 @@ static void who_is_told_to_stop_does_not_fail(void **state)
     assert_null(kit_at(k, "failed"));
 }
 
-static void words_are_kept_and_shown(void **state)
+static void reported_details_are_shown(void **state)
 {
     struct scene *s = *state;
     struct kit *k = &s->k;
@@ -207,7 +207,7 @@ static void words_are_kept_and_shown(void **state)
     assert_int_equal(kit_number(k, "exit"), 0);
 }
 
-static void last_words_are_bounded(void **state)
+static void last_ends_are_bounded(void **state)
 {
     struct scene *s = *state;
     struct kit *k = &s->k;
@@ -226,14 +226,14 @@ static void last_words_are_bounded(void **state)
     CALL(k, 204, ALICE, "DELETE", "/v1/apps/web", NULL);
     kit_plan(k);
     say(s, 13, "state: stopped");
-    assert_null(state_find(control_state(k->control), KIND_LAST, "web.alice"));
-    kit_put(k, KIND_LAST, "gone.alice", "{v: 1, items: []}");
+    assert_null(state_find(control_state(k->control), KIND_LAST_END, "web.alice"));
+    kit_put(k, KIND_LAST_END, "gone.alice", "{v: 1, items: []}");
     kit_sleep(k, 120);
-    assert_null(state_find(control_state(k->control), KIND_LAST, "gone.alice"));
+    assert_null(state_find(control_state(k->control), KIND_LAST_END, "gone.alice"));
 }
 
 /* While all pods of a started app are stopping, its state is "stopping". */
-static void an_app_between_two_lives(void **state)
+static void app_with_only_stopping_pods_is_stopping(void **state)
 {
     struct scene *s = *state;
     struct kit *k = &s->k;
@@ -251,13 +251,13 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_follows_the_end),
-        CASE(a_failed_job_is_over),
-        CASE(an_app_that_is_over_is_started_again),
-        CASE(who_is_told_to_stop_does_not_fail),
-        CASE(words_are_kept_and_shown),
-        CASE(last_words_are_bounded),
-        CASE(an_app_between_two_lives),
+        cmocka_unit_test(restart_policy_is_followed),
+        CASE(failed_job_is_final),
+        CASE(ended_app_can_be_started_again),
+        CASE(stopped_instance_has_not_failed),
+        CASE(reported_details_are_shown),
+        CASE(last_ends_are_bounded),
+        CASE(app_with_only_stopping_pods_is_stopping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

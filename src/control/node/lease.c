@@ -16,7 +16,7 @@
 
 struct lease {
     char *node;
-    uint64_t born; /* revision that created the node */
+    uint64_t created_revision; /* revision that created the node */
     uint64_t epoch, seq;
     int64_t heard_ns; /* steady time */
     bool told;        /* the loss is recorded, or its record is being written */
@@ -65,7 +65,7 @@ void lease_heard(struct leases *l, const struct object *node, uint64_t epoch, ui
         vec_push(&l->at, fresh);
         lease = &l->at.at[l->at.len - 1];
     }
-    lease->born = node->created;
+    lease->created_revision = node->created;
     lease->epoch = epoch;
     lease->seq = seq;
     lease->heard_ns = steady_ns;
@@ -76,7 +76,7 @@ bool lease_last(const struct leases *l, const struct object *node, uint64_t *ret
 {
     const struct lease *lease = find(l, node->id);
     /* If the lease was only granted, or the first report could not be written, the epoch counts. */
-    if (!lease || lease->born != node->created)
+    if (!lease || lease->created_revision != node->created)
         return false;
     *ret_epoch = lease->epoch;
     *ret_seq = lease->seq;
@@ -90,7 +90,7 @@ static void grant(struct control *c, int64_t steady_ns)
     const struct object *const *nodes = state_list(c->state, KIND_NODE, &len);
     for (size_t i = 0; i < len; i++) {
         const struct lease *lease = nodes[i]->node->epoch ? find(c->leases, nodes[i]->id) : NULL;
-        if (!nodes[i]->node->epoch || (lease && lease->born == nodes[i]->created))
+        if (!nodes[i]->node->epoch || (lease && lease->created_revision == nodes[i]->created))
             continue;
         int64_t heard_ns = PLANTED(LEASE_NOT_GRANTED) ? steady_ns - c->in_force.lease_ns : steady_ns;
         lease_heard(c->leases, nodes[i], nodes[i]->node->epoch, 0, heard_ns);
@@ -106,7 +106,7 @@ static void lost_written(void *ctx, const struct store_result *result)
             c->leases->at.at[i].told = false;
 }
 
-static void again_written(void *ctx, const struct store_result *result)
+static void lost_again_written(void *ctx, const struct store_result *result)
 {
     struct control *c = ctx;
     for (size_t i = 0; result->rc != 0 && i < c->leases->at.len; i++)
@@ -115,7 +115,7 @@ static void again_written(void *ctx, const struct store_result *result)
 
 /* Records a node as lost since now if it was lost before this daemon started. Only the wall clock knows how long the
  * daemon was down, and the clock may have jumped; so no fence ends early. */
-static bool write_again(struct control *c, const struct object *node)
+static bool lost_write_again(struct control *c, const struct object *node)
 {
     struct arena arena;
     struct change change;
@@ -127,7 +127,7 @@ static bool write_again(struct control *c, const struct object *node)
     (void)json_object_set_new(doc, "since", json_string(timestamp_text(control_now_ns(c), since)));
     struct commit_note note = {
         .who = "berth", .verb = "node.still-lost", .subject = arena_fmt(&arena, "nodes/%s", node->id)};
-    int rc = commit_submit(c, &change, &note, again_written, c, &err);
+    int rc = commit_submit(c, &change, &note, lost_again_written, c, &err);
     change_done(&change);
     arena_done(&arena);
     return rc >= 0;
@@ -135,7 +135,7 @@ static bool write_again(struct control *c, const struct object *node)
 
 /* Records the node as lost. The record has the number of the last report, so that an earlier report that arrives late,
  * even after a restart, does not bring the node back. */
-static bool write_lost(struct control *c, const struct object *node, const struct lease *lease, int64_t silent_ns)
+static bool lost_write(struct control *c, const struct object *node, const struct lease *lease, int64_t silent_ns)
 {
     struct arena arena;
     struct change change;
@@ -179,10 +179,10 @@ int64_t leases_expire(struct control *c, int64_t steady_ns)
     for (size_t i = 0; i < c->leases->at.len; i++) {
         struct lease *lease = &c->leases->at.at[i];
         const struct object *node = state_find(c->state, KIND_NODE, lease->node);
-        if (!node || node->created != lease->born || lease->told)
+        if (!node || node->created != lease->created_revision || lease->told)
             continue;
         if (node->node->state == BERTH_NODE_LOST) {
-            lease->granted = lease->granted && !write_again(c, node);
+            lease->granted = lease->granted && !lost_write_again(c, node);
             continue;
         }
         int64_t end_ns = lease->heard_ns + lease_ns / (PLANTED(LEASE_SHORT) ? 2 : 1);
@@ -190,7 +190,7 @@ int64_t leases_expire(struct control *c, int64_t steady_ns)
             next = end_ns < next ? end_ns : next;
             continue;
         }
-        lease->told = write_lost(c, node, lease, steady_ns - lease->heard_ns);
+        lease->told = lost_write(c, node, lease, steady_ns - lease->heard_ns);
     }
     return next;
 }

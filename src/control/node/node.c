@@ -76,9 +76,9 @@ static int domain_check(struct call *c, const char *id, const json_t *old, const
     for (size_t i = 0; i < c->change.items.len; i++)
         if (c->change.items.at[i].kind == KIND_DOMAIN) /* another part of the transaction may change the domain */
             return 0;
-    const char *in = project_domain(c->state, id, node);
+    const char *in = node_domain(c->state, id, node);
     const struct object *o = strcmp(in, is) != 0 ? state_find(c->state, KIND_DOMAIN, in) : NULL;
-    if (!o || !change_rest_on(&c->change, KIND_DOMAIN, in))
+    if (!o || !change_guard(&c->change, KIND_DOMAIN, in))
         return 0;
     bool listed = false;
     for (size_t i = 0; i < o->domain->nodes_len; i++)
@@ -97,7 +97,7 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     if (rc == 0)
         rc = domain_check(c, id, old, &d.node);
     if (rc == 0 && old)
-        rc = node_held_check(c, id, old, doc);
+        rc = node_check_in_use(c, id, old, doc);
     if (rc == 0 && !c->dry_run)
         resource_names_of_node(state_cluster(c->state), &d.node);
     return rc;
@@ -166,7 +166,7 @@ int node_release(struct call *c, const char *id)
             change_delete(&c->change, KIND_TOKEN, tokens[i]->id);
     opsteps_release(c, id);
     /* The ledger is guarded even if it does not exist: the first placement on the node may be in progress. */
-    if (change_rest_on(&c->change, KIND_LEDGER, id))
+    if (change_guard(&c->change, KIND_LEDGER, id))
         change_delete(&c->change, KIND_LEDGER, id);
     return 0;
 }
@@ -196,7 +196,7 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
         (void)json_object_set_new(status, "optasks", optasks);
     if (o->node->state == BERTH_NODE_DRAINING || json_is_true(json_object_get(doc, "disabled")))
         (void)json_object_set_new(status, "drain", node_drain_status(c, o));
-    node_lives_show(c->control->lives, o, status);
+    node_statuses_show(c->control->lives, o, status);
     (void)json_object_set_new(doc, "status", status);
 }
 

@@ -9,7 +9,7 @@
 #include "control/api/crud.h"
 
 /* Returns -EBUSY if instances use devices or ports that the new document removes. (node_holdings.c) */
-int node_held_check(struct call *c, const char *id, const json_t *old, const json_t *doc);
+int node_check_in_use(struct call *c, const char *id, const json_t *old, const json_t *doc);
 /* Returns the status of a draining node: {"left": N, "waiting": [{"instance", "workload", "for"}]}, for some of its
  * instances. `for` is "own end", "stop", "fence", "min_available" (the replacement is not ready), "plan" (the next plan
  * looks for a replacement) or "place" (the last plan found no node). A new reference. (node_holdings.c) */
@@ -26,7 +26,7 @@ json_t *instance_work_doc(const struct state *s, const struct object *instance);
 int node_release(struct call *c, const char *id);
 
 /* Returns a workload that mounts the volume; NULL: none. (node_volume.c) */
-const char *volume_user(struct call *c, const char *id);
+const char *volume_mounted_by(struct call *c, const char *id);
 
 /* Parts of a node's document, for /openapi.json. (node_verbs.c) */
 extern const char *const node_capability_keys[], *const node_setting_keys[];

@@ -79,7 +79,7 @@ static int64_t limit_in_force(const struct berth_limit *limit, const struct bert
 /* The limit "traffic-throttle" has the period of "traffic". */
 static int64_t limit_period_ns(const struct state *s, const char *resource)
 {
-    return consume_period_ns(s, strcmp(resource, "traffic-throttle") == 0 ? "traffic" : resource);
+    return cumulative_period_ns(s, strcmp(resource, "traffic-throttle") == 0 ? "traffic" : resource);
 }
 
 static void limits_write(struct out *o, const struct state *s, const struct berth_shape *shape,
@@ -401,7 +401,7 @@ static void run_write(struct out *o, const struct state *s, const struct object 
     requests_write(o, &work.workload.shape, &arena);
     limits_write(o, s, &work.workload.shape, &held.instance, &arena);
     ports_write(o, &work, present && present->kind == KIND_APP);
-    task_write(o, s, instance, &work);
+    task_config_write(o, s, instance, &work);
     held_write(o, &work.run, &arena);
     mounts_write(o, s, &work.run, &arena);
     files_write(o, &work.run, from->owner, &arena);
@@ -479,7 +479,7 @@ static uint64_t instance_mark(const struct state *s, const struct object *instan
 
     mark = hash_pair(mark, state_hash_of(s, KIND_RESOURCE)); /* periods of limits; they seldom change */
     if (work && *work->work->gang)
-        mark = hash_pair(mark, task_mark(s, instance));
+        mark = hash_pair(mark, task_config_mark(s, instance));
     const struct object *user = from ? state_find(s, KIND_USER, from->owner) : NULL;
     if (user)
         mark = hash_pair(mark, (uint64_t)user->user->uid << 1 | user->user->account);
@@ -487,7 +487,8 @@ static uint64_t instance_mark(const struct state *s, const struct object *instan
 }
 
 /* Returns the instance's part of the previous text; both are ordered by ID. NULL: there is none, or it is outdated. */
-static const struct node_config_part *part_kept(const struct node_config *c, size_t *at, uint64_t number, uint64_t mark)
+static const struct node_config_part *part_cached(const struct node_config *c, size_t *at, uint64_t number,
+                                                  uint64_t mark)
 {
     while (*at < c->parts.len && c->parts.at[*at].number < number)
         ++*at;
@@ -499,7 +500,7 @@ static void part_write(struct out *o, const struct state *s, const struct object
                        const struct node_config *before, size_t *at, struct node_config *to)
 {
     struct node_config_part part = {.number = instance->instance->number, .mark = instance_mark(s, instance)};
-    const struct node_config_part *kept = part_kept(before, at, part.number, part.mark);
+    const struct node_config_part *kept = part_cached(before, at, part.number, part.mark);
 
     if (kept) {
         out_key(o, NULL);
@@ -527,7 +528,7 @@ static uint64_t whole_mark(const struct state *s, const struct object *node)
     return hash_pair(mark, optasks_config_mark(s, node->id));
 }
 
-void node_config_renew(struct node_config *c, const struct state *s, const struct object *node)
+void node_config_update(struct node_config *c, const struct state *s, const struct object *node)
 {
     struct node_config to = {.mark = whole_mark(s, node)};
     struct out o = {.to = &to.text};

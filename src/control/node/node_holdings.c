@@ -21,7 +21,7 @@ json_t *instance_work_doc(const struct state *s, const struct object *instance)
     return work ? object_doc(work) : NULL;
 }
 
-static bool at_all(const char *address)
+static bool is_any_address(const char *address)
 {
     return !address || !*address || strcmp(address, "0.0.0.0") == 0;
 }
@@ -31,7 +31,8 @@ static bool port_in(const struct berth_port *p, const struct berth_port *ports, 
     uint32_t first = p->port, last = first + (p->count ? p->count : 1);
     for (size_t i = 0; i < len; i++) {
         uint32_t from = ports[i].port, to = from + (ports[i].count ? ports[i].count : 1);
-        bool apart = !at_all(p->address) && !at_all(ports[i].address) && strcmp(p->address, ports[i].address) != 0;
+        bool apart = !is_any_address(p->address) && !is_any_address(ports[i].address) &&
+                     strcmp(p->address, ports[i].address) != 0;
         if (ports[i].protocol == p->protocol && first < to && from < last && !apart) {
             *ret = first > from ? first : from;
             return true;
@@ -69,7 +70,7 @@ static int ports_check(struct call *c, const struct object *instance, const stru
 }
 
 /* Returns whether the node has fewer devices than before, or more ports of its own. */
-static bool takes_away(const struct berth_node *was, const struct berth_node *is)
+static bool removes_some(const struct berth_node *was, const struct berth_node *is)
 {
     if (is->gpus_len < was->gpus_len)
         return true;
@@ -84,14 +85,14 @@ static bool takes_away(const struct berth_node *was, const struct berth_node *is
     return false;
 }
 
-int node_held_check(struct call *c, const char *id, const json_t *old, const json_t *doc)
+int node_check_in_use(struct call *c, const char *id, const json_t *old, const json_t *doc)
 {
     const struct object *node = state_find(c->state, KIND_NODE, id);
     struct node_doc was = {0}, is = {0};
     int rc = node_doc_read(old, &c->arena, &was, &c->err);
     if (rc == 0)
         rc = node_doc_read(doc, &c->arena, &is, &c->err);
-    if (rc < 0 || !node || !takes_away(&was.node, &is.node))
+    if (rc < 0 || !node || !removes_some(&was.node, &is.node))
         return rc;
     /* A plan may be placing an instance there at this moment, which no document shows yet. */
     if (was.node.state == BERTH_NODE_READY)
@@ -127,9 +128,9 @@ size_t node_instances(const struct node_view *node)
  * committed, can tell that no node fits. */
 static const char *waits_for_place(const struct call *c, const struct object *node, const char *workload)
 {
-    const struct scheduler_seen seen = scheduler_seen(c->control->scheduler);
+    const struct scheduler_status seen = scheduler_status(c->control->scheduler);
     struct berth_pending pending;
-    bool known = seen.revision >= node->revision && seen.units == 0 && !scheduler_planning(c->control->scheduler);
+    bool known = seen.revision >= node->revision && seen.batches == 0 && !scheduler_planning(c->control->scheduler);
     return known && scheduler_pending(c->control->scheduler, workload, &pending) ? "place" : "plan";
 }
 
@@ -152,7 +153,7 @@ static const char *waits_for(const struct call *c, const struct object *node, co
         return "stop";
     if (!moves || (on_drain && strcmp(on_drain, "wait") == 0))
         return "own end";
-    return migration_heir(s, instance) ? "min_available" : waits_for_place(c, node, v->workload);
+    return migration_successor(s, instance) ? "min_available" : waits_for_place(c, node, v->workload);
 }
 
 json_t *node_drain_status(const struct call *c, const struct object *node)

@@ -28,7 +28,7 @@ struct recorded {
 };
 enum { USAGE_STEP = 10 };
 
-struct live {
+struct node_status {
     char *node;
     uint64_t created; /* revision that created the node: a node that was removed and added again is a different one */
     int64_t heard_ns;
@@ -39,31 +39,31 @@ struct live {
     uint64_t config_revision; /* state revision of `config` */
 };
 
-struct node_lives {
-    VEC(struct live *) at;
+struct node_statuses {
+    VEC(struct node_status *) at;
     struct map map; /* by node */
 };
 
-struct node_lives *node_lives_new(void)
+struct node_statuses *node_statuses_new(void)
 {
-    return mem_zalloc(sizeof(struct node_lives));
+    return mem_zalloc(sizeof(struct node_statuses));
 }
 
-static void usage_clear(struct live *e)
+static void usage_clear(struct node_status *e)
 {
     for (size_t i = 0; i < e->usage.len; i++)
         mem_free(e->usage.at[i].resource);
     e->usage.len = 0;
 }
 
-static void recorded_clear(struct live *e)
+static void recorded_clear(struct node_status *e)
 {
     for (size_t i = 0; i < e->recorded.len; i++)
         mem_free(e->recorded.at[i].resource);
     e->recorded.len = 0;
 }
 
-static void conditions_clear(struct live *e)
+static void conditions_clear(struct node_status *e)
 {
     for (size_t i = 0; i < e->conditions.len; i++) {
         mem_free(e->conditions.at[i].type);
@@ -72,7 +72,7 @@ static void conditions_clear(struct live *e)
     e->conditions.len = 0;
 }
 
-void node_lives_free(struct node_lives *l)
+void node_statuses_free(struct node_statuses *l)
 {
     if (!l)
         return;
@@ -94,29 +94,29 @@ void node_lives_free(struct node_lives *l)
 
 static bool same_node(const void *ctx, uint32_t at, const void *key)
 {
-    return strcmp(((const struct node_lives *)ctx)->at.at[at]->node, key) == 0;
+    return strcmp(((const struct node_statuses *)ctx)->at.at[at]->node, key) == 0;
 }
 
 /* Returns the node's entry; NULL: this very node has not reported. */
-static struct live *find(const struct node_lives *l, const struct object *node)
+static struct node_status *find(const struct node_statuses *l, const struct object *node)
 {
     uint32_t at = map_find(&l->map, hash_bytes(node->id, strlen(node->id), 0), same_node, l, node->id);
     return at == MAP_NONE || l->at.at[at]->created != node->created ? NULL : l->at.at[at];
 }
 
 /* An entry stays when its node is deleted: names are few, and are used again. */
-static struct live *entry(struct node_lives *l, const struct object *node)
+static struct node_status *entry(struct node_statuses *l, const struct object *node)
 {
     uint64_t hash = hash_bytes(node->id, strlen(node->id), 0);
     uint32_t at = map_find(&l->map, hash, same_node, l, node->id);
     if (at == MAP_NONE) {
-        struct live *fresh = mem_zalloc(sizeof *fresh);
+        struct node_status *fresh = mem_zalloc(sizeof *fresh);
         fresh->node = mem_strdup(node->id);
         at = (uint32_t)l->at.len;
         map_add(&l->map, hash, at);
         vec_push(&l->at, fresh);
     }
-    struct live *e = l->at.at[at];
+    struct node_status *e = l->at.at[at];
     if (e->created != node->created) {
         usage_clear(e);
         recorded_clear(e);
@@ -128,11 +128,12 @@ static struct live *entry(struct node_lives *l, const struct object *node)
     return e;
 }
 
-void node_lives_hear(struct node_lives *l, const struct object *node, const struct report_doc *said, int64_t now_ns)
+void node_statuses_report(struct node_statuses *l, const struct object *node, const struct report_doc *said,
+                          int64_t now_ns)
 {
-    struct live *e = entry(l, node);
+    struct node_status *e = entry(l, node);
     e->heard_ns = now_ns;
-    if (!said->node_said)
+    if (!said->machine_reported)
         return;
     usage_clear(e);
     for (size_t i = 0; i < said->usage_len; i++) {
@@ -146,9 +147,9 @@ void node_lives_hear(struct node_lives *l, const struct object *node, const stru
     }
 }
 
-void node_lives_show(const struct node_lives *l, const struct object *node, json_t *status)
+void node_statuses_show(const struct node_statuses *l, const struct object *node, json_t *status)
 {
-    const struct live *e = find(l, node);
+    const struct node_status *e = find(l, node);
     char text[TIMESTAMP_MAX], amount[QUANTITY_TEXT_MAX];
     if (!e || !e->heard_ns)
         return;
@@ -164,13 +165,14 @@ void node_lives_show(const struct node_lives *l, const struct object *node, json
     (void)json_object_set_new(status, "conditions", conditions);
 }
 
-const struct node_config *node_lives_config(struct node_lives *l, const struct state *s, const struct object *node)
+const struct node_config *node_statuses_config(struct node_statuses *l, const struct state *s,
+                                               const struct object *node)
 {
-    struct live *e = entry(l, node);
+    struct node_status *e = entry(l, node);
     uint64_t revision = state_revision(s);
 
     if (!e->config.hash[0] || e->config_revision != revision)
-        node_config_renew(&e->config, s, node);
+        node_config_update(&e->config, s, node);
     e->config_revision = revision;
     return &e->config;
 }
@@ -179,7 +181,7 @@ const struct node_config *node_lives_config(struct node_lives *l, const struct s
 
 /* Returns the percentage to record for a resource. It changes only when use is a whole step away from it, so that use
  * at the edge of two steps is not recorded repeatedly. *ret_changed is set to true if it changes, else untouched. */
-static int usage_record(struct live *e, const char *resource, int percent, bool *ret_changed)
+static int usage_record(struct node_status *e, const char *resource, int percent, bool *ret_changed)
 {
     size_t at = 0;
     while (at < e->recorded.len && strcmp(e->recorded.at[at].resource, resource) != 0)
@@ -200,7 +202,7 @@ static int usage_record(struct live *e, const char *resource, int percent, bool 
 }
 
 /* Appends the node if some of its use has changed by a step. */
-static void node_record(const struct state *s, const struct object *node, struct live *e, struct str *to)
+static void node_record(const struct state *s, const struct object *node, struct node_status *e, struct str *to)
 {
     CLEANUP(str) struct str row = {0};
     bool changed = false;
@@ -222,14 +224,14 @@ static void node_record(const struct state *s, const struct object *node, struct
     str_addf(to, ",{%s}]", str_text(&row));
 }
 
-void node_lives_write(struct control *c)
+void node_statuses_journal(struct control *c)
 {
     CLEANUP(str) struct str rows = {0};
     CLEANUP(str) struct str extra = {0};
     size_t len;
     const struct object *const *nodes = state_list(c->state, KIND_NODE, &len);
     for (size_t i = 0; i < len; i++) {
-        struct live *e = find(c->lives, nodes[i]);
+        struct node_status *e = find(c->lives, nodes[i]);
         if (e && e->heard_ns)
             node_record(c->state, nodes[i], e, &rows);
     }
@@ -252,14 +254,14 @@ static void label_add(struct str *to, const char *text)
     }
 }
 
-void node_lives_metrics(const struct node_lives *l, const struct state *s, struct str *to)
+void node_statuses_metrics(const struct node_statuses *l, const struct state *s, struct str *to)
 {
     size_t len;
     const struct object *const *nodes = state_list(s, KIND_NODE, &len);
     str_add(to, "# HELP berth_node_used What a node said it uses, in units and thousandths of a core.\n"
                 "# TYPE berth_node_used gauge\n");
     for (size_t n = 0; n < len; n++) {
-        const struct live *e = find(l, nodes[n]);
+        const struct node_status *e = find(l, nodes[n]);
         for (size_t i = 0; e && i < e->usage.len; i++) {
             str_addf(to, "berth_node_used{node=\"%s\",resource=\"", e->node);
             label_add(to, e->usage.at[i].resource);
@@ -269,7 +271,7 @@ void node_lives_metrics(const struct node_lives *l, const struct state *s, struc
     str_add(to, "# HELP berth_node_conditions What is wrong with a node, by its own words.\n"
                 "# TYPE berth_node_conditions gauge\n");
     for (size_t n = 0; n < len; n++) {
-        const struct live *e = find(l, nodes[n]);
+        const struct node_status *e = find(l, nodes[n]);
         if (e && e->heard_ns)
             str_addf(to, "berth_node_conditions{node=\"%s\"} %zu\n", e->node, e->conditions.len);
     }

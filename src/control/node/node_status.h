@@ -12,18 +12,20 @@
 #include "wire/doc/api.h"
 
 struct control;
-struct node_lives;
-struct node_lives *node_lives_new(void);
-void node_lives_free(struct node_lives *l);
+struct node_statuses;
+struct node_statuses *node_statuses_new(void);
+void node_statuses_free(struct node_statuses *l);
 
 /* Updates the status by a report; values that the report does not contain stay. */
-void node_lives_hear(struct node_lives *l, const struct object *node, const struct report_doc *said, int64_t now_ns);
+void node_statuses_report(struct node_statuses *l, const struct object *node, const struct report_doc *said,
+                          int64_t now_ns);
 /* Adds `usage`, `conditions` and `heard` to a status if the node has reported. */
-void node_lives_show(const struct node_lives *l, const struct object *node, json_t *status);
+void node_statuses_show(const struct node_statuses *l, const struct object *node, json_t *status);
 /* Returns the current node_config; valid until the state changes. */
-const struct node_config *node_lives_config(struct node_lives *l, const struct state *s, const struct object *node);
+const struct node_config *node_statuses_config(struct node_statuses *l, const struct state *s,
+                                               const struct object *node);
 /* Submits a journal record of nodes' use, as [node, {resource: percent}] in steps of a tenth of capacity. It lists the
  * nodes whose use has changed by a step since their last record; without any there is no record. */
-void node_lives_write(struct control *c);
+void node_statuses_journal(struct control *c);
 /* Writes berth_node_used{node,resource} and berth_node_conditions{node} of the existing nodes. */
-void node_lives_metrics(const struct node_lives *l, const struct state *s, struct str *to);
+void node_statuses_metrics(const struct node_statuses *l, const struct state *s, struct str *to);

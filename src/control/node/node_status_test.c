@@ -25,7 +25,7 @@ static void report(struct kit *k, const char *yaml)
     CALL(k, 200, N1, "POST", "/v1/nodes/n1/report", yaml);
 }
 
-static void what_a_node_says_is_shown(void **state)
+static void reported_status_is_shown(void **state)
 {
     struct kit *k = *state;
     CALL(k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
@@ -55,7 +55,7 @@ static void what_a_node_says_is_shown(void **state)
     assert_null(kit_at(k, "status/usage"));
 }
 
-static void the_hash_follows_what_shall_run(void **state)
+static void config_hash_follows_instances(void **state)
 {
     struct kit *k = *state;
     static const struct {
@@ -93,7 +93,7 @@ static void numbers_for_prometheus(void **state)
     kit_open(&k);
     CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1}");
     CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n2}");
-    struct node_lives *l = node_lives_new();
+    struct node_statuses *l = node_statuses_new();
     const struct state *s = control_state(k.control);
     static const struct berth_amount usage[] = {
         {"cpu",    1500},
@@ -103,15 +103,15 @@ static void numbers_for_prometheus(void **state)
         {"disk", "full"},
     };
     struct report_doc said = {
-        .usage = usage, .usage_len = 2, .conditions = wrong, .conditions_len = 1, .node_said = true};
-    node_lives_hear(l, state_find(s, KIND_NODE, "n1"), &said, 5);
+        .usage = usage, .usage_len = 2, .conditions = wrong, .conditions_len = 1, .machine_reported = true};
+    node_statuses_report(l, state_find(s, KIND_NODE, "n1"), &said, 5);
     CLEANUP(str) struct str text = {0};
-    node_lives_metrics(l, s, &text);
+    node_statuses_metrics(l, s, &text);
     assert_non_null(strstr(text.at, "berth_node_used{node=\"n1\",resource=\"cpu\"} 1500\n"));
     assert_non_null(strstr(text.at, "berth_node_used{node=\"n1\",resource=\"a\\\"b\\\\\"} 7\n"));
     assert_non_null(strstr(text.at, "berth_node_conditions{node=\"n1\"} 1\n"));
     assert_null(strstr(text.at, "n2"));
-    node_lives_free(l);
+    node_statuses_free(l);
     kit_done(&k);
 }
 
@@ -119,8 +119,8 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_kit, close_kit)
     const struct CMUnitTest tests[] = {
-        CASE(what_a_node_says_is_shown),
-        CASE(the_hash_follows_what_shall_run),
+        CASE(reported_status_is_shown),
+        CASE(config_hash_follows_instances),
         cmocka_unit_test(numbers_for_prometheus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

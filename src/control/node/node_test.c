@@ -7,7 +7,7 @@ static int open_kit(void **state)
 {
     struct kit *k = mem_alloc(sizeof *k);
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     *state = k;
     return 0;
 }
@@ -19,7 +19,7 @@ static int close_kit(void **state)
     return 0;
 }
 
-static void a_node_is_added_and_read(void **state)
+static void node_is_added_and_read(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: Cellar-1, allocatable: {cpu: 4, memory: 8Gi}, labels: {disk: ssd}}");
@@ -37,7 +37,7 @@ static void a_node_is_added_and_read(void **state)
     assert_string_equal(kit_text(k, "items/0/id"), "n2");
 }
 
-static void what_is_wrong_with_a_node(void **state)
+static void invalid_node_is_rejected(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, gpus: {count: 2}}");
@@ -83,7 +83,7 @@ static void what_is_wrong_with_a_node(void **state)
     }
 }
 
-static void verbs_move_a_node_through_its_states(void **state)
+static void verbs_change_the_node_state(void **state)
 {
     struct kit *k = *state;
     static const struct {
@@ -118,7 +118,7 @@ static void verbs_move_a_node_through_its_states(void **state)
     CALL(k, 200, ADMIN, "POST", "/v1/nodes/n2/enable", NULL);
 }
 
-static void parts_of_a_node_are_replaced_alone(void **state)
+static void parts_of_a_node_are_replaced_separately(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ADMIN, "POST", "/v1/nodes",
@@ -139,7 +139,7 @@ static void parts_of_a_node_are_replaced_alone(void **state)
     assert_string_equal(kit_text(k, "state"), "cordoned");
 }
 
-static void a_node_is_released_when_it_is_empty(void **state)
+static void only_empty_node_is_released(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 8}}");
@@ -168,7 +168,7 @@ static void a_node_is_released_when_it_is_empty(void **state)
     assert_int_equal(kit_number(k, "items/0/id"), 8);
 }
 
-static void what_instances_hold_cannot_be_taken_away(void **state)
+static void used_gpus_and_ports_cannot_be_removed(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, gpus: {count: 2}, allocatable: {cpu: 8}}");
@@ -220,7 +220,7 @@ static void resources_and_profiles(void **state)
     }
 }
 
-static void instances_are_only_looked_at(void **state)
+static void instances_are_read_only(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 8}}");
@@ -256,14 +256,10 @@ static void instances_are_only_looked_at(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_node_is_added_and_read),
-        TEST(what_is_wrong_with_a_node),
-        TEST(verbs_move_a_node_through_its_states),
-        TEST(parts_of_a_node_are_replaced_alone),
-        TEST(a_node_is_released_when_it_is_empty),
-        TEST(what_instances_hold_cannot_be_taken_away),
-        TEST(resources_and_profiles),
-        TEST(instances_are_only_looked_at),
+        TEST(node_is_added_and_read),      TEST(invalid_node_is_rejected),
+        TEST(verbs_change_the_node_state), TEST(parts_of_a_node_are_replaced_separately),
+        TEST(only_empty_node_is_released), TEST(used_gpus_and_ports_cannot_be_removed),
+        TEST(resources_and_profiles),      TEST(instances_are_read_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static int volume_check(struct call *c, const struct crud *k, const char *id, co
         return rc;
     if (d.type == VOLUME_BIND && !permit(&c->caller, PERMIT_NODES, "", ""))
         return err_set(&c->err, EACCES, "path: folders of a node need the permission 'nodes: all'");
-    const char *user = old ? volume_user(c, id) : NULL;
+    const char *user = old ? volume_mounted_by(c, id) : NULL;
     return user ? err_set(&c->err, EBUSY, "volume %s is mounted by %s; its type, path and size cannot be changed", id,
                           user)
                 : 0;
@@ -130,7 +130,7 @@ static const struct change_item *in_change(const struct call *c, enum kind kind,
     return NULL;
 }
 
-const char *volume_user(struct call *c, const char *id)
+const char *volume_mounted_by(struct call *c, const char *id)
 {
     static const enum kind users[] = {KIND_APP, KIND_JOB, KIND_VM, KIND_SPEC};
     for (size_t k = 0; k < sizeof users / sizeof *users; k++) {
@@ -153,7 +153,7 @@ static int volume_leaving(struct call *c, const struct crud *k, const char *id, 
 {
     (void)k;
     (void)old;
-    const char *user = next ? NULL : volume_user(c, id);
+    const char *user = next ? NULL : volume_mounted_by(c, id);
     return user ? err_set(&c->err, EBUSY, "volume %s is mounted by %s; change or delete that workload first", id, user)
                 : 0;
 }

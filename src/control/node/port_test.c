@@ -56,7 +56,7 @@ static int take(struct world *w, size_t n, int32_t *ret)
     return rc;
 }
 
-static void the_lowest_free_index_is_taken(void **state)
+static void lowest_free_index_is_taken(void **state)
 {
     struct world *w = *state;
     int32_t index = -1;
@@ -84,7 +84,7 @@ static void one_transaction_may_take_several(void **state)
 }
 
 /* Indexes that the transaction itself frees are free for it. */
-static void what_the_transaction_gives_up_is_free(void **state)
+static void index_freed_by_the_transaction_is_free(void **state)
 {
     struct world *w = *state;
     struct arena arena;
@@ -101,7 +101,7 @@ static void what_the_transaction_gives_up_is_free(void **state)
     arena_done(&arena);
 }
 
-static void what_still_runs_keeps_its_ports(void **state)
+static void running_instance_keeps_its_ports(void **state)
 {
     struct world *w = *state;
     int32_t index = -1;
@@ -114,7 +114,7 @@ static void what_still_runs_keeps_its_ports(void **state)
 }
 
 /* Two concurrent transactions that take an index must not both succeed. */
-static void takers_guard_against_each_other(void **state)
+static void concurrent_transactions_conflict(void **state)
 {
     struct world *w = *state;
     struct arena arena;
@@ -134,7 +134,7 @@ static void takers_guard_against_each_other(void **state)
     arena_done(&arena);
 }
 
-static void all_taken_is_said(void **state)
+static void exhausted_indexes_return_edquot(void **state)
 {
     struct world *w = *state;
     int32_t index = -7;
@@ -149,7 +149,7 @@ static void all_taken_is_said(void **state)
     assert_true(PORT_BASE + PORT_BLOCK * index + PORT_BLOCK <= PORT_END);
 }
 
-static void system_ports_stand_once_and_in_no_block(void **state)
+static void system_ports_are_unique_and_in_no_block(void **state)
 {
     (void)state;
     const struct system_port *a, *b;
@@ -168,10 +168,13 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        CASE(the_lowest_free_index_is_taken),          CASE(one_transaction_may_take_several),
-        CASE(what_the_transaction_gives_up_is_free),   CASE(what_still_runs_keeps_its_ports),
-        CASE(takers_guard_against_each_other),         CASE(all_taken_is_said),
-        CASE(system_ports_stand_once_and_in_no_block),
+        CASE(lowest_free_index_is_taken),
+        CASE(one_transaction_may_take_several),
+        CASE(index_freed_by_the_transaction_is_free),
+        CASE(running_instance_keeps_its_ports),
+        CASE(concurrent_transactions_conflict),
+        CASE(exhausted_indexes_return_edquot),
+        CASE(system_ports_are_unique_and_in_no_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -187,7 +187,7 @@ static void note_health(struct reporting *r, const char *workload)
 static const char *failure_text(const struct reporting *r, const struct report_item *item)
 {
     return item->error && *item->error ? item->error
-           : item->words.exit_said     ? arena_fmt(&r->c->arena, "exit code %d", item->words.exit)
+           : item->words.exit_reported ? arena_fmt(&r->c->arena, "exit code %d", item->words.exit)
                                        : "no reason given";
 }
 
@@ -253,14 +253,14 @@ static void note_use(struct reporting *r, const struct object *o, const struct r
         [REPORT_ENDED] = "ended", [REPORT_FAILED] = "failed", [REPORT_STOPPED] = "stopped"};
     struct usage_end end = {.outcome = outcomes[item->state],
                             .at_ns = r->c->now_ns,
-                            .exit_said = item->words.exit_said,
+                            .exit_reported = item->words.exit_reported,
                             .exit = item->words.exit};
     usage_note(&r->c->change, o, doc, &end);
 }
 
 /* Handles the end of an instance: the record of a finished task is kept, anything else is deleted and frees its
  * resources. */
-static void over(struct reporting *r, const struct object *o, const struct report_item *item)
+static void instance_over(struct reporting *r, const struct object *o, const struct report_item *item)
 {
     /* the instance was told to stop */
     bool asked = item->state == REPORT_STOPPED || o->instance->state == BERTH_STOPPING;
@@ -276,14 +276,14 @@ static void over(struct reporting *r, const struct object *o, const struct repor
     CLEANUP(json) json_t *was = object_doc(o);
     CLEANUP(json) json_t *doc = json_deep_copy(was);
     report_usage(r, o, item, doc);
-    consume_note(r->c, r->node, was, doc);
+    cumulative_use_note(r->c, r->node, was, doc);
     note_use(r, o, item, doc);
-    last_note(r->c, o, item);
+    last_end_note(r->c, o, item);
     if (final) {
-        instance_words_put(doc, &item->words);
+        instance_details_put(doc, &item->words);
         const char *said = json_string_value(json_object_get(doc, "error"));
-        job_task_failed(&r->c->change, o, doc, o->instance->outcome ? o->instance->outcome : failure_outcome(item),
-                        o->instance->failed && said ? said : failure_text(r, item), r->c->now_ns);
+        job_note_task_failed(&r->c->change, o, doc, o->instance->outcome ? o->instance->outcome : failure_outcome(item),
+                             o->instance->failed && said ? said : failure_text(r, item), r->c->now_ns);
     } else if (!PLANTED(REPORT_KEEPS_FAILED))
         change_delete(&r->c->change, KIND_INSTANCE, o->id);
 }
@@ -303,12 +303,12 @@ static bool progress_differs(const json_t *doc, int32_t progress)
 static void report_words(const struct report_item *item, json_t *doc)
 {
     static const char *const now[] = {"note", "unenforced", "over", "foreign_port"};
-    struct instance_words words = item->words;
-    if (words.progress_said && !progress_differs(doc, words.progress))
-        words.progress_said = false;
+    struct instance_details words = item->words;
+    if (words.progress_reported && !progress_differs(doc, words.progress))
+        words.progress_reported = false;
     for (size_t i = 0; i < sizeof now / sizeof *now; i++)
         (void)json_object_del(doc, now[i]);
-    instance_words_put(doc, &words);
+    instance_details_put(doc, &words);
 }
 
 /* Returns the workload whose block contains the port, if the node has an instance of it; NULL: none. */
@@ -398,13 +398,13 @@ static int report_item(struct reporting *r, const struct report_item *item)
     const struct object *work = state_find_work(r->c->state, o->instance->workload);
     bool done = item->state == REPORT_ENDED && work && work->kind == KIND_JOB;
     if (finished && !done) {
-        over(r, o, item);
+        instance_over(r, o, item);
         return 0;
     }
     report_state(r, o, item, doc);
     report_ports(item, doc);
     report_usage(r, o, item, doc);
-    consume_note(r->c, r->node, was, doc);
+    cumulative_use_note(r->c, r->node, was, doc);
     report_words(item, doc);
     int32_t port = item->words.foreign_port;
     if (port && json_integer_value(json_object_get(was, "foreign_port")) != port)
@@ -432,7 +432,7 @@ static void report_node(struct reporting *r, const json_t *present)
         (void)node_state_find(state, &now);
     if (was)
         (void)node_state_find(was, &back);
-    bool waits = opsteps_hold(r->c->state, r->node);
+    bool waits = opsteps_block_join(r->c->state, r->node);
     if (back == BERTH_NODE_LOST || (back == BERTH_NODE_JOINING && !waits))
         back = BERTH_NODE_READY;
     bool returns = now == BERTH_NODE_LOST || (now == BERTH_NODE_JOINING && !waits);
@@ -452,7 +452,7 @@ static void answer(struct reporting *r, const struct object *node)
 {
     struct control *control = r->c->control;
     r->c->answer.body =
-        json_pack("{s:s, s:O, s:I}", "config", node_lives_config(control->lives, r->c->state, node)->hash, "unknown",
+        json_pack("{s:s, s:O, s:I}", "config", node_statuses_config(control->lives, r->c->state, node)->hash, "unknown",
                   r->unknown, "lease_ns", (json_int_t)control->in_force.lease_ns);
 }
 
@@ -461,7 +461,7 @@ struct written {
     uint64_t epoch, seq;
 };
 
-static void heard_whole(struct call *c, void *ctx)
+static void report_durable(struct call *c, void *ctx)
 {
     const struct written *w = ctx;
     uint64_t epoch = 0, seq = 0;
@@ -473,19 +473,19 @@ static void heard_whole(struct call *c, void *ctx)
 
 /* Renews the lease. A report that writes is recorded with the previous sequence number until its commit is durable,
  * because it is handled again after a conflict. */
-static void hear(struct reporting *r)
+static void lease_renew(struct reporting *r)
 {
     struct call *c = r->c;
     bool writes = !change_empty(&c->change);
     if (c->dry_run)
         return;
     control_heard(c->control, r->node, r->said.epoch, writes ? r->said.seq - 1 : r->said.seq);
-    node_lives_hear(c->control->lives, state_find(c->state, KIND_NODE, r->node), &r->said, c->now_ns);
+    node_statuses_report(c->control->lives, state_find(c->state, KIND_NODE, r->node), &r->said, c->now_ns);
     metric_add(c->control->metrics, METRIC_REPORTS, 0, 1);
     if (!writes)
         return;
     struct written w = {r->node, r->said.epoch, r->said.seq};
-    c->durable = heard_whole;
+    c->durable = report_durable;
     c->durable_ctx = arena_dup(&c->arena, &w, sizeof w);
 }
 
@@ -494,7 +494,7 @@ int node_report(struct call *c)
     struct reporting r = {.c = c};
     int rc = crud_id(c, KIND_NODE, c->args[0], &r.node);
     if (rc < 0 || !state_find(c->state, KIND_NODE, r.node) || !permit(&c->caller, PERMIT_REPORT, r.node, ""))
-        return crud_absent(c, KIND_NODE, c->args[0]);
+        return crud_not_found(c, KIND_NODE, c->args[0]);
     rc = report_doc_read(c->body, &c->arena, &r.said, &c->err);
     if (rc < 0)
         return rc;
@@ -515,6 +515,6 @@ int node_report(struct call *c)
     if (rc < 0)
         return rc;
     answer(&r, state_find(c->state, KIND_NODE, r.node));
-    hear(&r);
+    lease_renew(&r);
     return 0;
 }

@@ -9,7 +9,7 @@ static int open_kit(void **state)
 {
     struct kit *k = mem_alloc(sizeof *k);
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 8, memory: 8Gi}}");
     *state = k;
     return 0;
@@ -32,7 +32,7 @@ static uint64_t revision_of(const struct kit *k)
     return state_revision(control_state(k->control));
 }
 
-static void who_may_report(void **state)
+static void only_the_nodes_agent_may_report(void **state)
 {
     struct kit *k = *state;
     static const struct {
@@ -57,7 +57,7 @@ static void who_may_report(void **state)
     report(k, 400, "{epoch: 1}");
 }
 
-static void a_heartbeat_writes_nothing(void **state)
+static void heartbeat_writes_nothing(void **state)
 {
     struct kit *k = *state;
     report(k, 200, "{epoch: 1, seq: 1}"); /* a new epoch is written */
@@ -102,7 +102,7 @@ static void late_reports_change_nothing(void **state)
     assert_int_equal(kit_number(k, "epoch"), 6);
 }
 
-static void an_instance_goes_through_its_states(void **state)
+static void instance_passes_through_its_states(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: web, requests: {cpu: 1}, endpoints: [http]}");
@@ -156,7 +156,7 @@ static void an_instance_goes_through_its_states(void **state)
     assert_int_equal(kit_number(k, "unknown/0"), 1);
 }
 
-static void what_has_ended_stays_only_of_jobs(void **state)
+static void only_ended_tasks_are_kept(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: web, requests: {cpu: 1}}");
@@ -199,7 +199,7 @@ static void what_has_ended_stays_only_of_jobs(void **state)
     assert_int_equal(json_array_size(kit_at(k, "items")), 2);
 }
 
-static void instances_of_other_nodes_are_not_touched(void **state)
+static void instances_of_other_nodes_are_not_changed(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: web}");
@@ -224,7 +224,7 @@ static size_t conflicts(struct kit *k, const char *who)
 }
 
 /* Both owners get one event, which does not name the other side. An app that is not on the node gets none. */
-static void ports_of_others_are_told(void **state)
+static void port_conflicts_are_reported(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: web, requests: {cpu: 1}, endpoints: [http]}");
@@ -250,7 +250,7 @@ static void ports_of_others_are_told(void **state)
     report(k, 400, "{epoch: 1, seq: 5, instances: [{id: 2, state: running, foreign_port: 70000}]}");
 }
 
-static void the_same_report_is_not_taken_twice(void **state)
+static void same_report_is_not_applied_twice(void **state)
 {
     struct kit *k = *state;
     CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: web}");
@@ -267,14 +267,14 @@ static void the_same_report_is_not_taken_twice(void **state)
     assert_int_equal(kit_number(k, "epoch"), 2);
 }
 
-static void a_dry_run_is_not_heard(void **state)
+static void dry_run_does_not_renew_the_lease(void **state)
 {
     struct kit *k = *state;
     CALL(k, 200, N1, "POST", "/v1/nodes/n1/report?dry_run=true", "{epoch: 1, seq: 5}");
     report(k, 200, "{epoch: 1, seq: 5}");
 }
 
-static void a_lost_node_comes_back_as_it_was(void **state)
+static void lost_node_returns_to_its_state(void **state)
 {
     struct kit *k = *state;
     static const struct {
@@ -314,7 +314,7 @@ static void a_lost_node_comes_back_as_it_was(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_kit, close_kit)
-static void what_fails_is_tried_again_after_a_pause(void **state)
+static void failed_pod_is_retried_after_a_pause(void **state)
 {
     (void)state;
     struct kit k;
@@ -348,7 +348,7 @@ static void what_fails_is_tried_again_after_a_pause(void **state)
     kit_done(&k);
 }
 
-static void who_repairs_it_need_not_wait(void **state)
+static void changed_app_is_retried_at_once(void **state)
 {
     (void)state;
     static const struct {
@@ -380,18 +380,18 @@ static void who_repairs_it_need_not_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_fails_is_tried_again_after_a_pause),
-        cmocka_unit_test(who_repairs_it_need_not_wait),
-        TEST(who_may_report),
-        TEST(a_heartbeat_writes_nothing),
+        cmocka_unit_test(failed_pod_is_retried_after_a_pause),
+        cmocka_unit_test(changed_app_is_retried_at_once),
+        TEST(only_the_nodes_agent_may_report),
+        TEST(heartbeat_writes_nothing),
         TEST(late_reports_change_nothing),
-        TEST(an_instance_goes_through_its_states),
-        TEST(what_has_ended_stays_only_of_jobs),
-        TEST(instances_of_other_nodes_are_not_touched),
-        TEST(ports_of_others_are_told),
-        TEST(the_same_report_is_not_taken_twice),
-        TEST(a_dry_run_is_not_heard),
-        TEST(a_lost_node_comes_back_as_it_was),
+        TEST(instance_passes_through_its_states),
+        TEST(only_ended_tasks_are_kept),
+        TEST(instances_of_other_nodes_are_not_changed),
+        TEST(port_conflicts_are_reported),
+        TEST(same_report_is_not_applied_twice),
+        TEST(dry_run_does_not_renew_the_lease),
+        TEST(lost_node_returns_to_its_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,46 +47,46 @@ static void roles_find(const struct state *s, const struct object *job, struct r
 
 /* ---- tasks of a gang -------------------------------------------------------------------------------------------- */
 
-struct mate {
+struct peer {
     uint32_t rank;
     uint64_t number;
     const char *node;
 };
-struct mates {
-    struct mate *at;
+struct peers {
+    struct peer *at;
     size_t len, cap;
 };
 
-static int mate_compare(const void *a_, const void *b_)
+static int peer_compare(const void *a_, const void *b_)
 {
-    const struct mate *a = a_, *b = b_;
+    const struct peer *a = a_, *b = b_;
 
     if (a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
     return a->number > b->number ? -1 : a->number < b->number; /* newest first */
 }
 
-static void mates_add(const struct object *job, uint32_t before, struct mates *to)
+static void peers_add(const struct object *job, uint32_t before, struct peers *to)
 {
     for (size_t i = 0; i < job->work->instances_len; i++) {
         const struct instance_view *one = job->work->instances[i]->instance;
-        struct mate mate = {before + one->ordinal, one->number, one->node};
-        vec_push(to, mate);
+        struct peer peer = {before + one->ordinal, one->number, one->node};
+        vec_push(to, peer);
     }
 }
 
 /* Finds one task for each rank that has or had an instance, in order; of several instances the newest. */
-static void mates_find(const struct roles *roles, struct mates *ret)
+static void peers_find(const struct roles *roles, struct peers *ret)
 {
     uint32_t before = 0;
     size_t kept = 0;
 
     for (size_t i = 0; i < roles->len; i++) {
-        mates_add(roles->at[i], before, ret);
+        peers_add(roles->at[i], before, ret);
         before += roles->at[i]->work->replicas;
     }
     if (ret->len)
-        qsort(ret->at, ret->len, sizeof *ret->at, mate_compare);
+        qsort(ret->at, ret->len, sizeof *ret->at, peer_compare);
     for (size_t i = 0; i < ret->len; i++)
         if (kept == 0 || ret->at[kept - 1].rank != ret->at[i].rank)
             ret->at[kept++] = ret->at[i];
@@ -120,12 +120,12 @@ static int by_rank(const void *a, const void *b)
 }
 
 /* Ordered by the lowest rank on each node. */
-static void hosts_find(const struct mates *mates, struct hosts *ret)
+static void hosts_find(const struct peers *peers, struct hosts *ret)
 {
     size_t kept = 0;
 
-    for (size_t i = 0; i < mates->len; i++) {
-        struct host host = {mates->at[i].node, mates->at[i].rank, 1};
+    for (size_t i = 0; i < peers->len; i++) {
+        struct host host = {peers->at[i].node, peers->at[i].rank, 1};
         vec_push(ret, host);
     }
     if (ret->len == 0)
@@ -177,15 +177,15 @@ static void hosts_write(struct out *o, const struct state *s, const struct hosts
 }
 
 /* Writes where the peers are, and the task's index among those on its node. */
-static void places_write(struct out *o, const struct state *s, const struct mates *mates, const char *node,
+static void places_write(struct out *o, const struct state *s, const struct peers *peers, const char *node,
                          uint32_t rank)
 {
     struct hosts hosts = {0};
     uint32_t before = 0, at = 0;
 
-    for (size_t i = 0; i < mates->len; i++)
-        before += mates->at[i].rank < rank && strcmp(mates->at[i].node, node) == 0;
-    hosts_find(mates, &hosts);
+    for (size_t i = 0; i < peers->len; i++)
+        before += peers->at[i].rank < rank && strcmp(peers->at[i].node, node) == 0;
+    hosts_find(peers, &hosts);
     while (at + 1 < hosts.len && strcmp(hosts.at[at].node, node) != 0)
         at++;
     out_number(o, "local_rank", before);
@@ -195,23 +195,23 @@ static void places_write(struct out *o, const struct state *s, const struct mate
 }
 
 /* For a gang that may be smaller than desired: renumbers the existing tasks without gaps. */
-static void ranks_close(struct mates *mates, uint32_t *rank, uint32_t *size)
+static void ranks_renumber(struct peers *peers, uint32_t *rank, uint32_t *size)
 {
     uint32_t own = *rank;
 
-    for (size_t i = 0; i < mates->len; i++) {
-        if (mates->at[i].rank == own)
+    for (size_t i = 0; i < peers->len; i++) {
+        if (peers->at[i].rank == own)
             *rank = (uint32_t)i;
-        mates->at[i].rank = (uint32_t)i;
+        peers->at[i].rank = (uint32_t)i;
     }
-    *size = (uint32_t)mates->len;
+    *size = (uint32_t)peers->len;
 }
 
 static void gang_write(struct out *o, const struct state *s, const struct instance_view *i, const struct object *job,
                        const struct work_doc *work)
 {
     struct roles roles;
-    struct mates mates = {0};
+    struct peers peers = {0};
     uint32_t size = 0, rank = i->ordinal;
     bool gang = *job->work->gang;
 
@@ -222,20 +222,20 @@ static void gang_write(struct out *o, const struct state *s, const struct instan
         size += roles.at[r]->work->replicas;
     }
     if (gang && is_starting(i)) {
-        mates_find(&roles, &mates);
+        peers_find(&roles, &peers);
         if (roles.len == 1 && work->workload.gang_min && work->workload.gang_min < size)
-            ranks_close(&mates, &rank, &size);
+            ranks_renumber(&peers, &rank, &size);
     }
     out_number(o, "rank", rank);
     out_number(o, "size", size);
-    if (mates.len) {
+    if (peers.len) {
         out_number(o, "port", TASK_PORT_BASE + roles.first % TASK_PORTS);
-        places_write(o, s, &mates, i->node, rank);
+        places_write(o, s, &peers, i->node, rank);
     }
-    vec_done(&mates);
+    vec_done(&peers);
 }
 
-void task_write(struct out *o, const struct state *s, const struct object *instance, const struct work_doc *work)
+void task_config_write(struct out *o, const struct state *s, const struct object *instance, const struct work_doc *work)
 {
     const struct instance_view *i = instance->instance;
     const struct object *job = state_find(s, KIND_JOB, i->workload);
@@ -252,7 +252,7 @@ void task_write(struct out *o, const struct state *s, const struct object *insta
     out_close(o, '}');
 }
 
-uint64_t task_mark(const struct state *s, const struct object *instance)
+uint64_t task_config_mark(const struct state *s, const struct object *instance)
 {
     const struct object *job = state_find(s, KIND_JOB, instance->instance->workload);
     uint64_t mark = 0;

@@ -71,16 +71,16 @@ static void task_is(const struct world *w, const char *node, unsigned number, co
 }
 
 /* Checks that the cached configuration equals a newly written one. */
-static void kept_is_right(const struct world *w, struct node_config *kept, const char *node)
+static void cache_is_current(const struct world *w, struct node_config *kept, const char *node)
 {
     CLEANUP(str) struct str text = {0};
 
     assert_int_equal(node_config_write(w->state, node, &text), 0);
-    node_config_renew(kept, w->state, state_find(w->state, KIND_NODE, node));
+    node_config_update(kept, w->state, state_find(w->state, KIND_NODE, node));
     assert_string_equal(str_text(&kept->text), text.at);
 }
 
-static void one_alone_is_told_nothing(void **state)
+static void single_task_has_no_member(void **state)
 {
     struct world *w = *state;
 
@@ -89,7 +89,7 @@ static void one_alone_is_told_nothing(void **state)
     task_is(w, "n1", 1, "");
 }
 
-static void an_array_has_indices(void **state)
+static void array_task_has_indices(void **state)
 {
     struct world *w = *state;
 
@@ -98,7 +98,7 @@ static void an_array_has_indices(void **state)
     task_is(w, "n1", 1, "{\"first\":10,\"index\":20,\"last\":20,\"step\":5}");
 }
 
-static void tasks_on_their_own_know_their_number(void **state)
+static void independent_tasks_have_ordinal_and_size(void **state)
 {
     struct world *w = *state;
 
@@ -107,7 +107,7 @@ static void tasks_on_their_own_know_their_number(void **state)
     task_is(w, "n1", 1, "{\"rank\":2,\"size\":3}");
 }
 
-static void a_gang_knows_where_it_is(void **state)
+static void gang_task_has_the_hosts(void **state)
 {
     struct world *w = *state;
 
@@ -126,7 +126,7 @@ static void a_gang_knows_where_it_is(void **state)
     task_is(w, "n2", 3, "{\"rank\":2,\"size\":3}");
 }
 
-static void on_one_node_it_finds_itself(void **state)
+static void gang_on_one_node_uses_loopback(void **state)
 {
     struct world *w = *state;
 
@@ -138,7 +138,7 @@ static void on_one_node_it_finds_itself(void **state)
             "\"port\":61005,\"rank\":1,\"size\":2}");
 }
 
-static void roles_are_one_world(void **state)
+static void roles_of_a_set_are_one_gang(void **state)
 {
     struct world *w = *state;
 
@@ -153,7 +153,7 @@ static void roles_are_one_world(void **state)
             "\"slots\":1}],\"local_rank\":0,\"node_rank\":1,\"port\":61005,\"rank\":2,\"role\":\"worker\",\"size\":3}");
 }
 
-static void those_that_are_there_count_in_an_elastic_gang(void **state)
+static void elastic_gang_counts_existing_tasks(void **state)
 {
     struct world *w = *state;
 
@@ -165,7 +165,7 @@ static void those_that_are_there_count_in_an_elastic_gang(void **state)
             "\"port\":61005,\"rank\":1,\"size\":2}");
 }
 
-static void what_is_kept_follows_the_mates(void **state)
+static void cached_config_follows_peers(void **state)
 {
     struct world *w = *state;
     struct node_config kept = {0};
@@ -173,18 +173,18 @@ static void what_is_kept_follows_the_mates(void **state)
     job_put(w, "5", ",\"role\":\"driver\",\"of\":5");
     job_put(w, "6", ",\"replicas\":2,\"role\":\"worker\",\"of\":5");
     instance_put(w, 1, "5", 0, "n1", "assigned");
-    kept_is_right(w, &kept, "n1");
+    cache_is_current(w, &kept, "n1");
     instance_put(w, 2, "6", 0, "n2", "assigned"); /* on another node and of another job */
-    kept_is_right(w, &kept, "n1");
+    cache_is_current(w, &kept, "n1");
     assert_non_null(strstr(kept.text.at, "\"n2\""));
     instance_put(w, 3, "6", 1, "n2", "assigned");
-    kept_is_right(w, &kept, "n1");
+    cache_is_current(w, &kept, "n1");
     instance_put(w, 1, "5", 0, "n1", "running");
-    kept_is_right(w, &kept, "n1");
+    cache_is_current(w, &kept, "n1");
     assert_null(strstr(kept.text.at, "\"n2\""));
     uint64_t before = kept.mark;
     instance_put(w, 4, "6", 0, "n2", "assigned"); /* a peer is retried: the configuration of running tasks stays */
-    kept_is_right(w, &kept, "n1");
+    cache_is_current(w, &kept, "n1");
     assert_int_equal(kept.mark, before);
     node_config_done(&kept);
 }
@@ -193,14 +193,14 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        CASE(one_alone_is_told_nothing),
-        CASE(an_array_has_indices),
-        CASE(tasks_on_their_own_know_their_number),
-        CASE(a_gang_knows_where_it_is),
-        CASE(on_one_node_it_finds_itself),
-        CASE(roles_are_one_world),
-        CASE(those_that_are_there_count_in_an_elastic_gang),
-        CASE(what_is_kept_follows_the_mates),
+        CASE(single_task_has_no_member),
+        CASE(array_task_has_indices),
+        CASE(independent_tasks_have_ordinal_and_size),
+        CASE(gang_task_has_the_hosts),
+        CASE(gang_on_one_node_uses_loopback),
+        CASE(roles_of_a_set_are_one_gang),
+        CASE(elastic_gang_counts_existing_tasks),
+        CASE(cached_config_follows_peers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

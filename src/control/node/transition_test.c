@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static void nodes(void **state)
+static void node_transitions_match_the_header(void **state)
 {
     (void)state;
     /* As in the header: ready joining cordoned draining lost. */
@@ -22,7 +22,7 @@ static void nodes(void **state)
         }
 }
 
-static void instances(void **state)
+static void instance_transitions_match_the_header(void **state)
 {
     (void)state;
     /* As in the header: reserved assigned starting running stopping ended. */
@@ -35,7 +35,7 @@ static void instances(void **state)
         }
 }
 
-static void names(void **state)
+static void node_state_names_are_found(void **state)
 {
     (void)state;
     for (unsigned s = BERTH_NODE_READY; s <= BERTH_NODE_LOST; s++) {
@@ -51,9 +51,9 @@ static void names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes),
-        cmocka_unit_test(instances),
-        cmocka_unit_test(names),
+        cmocka_unit_test(node_transitions_match_the_header),
+        cmocka_unit_test(instance_transitions_match_the_header),
+        cmocka_unit_test(node_state_names_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

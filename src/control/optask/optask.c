@@ -35,7 +35,7 @@ void opstep_move(json_t *step, enum opstep_state to, int64_t now_ns)
     (void)json_object_set_new(step, "since", json_string(timestamp_text(now_ns, now)));
 }
 
-void opstep_forgive(json_t *step)
+void opstep_clear_fault(json_t *step)
 {
     static const char *const past[] = {"fault", "error", "exit"};
     for (size_t i = 0; i < sizeof past / sizeof *past; i++)
@@ -69,7 +69,7 @@ static void content_hash(const json_t *doc, char ret[static HASH_HEX])
 }
 
 /* Compares the hash that came with a script, or stores the script's hash. */
-static int pin(struct call *c, json_t *doc, const char *script, const char *key)
+static int script_hash_check(struct call *c, json_t *doc, const char *script, const char *key)
 {
     char hash[HASH_HEX];
     const json_t *given = json_object_get(doc, key);
@@ -110,8 +110,8 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     if (old && json_is_true(json_object_get(old, "init")) != json_is_true(json_object_get(doc, "init")))
         return err_set(&c->err, EEXIST, "init: cannot be changed; choose another key");
     (void)json_object_set_new(doc, "content", json_string(hash));
-    int rc = pin(c, doc, "script", "sha256");
-    return rc < 0 ? rc : pin(c, doc, "undo", "undo_sha256");
+    int rc = script_hash_check(c, doc, "script", "sha256");
+    return rc < 0 ? rc : script_hash_check(c, doc, "undo", "undo_sha256");
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------ */
@@ -131,7 +131,7 @@ static int steps_by_name(struct call *c, const char *id, const struct optask_doc
     for (size_t i = 0; i < d->nodes_len; i++) {
         const char *node = NULL;
         int rc = crud_id(c, KIND_NODE, d->nodes[i], &node);
-        if (rc < 0 || !change_rest_on(&c->change, KIND_NODE, node))
+        if (rc < 0 || !change_guard(&c->change, KIND_NODE, node))
             return err_set(&c->err, EINVAL, "nodes[%zu]: there is no node %.80s; see 'berth get nodes'", i,
                            d->nodes[i]);
         step_add(c, node, id);
@@ -154,7 +154,7 @@ static int steps_by_label(struct call *c, const char *id, const struct optask_do
         CLEANUP(json) json_t *node = object_doc(nodes[i]);
         if (!labels_hold(c, d, nodes[i]->id, node))
             continue;
-        (void)change_rest_on(&c->change, KIND_NODE, nodes[i]->id);
+        (void)change_guard(&c->change, KIND_NODE, nodes[i]->id);
         step_add(c, nodes[i]->id, id);
         found++;
     }
@@ -183,7 +183,7 @@ int optasks_join(struct call *c, const char *id, const json_t *node)
             continue;
         /* If the machine has run the task already, its agent reports that at once; another machine is to run it. */
         const char *step = opstep_id(&c->arena, id, tasks[i]->id);
-        (void)change_rest_on(&c->change, KIND_OPTASK, tasks[i]->id);
+        (void)change_guard(&c->change, KIND_OPTASK, tasks[i]->id);
         json_t *there = change_edit(&c->change, KIND_OPSTEP, step);
         if (!there) {
             step_add(c, id, tasks[i]->id);
@@ -229,12 +229,12 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     for (size_t i = 0; !next && i < len; i++) {
         if (strcmp(steps[i]->opstep->optask, id) != 0)
             continue;
-        (void)change_rest_on(&c->change, KIND_OPSTEP, steps[i]->id);
+        (void)change_guard(&c->change, KIND_OPSTEP, steps[i]->id);
         if (opstep_listed(steps[i]->opstep))
             return err_set(&c->err, EBUSY, "optask %s is %s on node %s; wait until it has finished", id,
                            opstep_state_name(steps[i]->opstep->state), steps[i]->opstep->node);
         if (steps[i]->opstep->drained)
-            opstep_give_back(&c->change, steps[i], c->now_ns);
+            opstep_restore_node(&c->change, steps[i], c->now_ns);
         change_delete(&c->change, KIND_OPSTEP, steps[i]->id);
     }
     return 0;
@@ -242,14 +242,14 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
 
 /* ---- display ---------------------------------------------------------------------------------------------------- */
 
-struct whole {
+struct optask_totals {
     size_t counts[OPSTEP_UNDONE + 1], all, failed;
     size_t undone;  /* failed steps that were undone manually since */
     size_t excused; /* largest value of any pending step */
     bool undo;      /* a pending step is to be undone */
 };
 
-static void whole_add(struct whole *w, const struct opstep_view *v)
+static void optask_totals_add(struct optask_totals *w, const struct opstep_view *v)
 {
     w->counts[v->state]++;
     w->failed += opstep_failed(v);
@@ -261,7 +261,7 @@ static void whole_add(struct whole *w, const struct opstep_view *v)
         w->excused = v->excused;
 }
 
-static const char *whole_state(const struct optask_doc *d, const struct whole *w)
+static const char *optask_totals_state(const struct optask_doc *d, const struct optask_totals *w)
 {
     if (w->counts[OPSTEP_DRAINING] + w->counts[OPSTEP_RUNNING] + w->counts[OPSTEP_UNDOING])
         return "running";
@@ -286,7 +286,7 @@ static json_t *step_shown(const struct object *step)
 static void show(const struct call *c, const struct object *o, json_t *doc)
 {
     size_t len;
-    struct whole w = {0};
+    struct optask_totals w = {0};
     bool alone = c->args[0] && *c->args[0]; /* a single OpTask is shown */
     json_t *nodes = json_array(), *status = json_object();
     const struct object *const *steps = state_list(c->state, KIND_OPSTEP, &len);
@@ -294,11 +294,11 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
         const struct opstep_view *v = steps[i]->opstep;
         if (strcmp(v->optask, o->id) != 0)
             continue;
-        whole_add(&w, v);
+        optask_totals_add(&w, v);
         if (alone)
             (void)json_array_append_new(nodes, step_shown(steps[i]));
     }
-    (void)json_object_set_new(status, "state", json_string(whole_state(o->optask, &w)));
+    (void)json_object_set_new(status, "state", json_string(optask_totals_state(o->optask, &w)));
     (void)json_object_set_new(status, "all", json_integer((json_int_t)w.all));
     (void)json_object_set_new(status, "failures", json_integer((json_int_t)w.failed));
     for (size_t i = 0; i <= OPSTEP_UNDONE; i++)
@@ -392,7 +392,7 @@ static size_t failures_left(const struct call *c, const char *id, const struct o
     return left;
 }
 
-static void step_again(struct call *c, const struct object *o, bool undo, size_t excused)
+static void step_restart(struct call *c, const struct object *o, bool undo, size_t excused)
 {
     json_t *step = change_edit(&c->change, KIND_OPSTEP, o->id);
     if (undo && can_give_up(o->opstep) && o->opstep->attempt == 0) {
@@ -400,14 +400,14 @@ static void step_again(struct call *c, const struct object *o, bool undo, size_t
         return;
     }
     if (!undo) /* an undone step still counts as failed, so that the rollout does not continue by itself */
-        opstep_forgive(step);
+        opstep_clear_fault(step);
     opstep_move(step, OPSTEP_PENDING, c->now_ns);
     (void)json_object_set_new(step, "undo", json_boolean(undo));
     (void)json_object_set_new(step, "excused", json_integer((json_int_t)excused));
 }
 
 /* Restarts steps, either to be run or to be undone. */
-static int again(struct call *c, const char *verb, bool undo)
+static int steps_restart(struct call *c, const char *verb, bool undo)
 {
     struct optask_act act;
     const char *id = NULL;
@@ -421,7 +421,7 @@ static int again(struct call *c, const char *verb, bool undo)
     if (undo && !json_object_get(doc, "undo"))
         return err_set(&c->err, EBUSY, "optask %s has no undo script", id);
     for (size_t i = 0; i < act.nodes_len; i++)
-        if (!change_rest_on(&c->change, KIND_OPSTEP, opstep_id(&c->arena, act.nodes[i], id)))
+        if (!change_guard(&c->change, KIND_OPSTEP, opstep_id(&c->arena, act.nodes[i], id)))
             return err_set(&c->err, EINVAL, "nodes[%zu]: optask %s does not include node %.80s", i, id, act.nodes[i]);
     size_t excused = undo ? 0 : failures_left(c, id, &act);
     const struct object *const *steps = state_list(c->state, KIND_OPSTEP, &len);
@@ -436,7 +436,7 @@ static int again(struct call *c, const char *verb, bool undo)
                                opstep_state_name(v->state), v->node, verb);
             continue;
         }
-        step_again(c, steps[i], undo, excused);
+        step_restart(c, steps[i], undo, excused);
         found++;
     }
     if (!found)
@@ -447,10 +447,10 @@ static int again(struct call *c, const char *verb, bool undo)
 
 int optask_retry(struct call *c)
 {
-    return again(c, "retry", false);
+    return steps_restart(c, "retry", false);
 }
 
 int optask_undo(struct call *c)
 {
-    return again(c, "undo", true);
+    return steps_restart(c, "undo", true);
 }

@@ -44,18 +44,18 @@ static inline bool opstep_listed(const struct opstep_view *v)
 }
 void opstep_move(json_t *step, enum opstep_state to, int64_t now_ns);
 /* Removes fault, error and exit code of the last attempt. */
-void opstep_forgive(json_t *step);
+void opstep_clear_fault(json_t *step);
 
 /* Drains the node; the step waits until it is empty. */
 void opstep_drain(struct change *c, const struct object *step, int64_t now_ns);
 /* For a step with a mark: restores the node's previous state, now or when the node is back, unless another step needs
  * the node drained. */
-void opstep_give_back(struct change *c, const struct object *step, int64_t now_ns);
+void opstep_restore_node(struct change *c, const struct object *step, int64_t now_ns);
 /* Removes the marks of a node whose state an administrator has set: no state is restored later. */
 void opsteps_unmark(struct change *c, const char *node);
 
 /* Returns whether a joining node has to wait for an OpTask. */
-bool opsteps_hold(const struct state *s, const char *node);
+bool opsteps_block_join(const struct state *s, const char *node);
 
 /* Returns the unfinished steps for a node's status: [{"optask", "state"}]; NULL: none. A new reference. */
 json_t *opsteps_show(const struct state *s, const char *node);

@@ -71,7 +71,7 @@ void opstep_drain(struct change *c, const struct object *step, int64_t now_ns)
     }
 }
 
-void opstep_give_back(struct change *c, const struct object *step, int64_t now_ns)
+void opstep_restore_node(struct change *c, const struct object *step, int64_t now_ns)
 {
     const char *node = step->opstep->node;
     json_t *doc = change_edit(c, KIND_OPSTEP, step->id);

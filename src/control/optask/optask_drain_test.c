@@ -3,7 +3,7 @@
  */
 #include "control/optask/optask_kit_test.h"
 
-static void a_node_is_emptied_first(void **state)
+static void node_is_drained_first(void **state)
 {
     struct kit k;
     (void)state;
@@ -47,7 +47,7 @@ static const char *node_is(struct kit *k, const char *node)
     return kit_text(k, "state");
 }
 
-static void two_that_empty_one_node(void **state)
+static void two_steps_drain_one_node(void **state)
 {
     static const char *const orders[][2] = {
         {"x", "y"},
@@ -94,7 +94,7 @@ static void two_that_empty_one_node(void **state)
     }
 }
 
-static void a_node_is_what_it_was(void **state)
+static void node_state_is_restored(void **state)
 {
     static const struct {
         const char *label, *before, *meanwhile, *after;
@@ -142,7 +142,7 @@ static void silence(struct kit *k, int seconds)
     }
 }
 
-static void a_node_that_is_lost_meanwhile_comes_back_as_it_was(void **state)
+static void lost_node_state_is_restored(void **state)
 {
     struct kit k;
     (void)state;
@@ -181,10 +181,10 @@ static void a_node_that_is_lost_meanwhile_comes_back_as_it_was(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_is_emptied_first),
-        cmocka_unit_test(two_that_empty_one_node),
-        cmocka_unit_test(a_node_is_what_it_was),
-        cmocka_unit_test(a_node_that_is_lost_meanwhile_comes_back_as_it_was),
+        cmocka_unit_test(node_is_drained_first),
+        cmocka_unit_test(two_steps_drain_one_node),
+        cmocka_unit_test(node_state_is_restored),
+        cmocka_unit_test(lost_node_state_is_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ struct entry {
     uint32_t task;
     bool active, failed, open; /* of a step */
     size_t steps;              /* of an OpTask */
-    struct optally tally;
+    struct optask_counts counts;
 };
 
 struct table {
@@ -125,9 +125,9 @@ static void open_set(struct opindex *ix, struct entry *step, bool open)
 
 static void count_set(struct opindex *ix, struct entry *step, bool active, bool failed)
 {
-    struct optally *tally = &ix->tasks.at.at[step->task].tally;
-    tally->active = tally->active + active - step->active;
-    tally->failed = tally->failed + failed - step->failed;
+    struct optask_counts *counts = &ix->tasks.at.at[step->task].counts;
+    counts->active = counts->active + active - step->active;
+    counts->failed = counts->failed + failed - step->failed;
     step->active = active;
     step->failed = failed;
 }
@@ -172,8 +172,8 @@ const char *const *opindex_open(const struct opindex *ix, size_t *ret_len)
     return ix->open.at;
 }
 
-struct optally opindex_tally(const struct opindex *ix, const char *optask)
+struct optask_counts opindex_counts(const struct opindex *ix, const char *optask)
 {
     uint32_t at = find(&ix->tasks, optask);
-    return at == MAP_NONE ? (struct optally){0} : ix->tasks.at.at[at].tally;
+    return at == MAP_NONE ? (struct optask_counts){0} : ix->tasks.at.at[at].counts;
 }

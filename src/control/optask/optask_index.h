@@ -19,7 +19,7 @@ void opindex_note(struct opindex *ix, const char *id, const struct opstep_view *
  * note. */
 const char *const *opindex_open(const struct opindex *ix, size_t *ret_len);
 
-struct optally {
+struct optask_counts {
     size_t active, failed;
 };
-struct optally opindex_tally(const struct opindex *ix, const char *optask);
+struct optask_counts opindex_counts(const struct opindex *ix, const char *optask);

@@ -19,7 +19,7 @@ struct step {
     bool there, orphan;
 };
 
-static bool wants_look(const struct step *s)
+static bool is_open(const struct step *s)
 {
     switch (s->view.state) {
     case OPSTEP_DONE:
@@ -34,14 +34,14 @@ static void compare(const struct opindex *ix, const struct step *steps, unsigned
 {
     size_t len, at = 0;
     const char *const *open = opindex_open(ix, &len);
-    struct optally want[TASKS] = {0};
+    struct optask_counts want[TASKS] = {0};
     for (size_t i = 0; i < NODES * TASKS; i++) {
         const struct step *s = &steps[i];
         if (!s->there)
             continue;
         want[i % TASKS].active += opstep_active(s->view.state);
         want[i % TASKS].failed += opstep_failed(&s->view);
-        if (!wants_look(s))
+        if (!is_open(s))
             continue;
         if (at == len || strcmp(open[at], s->id) != 0)
             fail_msg("round %u: %s is not looked at", round, s->id);
@@ -50,13 +50,13 @@ static void compare(const struct opindex *ix, const struct step *steps, unsigned
     if (at != len)
         fail_msg("round %u: %s is looked at", round, open[at]);
     for (size_t i = 0; i < TASKS; i++) {
-        struct optally got = opindex_tally(ix, steps[i].optask);
+        struct optask_counts got = opindex_counts(ix, steps[i].optask);
         assert_int_equal(got.active, want[i].active);
         assert_int_equal(got.failed, want[i].failed);
     }
 }
 
-static void as_a_look_at_all_of_them(void **state)
+static void index_equals_a_full_scan(void **state)
 {
     static struct step steps[NODES * TASKS];
     struct opindex *ix = opindex_new();
@@ -92,6 +92,6 @@ static void as_a_look_at_all_of_them(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_a_look_at_all_of_them)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(index_equals_a_full_scan)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ struct optasks {
 };
 
 /* One check of all open steps. */
-struct looking {
+struct optask_pass {
     struct optasks *all;
     struct change change;
     struct arena arena;
@@ -107,7 +107,7 @@ const struct object *const *opsteps_of_node(const struct state *s, const char *n
     return *ret_len > 0 ? all + from : NULL;
 }
 
-static size_t task_at(const struct looking *l, const char *id)
+static size_t task_at(const struct optask_pass *l, const char *id)
 {
     size_t at = first_at_least(l->tasks, l->tasks_len, id);
     return at < l->tasks_len && strcmp(l->tasks[at]->id, id) == 0 ? at : l->tasks_len;
@@ -115,7 +115,7 @@ static size_t task_at(const struct looking *l, const char *id)
 
 /* ---- one step --------------------------------------------------------------------------------------------------- */
 
-static json_t *edit(struct looking *l, const struct object *step, enum opstep_state to)
+static json_t *edit(struct optask_pass *l, const struct object *step, enum opstep_state to)
 {
     json_t *doc = change_edit(&l->change, KIND_OPSTEP, step->id);
     opstep_move(doc, to, l->now_ns);
@@ -124,23 +124,23 @@ static json_t *edit(struct looking *l, const struct object *step, enum opstep_st
 }
 
 /* Starts the step: from now on it is in the agent's configuration. */
-static void begin(struct looking *l, const struct object *step)
+static void step_begin(struct optask_pass *l, const struct object *step)
 {
     const struct opstep_view *v = step->opstep;
     json_t *doc = edit(l, step, v->undo ? OPSTEP_UNDOING : OPSTEP_RUNNING);
     (void)json_object_set_new(doc, "attempt", json_integer((json_int_t)v->attempt + 1));
 }
 
-static void drain(struct looking *l, const struct object *step)
+static void drain(struct optask_pass *l, const struct object *step)
 {
     opstep_drain(&l->change, step, l->now_ns);
     l->writes++;
 }
 
 /* Restores the node's previous state, unless an administrator has set another one meanwhile. */
-static void give_back(struct looking *l, const struct object *step)
+static void node_restore(struct optask_pass *l, const struct object *step)
 {
-    opstep_give_back(&l->change, step, l->now_ns);
+    opstep_restore_node(&l->change, step, l->now_ns);
     l->writes++;
 }
 
@@ -152,11 +152,11 @@ static bool node_empty(const struct object *node)
     return true;
 }
 
-static bool may_begin(const struct looking *l, const struct object *step, const struct object *node, size_t task)
+static bool may_begin(const struct optask_pass *l, const struct object *step, const struct object *node, size_t task)
 {
     const struct opstep_view *v = step->opstep;
     const struct optask_doc *d = l->tasks[task]->optask;
-    const struct optally t = opindex_tally(l->all->index, v->optask);
+    const struct optask_counts t = opindex_counts(l->all->index, v->optask);
     if (node->node->state == BERTH_NODE_LOST || (node->node->state == BERTH_NODE_JOINING && !v->init))
         return false;
     if (v->init && !v->undo) /* a new node does not wait for other nodes */
@@ -164,7 +164,7 @@ static bool may_begin(const struct looking *l, const struct object *step, const 
     return t.active + l->begun[task] < d->parallel && (v->undo || t.failed <= (size_t)d->max_failures + v->excused);
 }
 
-static void lose(struct looking *l, const struct object *step)
+static void step_lose(struct optask_pass *l, const struct object *step)
 {
     json_t *doc = edit(l, step, OPSTEP_FAILED);
     (void)json_object_set_new(doc, "fault", json_string(opstep_fault_name(OPFAULT_LOST)));
@@ -172,27 +172,27 @@ static void lose(struct looking *l, const struct object *step)
 }
 
 /* Deletes a step whose OpTask was deleted while the step was created. */
-static void orphan_drop(struct looking *l, const struct object *step)
+static void orphan_drop(struct optask_pass *l, const struct object *step)
 {
     if (step->opstep->drained)
-        give_back(l, step);
+        node_restore(l, step);
     change_delete(&l->change, KIND_OPSTEP, step->id);
     l->writes++;
 }
 
-static void draining_look(struct looking *l, const struct object *step, const struct object *node)
+static void draining_check(struct optask_pass *l, const struct object *step, const struct object *node)
 {
     if (node->node->state == BERTH_NODE_LOST) { /* the step has not started, so other steps go first */
         if (step->opstep->drained)
-            give_back(l, step);
+            node_restore(l, step);
         (void)edit(l, step, OPSTEP_PENDING);
     } else if (node_empty(node)) {
-        begin(l, step);
+        step_begin(l, step);
     }
 }
 
 /* Returns true if the node has an active step. */
-static bool step_look(struct looking *l, const struct object *step, const struct object *node, bool busy)
+static bool step_check(struct optask_pass *l, const struct object *step, const struct object *node, bool busy)
 {
     const struct opstep_view *v = step->opstep;
     size_t task = task_at(l, v->optask);
@@ -202,11 +202,11 @@ static bool step_look(struct looking *l, const struct object *step, const struct
     }
     const struct optask_doc *d = l->tasks[task]->optask;
     switch (v->state) {
-    case OPSTEP_DRAINING: draining_look(l, step, node); break;
+    case OPSTEP_DRAINING: draining_check(l, step, node); break;
     case OPSTEP_RUNNING:
     case OPSTEP_UNDOING:
         if (node->node->state == BERTH_NODE_LOST && l->now_ns - node->node->since_ns > d->timeout_ns)
-            lose(l, step);
+            step_lose(l, step);
         break;
     case OPSTEP_PENDING:
         if (busy || !may_begin(l, step, node, task))
@@ -215,12 +215,12 @@ static bool step_look(struct looking *l, const struct object *step, const struct
         if (d->drain && !v->undo)
             drain(l, step);
         else
-            begin(l, step);
+            step_begin(l, step);
         return true;
     case OPSTEP_DONE:
     case OPSTEP_UNDONE:
         if (v->drained)
-            give_back(l, step);
+            node_restore(l, step);
         break;
     case OPSTEP_FAILED: break; /* a drained node stays drained: its condition is unknown */
     }
@@ -230,17 +230,17 @@ static bool step_look(struct looking *l, const struct object *step, const struct
 /* ---- all steps -------------------------------------------------------------------------------------------------- */
 
 /* Checks the steps of one node, one after the other. */
-static void node_look(struct looking *l, const char *const *ids, size_t len, const struct object *node)
+static void node_check(struct optask_pass *l, const char *const *ids, size_t len, const struct object *node)
 {
     const struct state *s = l->all->control->state;
     bool busy = false;
     for (size_t i = 0; i < len; i++)
         busy = busy || opstep_active(state_find(s, KIND_OPSTEP, ids[i])->opstep->state);
     for (size_t i = 0; node && i < len; i++)
-        busy = step_look(l, state_find(s, KIND_OPSTEP, ids[i]), node, busy);
+        busy = step_check(l, state_find(s, KIND_OPSTEP, ids[i]), node, busy);
 }
 
-static void look(struct looking *l)
+static void all_check(struct optask_pass *l)
 {
     const struct state *s = l->all->control->state;
     size_t len, end;
@@ -251,7 +251,7 @@ static void look(struct looking *l)
         const char *node = state_find(s, KIND_OPSTEP, ids[i])->opstep->node;
         for (end = i + 1; end < len && strcmp(state_find(s, KIND_OPSTEP, ids[end])->opstep->node, node) == 0;)
             end++;
-        node_look(l, ids + i, end - i, state_find(s, KIND_NODE, node));
+        node_check(l, ids + i, end - i, state_find(s, KIND_NODE, node));
     }
 }
 
@@ -271,7 +271,7 @@ static void written(void *ctx, const struct store_result *result)
 void optasks_step(struct optasks *o)
 {
     struct control *c = o->control;
-    struct looking l = {.all = o};
+    struct optask_pass l = {.all = o};
     struct berth_err err;
     int64_t steady_ns = c->env.steady_ns(c->env.ctx);
     if (o->busy || c->stopping || c->broken[0] || steady_ns < o->again_ns)
@@ -284,7 +284,7 @@ void optasks_step(struct optasks *o)
     change_init(&l.change, c->state, &l.arena);
     if (o->unread)
         index_read(o);
-    look(&l);
+    all_check(&l);
     o->look_ns = steady_ns + SECOND_NS;
     struct commit_note note = {.who = "berth", .verb = "optask"};
     int rc = l.writes ? commit_submit(c, &l.change, &note, written, o, &err) : 0;

@@ -6,7 +6,7 @@
 #include "control/node/join.h"
 #include "control/optask/optask.h"
 
-bool opsteps_hold(const struct state *s, const char *node)
+bool opsteps_block_join(const struct state *s, const char *node)
 {
     size_t len;
     const struct object *const *steps = opsteps_of_node(s, node, &len);
@@ -42,7 +42,7 @@ void opsteps_release(struct call *c, const char *node)
         change_delete(&c->change, KIND_OPSTEP, steps[i]->id);
 }
 
-static void tell(struct call *c, const char *optask, const char *node, const struct opstep_report *said)
+static void event_add(struct call *c, const char *optask, const char *node, const struct opstep_report *said)
 {
     const char *state = opstep_state_name((enum opstep_state)said->state);
     struct event event = {
@@ -59,14 +59,14 @@ static void tell(struct call *c, const char *optask, const char *node, const str
 
 /* Returns whether the report counts. A step that was given up as lost may still report how it ended; a reported end is
  * final. */
-static bool takes_word(const struct opstep_view *v, const struct opstep_report *said)
+static bool report_counts(const struct opstep_view *v, const struct opstep_report *said)
 {
     if (said->attempt != v->attempt)
         return said->attempt > v->attempt && opstep_listed(v);
     return opstep_listed(v) || (v->state == OPSTEP_FAILED && v->fault == OPFAULT_LOST);
 }
 
-static void take(struct call *c, const struct object *step, const struct opstep_report *said)
+static void report_apply(struct call *c, const struct object *step, const struct opstep_report *said)
 {
     const struct opstep_view *v = step->opstep;
     if (said->state == (unsigned)v->state && said->attempt == v->attempt) /* no news */
@@ -75,14 +75,14 @@ static void take(struct call *c, const struct object *step, const struct opstep_
     opstep_move(doc, (enum opstep_state)said->state, c->now_ns);
     (void)json_object_set_new(doc, "attempt", json_integer((json_int_t)said->attempt));
     if (!v->undo || said->fault) /* an undone step keeps showing its failure */
-        opstep_forgive(doc);
+        opstep_clear_fault(doc);
     if (said->fault)
         (void)json_object_set_new(doc, "fault", json_string(opstep_fault_name((enum opstep_fault)said->fault)));
     if (said->error && *said->error)
         (void)json_object_set_new(doc, "error", json_string(said->error));
-    if (said->exit_said)
+    if (said->exit_reported)
         (void)json_object_set_new(doc, "exit", json_integer(said->exit));
-    tell(c, v->optask, v->node, said);
+    event_add(c, v->optask, v->node, said);
 }
 
 int optask_report(struct call *c)
@@ -91,7 +91,7 @@ int optask_report(struct call *c)
     const char *node = NULL, *optask = NULL;
     int rc = crud_id(c, KIND_NODE, c->args[0], &node);
     if (rc < 0 || !state_find(c->state, KIND_NODE, node) || !permit(&c->caller, PERMIT_REPORT, node, ""))
-        return crud_absent(c, KIND_NODE, c->args[0]);
+        return crud_not_found(c, KIND_NODE, c->args[0]);
     rc = node_epoch_check(c, node);
     if (rc == 0)
         rc = opstep_report_read(c->body, &c->arena, &said, &c->err);
@@ -101,10 +101,10 @@ int optask_report(struct call *c)
         return rc;
     const struct object *step = state_find(c->state, KIND_OPSTEP, opstep_id(&c->arena, node, optask));
     if (!step)
-        return crud_absent(c, KIND_OPTASK, c->args[1]);
+        return crud_not_found(c, KIND_OPTASK, c->args[1]);
     crud_name(c, KIND_OPTASK, optask, "report");
-    if (takes_word(step->opstep, &said))
-        take(c, step, &said);
+    if (report_counts(step->opstep, &said))
+        report_apply(c, step, &said);
     c->answer.body = json_object();
     return 0;
 }

@@ -5,7 +5,7 @@
 
 #include "control/watch/derived.h"
 
-static void what_is_refused(void **state)
+static void invalid_optask_is_rejected(void **state)
 {
     static const struct {
         const char *label, *body, *want;
@@ -38,7 +38,7 @@ static void what_is_refused(void **state)
     kit_done(&k);
 }
 
-static void a_key_is_one_content(void **state)
+static void key_has_one_content(void **state)
 {
     struct kit k;
     (void)state;
@@ -73,7 +73,7 @@ static void a_key_is_one_content(void **state)
     kit_done(&k);
 }
 
-static void one_at_a_time_until_it_fails(void **state)
+static void steps_run_one_by_one_until_a_failure(void **state)
 {
     struct kit k;
     (void)state;
@@ -125,7 +125,7 @@ static void one_at_a_time_until_it_fails(void **state)
     kit_done(&k);
 }
 
-static void some_at_a_time_and_some_may_fail(void **state)
+static void parallel_and_max_failures_are_followed(void **state)
 {
     struct kit k;
     (void)state;
@@ -153,7 +153,7 @@ static void some_at_a_time_and_some_may_fail(void **state)
     kit_done(&k);
 }
 
-static void a_lost_node_is_given_up(void **state)
+static void lost_node_fails_its_step(void **state)
 {
     struct kit k;
     (void)state;
@@ -176,7 +176,7 @@ static void a_lost_node_is_given_up(void **state)
     kit_done(&k);
 }
 
-static void undo_lets_no_rollout_go_on(void **state)
+static void undo_does_not_continue_the_rollout(void **state)
 {
     struct kit k;
     (void)state;
@@ -218,7 +218,7 @@ static void undo_lets_no_rollout_go_on(void **state)
     kit_done(&k);
 }
 
-static void one_that_is_named_is_tried_again(void **state)
+static void retry_of_named_nodes_ignores_known_failures(void **state)
 {
     struct kit k;
     (void)state;
@@ -255,7 +255,7 @@ static void one_that_is_named_is_tried_again(void **state)
     kit_done(&k);
 }
 
-static void a_step_without_an_optask(void **state)
+static void orphan_step_is_deleted(void **state)
 {
     struct kit k;
     (void)state;
@@ -274,7 +274,7 @@ static void a_step_without_an_optask(void **state)
     kit_done(&k);
 }
 
-static void whoever_may_not(void **state)
+static void permissions_are_checked(void **state)
 {
     static const struct {
         const char *who, *role;
@@ -317,7 +317,7 @@ static void whoever_may_not(void **state)
     kit_done(&k);
 }
 
-static void a_new_node_waits_for_it(void **state)
+static void joining_node_waits_for_init_steps(void **state)
 {
     struct kit k;
     (void)state;
@@ -363,7 +363,7 @@ static void a_new_node_waits_for_it(void **state)
     kit_done(&k);
 }
 
-static void a_full_disk_is_waited_out(void **state)
+static void full_disk_is_retried_with_pauses(void **state)
 {
     struct kit k;
     (void)state;
@@ -382,17 +382,17 @@ static void a_full_disk_is_waited_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(a_key_is_one_content),
-        cmocka_unit_test(one_at_a_time_until_it_fails),
-        cmocka_unit_test(some_at_a_time_and_some_may_fail),
-        cmocka_unit_test(a_lost_node_is_given_up),
-        cmocka_unit_test(undo_lets_no_rollout_go_on),
-        cmocka_unit_test(one_that_is_named_is_tried_again),
-        cmocka_unit_test(a_step_without_an_optask),
-        cmocka_unit_test(whoever_may_not),
-        cmocka_unit_test(a_new_node_waits_for_it),
-        cmocka_unit_test(a_full_disk_is_waited_out),
+        cmocka_unit_test(invalid_optask_is_rejected),
+        cmocka_unit_test(key_has_one_content),
+        cmocka_unit_test(steps_run_one_by_one_until_a_failure),
+        cmocka_unit_test(parallel_and_max_failures_are_followed),
+        cmocka_unit_test(lost_node_fails_its_step),
+        cmocka_unit_test(undo_does_not_continue_the_rollout),
+        cmocka_unit_test(retry_of_named_nodes_ignores_known_failures),
+        cmocka_unit_test(orphan_step_is_deleted),
+        cmocka_unit_test(permissions_are_checked),
+        cmocka_unit_test(joining_node_waits_for_init_steps),
+        cmocka_unit_test(full_disk_is_retried_with_pauses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

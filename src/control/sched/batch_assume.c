@@ -6,7 +6,7 @@
 #include "wire/doc/api.h"
 #include "wire/text/document.h"
 
-const char *unit_instance_id(struct arena *arena, uint64_t number)
+const char *batch_instance_id(struct arena *arena, uint64_t number)
 {
     char text[24];
     return arena_strdup(arena, str_u64(number, text));
@@ -19,9 +19,9 @@ static uint64_t generation_of(const struct state *s, const char *workload)
 }
 
 /* Assumes a new instance and puts its document into the step. */
-static int assume_place(struct unit *u, const struct berth_action *a, struct step *step)
+static int assume_place(struct batch *u, const struct berth_action *a, struct step *step)
 {
-    struct state *s = u->units->control->state;
+    struct state *s = u->batches->control->state;
     struct instance_doc d = {
         .instance = {.id = state_next_number(s, KIND_INSTANCE),
                      .workload = a->workload,
@@ -44,9 +44,9 @@ static int assume_place(struct unit *u, const struct berth_action *a, struct ste
 }
 
 /* Assumes the change of an existing instance. */
-static int assume_change(struct unit *u, const struct berth_action *a)
+static int assume_change(struct batch *u, const struct berth_action *a)
 {
-    struct state *s = u->units->control->state;
+    struct state *s = u->batches->control->state;
     char text[24];
     const struct object *o = state_find(s, KIND_INSTANCE, str_u64(a->instance, text));
     bool gone = a->op == BERTH_LOSE || (a->op == BERTH_STOP && o && o->instance->state == BERTH_RESERVED);
@@ -74,7 +74,7 @@ static int assume_change(struct unit *u, const struct berth_action *a)
     return rc;
 }
 
-void unit_assume(struct unit *u, const struct berth_action *a)
+void batch_assume(struct batch *u, const struct berth_action *a)
 {
     struct step step = {
         .op = a->op,
@@ -90,7 +90,7 @@ void unit_assume(struct unit *u, const struct berth_action *a)
     };
     int rc = a->op == BERTH_PLACE || a->op == BERTH_RESERVE ? assume_place(u, a, &step) : assume_change(u, a);
     if (rc < 0) { /* the cluster has changed since the plan was made */
-        u->units->failed = true;
+        u->batches->failed = true;
         u->broken = u->whole;
         json_decref(step.doc);
         return;
@@ -99,27 +99,27 @@ void unit_assume(struct unit *u, const struct berth_action *a)
     vec_push(&u->steps, step);
 }
 
-void unit_assume_fact(struct unit *u, const struct berth_fact *fact)
+void batch_assume_fact(struct batch *u, const struct berth_fact *fact)
 {
     struct step step = {.fact = fact_doc_id(fact, &u->arena), .remembered = *fact};
     step.remembered.key = arena_strdup(&u->arena, fact->key ? fact->key : "");
     if (!fact->over)
         step.doc = fact_doc_make(fact);
-    if (state_assume_fact(u->units->control->state, fact, NULL) == 0)
+    if (state_assume_fact(u->batches->control->state, fact, NULL) == 0)
         vec_push(&u->steps, step);
     else
         json_decref(step.doc);
 }
 
-void unit_step_give_back(struct unit *u, const struct step *step)
+void batch_step_roll_back(struct batch *u, const struct step *step)
 {
-    struct state *s = u->units->control->state;
+    struct state *s = u->batches->control->state;
     if (step->fact) {
         struct berth_fact none = step->remembered;
         none.over = true;
         (void)state_assume_fact(s, &none, NULL);
-        state_restore(s, KIND_FACT, step->fact);
+        state_revert(s, KIND_FACT, step->fact);
     } else
-        state_restore(s, KIND_INSTANCE, unit_instance_id(&u->arena, step->instance));
-    u->units->failed = true;
+        state_revert(s, KIND_INSTANCE, batch_instance_id(&u->arena, step->instance));
+    u->batches->failed = true;
 }

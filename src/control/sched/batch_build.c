@@ -10,7 +10,7 @@
 #include "wire/doc/api.h"
 #include "wire/text/document.h"
 
-static bool is_own(const struct units *u, uint64_t revision)
+static bool is_own(const struct batches *u, uint64_t revision)
 {
     size_t low = 0, high = u->own.len;
     while (low < high) {
@@ -24,23 +24,23 @@ static bool is_own(const struct units *u, uint64_t revision)
 }
 
 /* Returns whether no other writer has changed the object since the plan's freeze. */
-static bool unchanged_since(const struct unit *u, const struct object *o)
+static bool unchanged_since(const struct batch *u, const struct object *o)
 {
-    return o->revision <= u->basis.revision || is_own(u->units, o->revision);
+    return o->revision <= u->basis.revision || is_own(u->batches, o->revision);
 }
 
 /* Makes the commit conditional on the object's revision. Returns false if another writer has changed the object since
  * the plan's freeze, or if it is gone. */
-static bool rests_on(struct unit *u, struct change *change, enum kind kind, const char *id)
+static bool guard_object(struct batch *u, struct change *change, enum kind kind, const char *id)
 {
     const struct object *o = state_find(change->state, kind, id);
-    return o && unchanged_since(u, o) && change_rest_on(change, kind, id);
+    return o && unchanged_since(u, o) && change_guard(change, kind, id);
 }
 
-static bool ledger_write(struct unit *u, struct change *change, const char *node)
+static bool ledger_write(struct batch *u, struct change *change, const char *node)
 {
     const struct object *ledger = state_find(change->state, KIND_LEDGER, node);
-    if (ledger && !rests_on(u, change, KIND_LEDGER, node))
+    if (ledger && !guard_object(u, change, KIND_LEDGER, node))
         return false;
     json_int_t cycle = (json_int_t)u->basis.cycle;
     change_put(change, KIND_LEDGER, node, json_pack("{s:I, s:i}", "cycle", cycle, "unit", (int)u->number));
@@ -49,9 +49,10 @@ static bool ledger_write(struct unit *u, struct change *change, const char *node
 
 /* A pod that has an instance gets another one because the first is lost, moves or stops; the commit depends on all of
  * the pod's instances. If a node has come back or a task has ended meanwhile, there is nothing to replace. */
-static bool rests_on_others(struct unit *u, struct change *change, const struct object *work, const struct step *s)
+static bool guard_other_instances(struct batch *u, struct change *change, const struct object *work,
+                                  const struct step *s)
 {
-    if (!unit_taken(&u->taken, change->state, work, s->ordinal, &u->arena))
+    if (!batch_ordinal_taken(&u->taken, change->state, work, s->ordinal, &u->arena))
         return true;
     for (size_t i = 0; i < work->work->instances_len; i++) {
         const struct object *o = work->work->instances[i];
@@ -59,9 +60,9 @@ static bool rests_on_others(struct unit *u, struct change *change, const struct 
             continue;
         if (!unchanged_since(u, o))
             return false;
-        if (!change_rest_on(change, KIND_INSTANCE, o->id))
+        if (!change_guard(change, KIND_INSTANCE, o->id))
             continue; /* this batch loses that instance */
-        if (o->instance->state != BERTH_ENDED && !rests_on(u, change, KIND_NODE, o->instance->node))
+        if (o->instance->state != BERTH_ENDED && !guard_object(u, change, KIND_NODE, o->instance->node))
             return false;
     }
     return true;
@@ -69,7 +70,7 @@ static bool rests_on_others(struct unit *u, struct change *change, const struct 
 
 /* Binds persistent local volumes to the node on first use, so that their data is found again. Returns false if a volume
  * belongs to another node by now, or if another writer has changed it. */
-static bool pin_volumes(struct unit *u, struct change *change, const struct object *work, const char *node)
+static bool bind_volumes(struct batch *u, struct change *change, const struct object *work, const char *node)
 {
     struct work_doc d;
     CLEANUP(json) json_t *doc = memmem(work->doc.at, work->doc.len, "volume", 6) ? object_doc(work) : NULL;
@@ -79,31 +80,31 @@ static bool pin_volumes(struct unit *u, struct change *change, const struct obje
     for (size_t i = 0; i < shape->volumes_len; i++) {
         const json_t *volume = change_read(change, KIND_VOLUME, shape->volumes[i]);
         const char *at = json_string_value(json_object_get(volume, "node"));
-        if (unit_doc_pins(volume, node, &u->arena) &&
-            ((at && *at) || !rests_on(u, change, KIND_VOLUME, shape->volumes[i])))
+        if (volume_doc_needs_pin(volume, node, &u->arena) &&
+            ((at && *at) || !guard_object(u, change, KIND_VOLUME, shape->volumes[i])))
             return false;
     }
     for (size_t i = 0; i < shape->volumes_len; i++)
-        if (unit_doc_pins(change_read(change, KIND_VOLUME, shape->volumes[i]), node, &u->arena))
+        if (volume_doc_needs_pin(change_read(change, KIND_VOLUME, shape->volumes[i]), node, &u->arena))
             (void)json_object_set_new(change_edit(change, KIND_VOLUME, shape->volumes[i]), "node", json_string(node));
     return true;
 }
 
 /* Guards missing objects, too, because they may be created. */
-static bool rests_on_quota(struct unit *u, struct change *change, enum kind kind, const char *id)
+static bool guard_quota_of(struct batch *u, struct change *change, enum kind kind, const char *id)
 {
-    return !id || !*id || rests_on(u, change, kind, id) || !(change_rest_on(change, kind, id));
+    return !id || !*id || guard_object(u, change, kind, id) || !(change_guard(change, kind, id));
 }
 
 /* Guards every object whose quota counts the workload: a limit that was lowered since the freeze is respected. */
-static bool rests_on_quotas(struct unit *u, struct change *change, const struct object *work)
+static bool guard_quotas(struct batch *u, struct change *change, const struct object *work)
 {
     const struct object *at = state_find(change->state, KIND_USER, work->owner);
-    bool still = rests_on_quota(u, change, KIND_USER, work->owner) &&
-                 rests_on_quota(u, change, KIND_GROUP, at ? at->user->group : NULL);
+    bool still = guard_quota_of(u, change, KIND_USER, work->owner) &&
+                 guard_quota_of(u, change, KIND_GROUP, at ? at->user->group : NULL);
     const char *queue = work->kind == KIND_JOB ? work->work->queue : NULL;
     for (unsigned above = 0; still && queue && *queue && above <= QUEUE_DEPTH_MAX; above++) {
-        still = rests_on_quota(u, change, KIND_QUEUE, queue);
+        still = guard_quota_of(u, change, KIND_QUEUE, queue);
         at = state_find(change->state, KIND_QUEUE, queue);
         queue = at ? at->queue->parent : NULL;
     }
@@ -112,25 +113,25 @@ static bool rests_on_quotas(struct unit *u, struct change *change, const struct 
 
 /* A reserved place is assigned under the same guards as a new one is taken. The workload is one of them: it decides how
  * many pods are wanted and whether a pod may have a second instance. Returns the workload, or NULL after a conflict. */
-static const struct object *rests_on_place(struct unit *u, struct change *change, const struct step *s)
+static const struct object *rests_on_place(struct batch *u, struct change *change, const struct step *s)
 {
     const struct object *work = state_find_work(change->state, s->workload);
-    bool rests = work && rests_on(u, change, work->kind, work->id) && rests_on(u, change, KIND_NODE, s->node) &&
-                 rests_on_quotas(u, change, work) && rests_on_others(u, change, work, s) &&
+    bool rests = work && guard_object(u, change, work->kind, work->id) && guard_object(u, change, KIND_NODE, s->node) &&
+                 guard_quotas(u, change, work) && guard_other_instances(u, change, work, s) &&
                  ledger_write(u, change, s->node);
     return rests ? work : NULL;
 }
 
-static bool step_place(struct unit *u, struct change *change, const struct step *s)
+static bool step_place(struct batch *u, struct change *change, const struct step *s)
 {
     const struct object *work = rests_on_place(u, change, s);
-    if (!work || (s->op == BERTH_PLACE && !pin_volumes(u, change, work, s->node)))
+    if (!work || (s->op == BERTH_PLACE && !bind_volumes(u, change, work, s->node)))
         return false;
-    change_put(change, KIND_INSTANCE, unit_instance_id(&u->arena, s->instance), json_incref(s->doc));
+    change_put(change, KIND_INSTANCE, batch_instance_id(&u->arena, s->instance), json_incref(s->doc));
     return true;
 }
 
-const char *unit_stopped_for(const struct unit *u, uint64_t instance)
+const char *batch_stopped_for(const struct batch *u, uint64_t instance)
 {
     for (size_t i = 0; i < u->steps.len; i++) {
         const json_t *waits = json_object_get(u->steps.at[i].doc, "waits");
@@ -141,42 +142,42 @@ const char *unit_stopped_for(const struct unit *u, uint64_t instance)
     return NULL;
 }
 
-static bool step_change(struct unit *u, struct change *change, const struct step *s)
+static bool step_change(struct batch *u, struct change *change, const struct step *s)
 {
-    const char *id = unit_instance_id(&u->arena, s->instance);
-    if (!rests_on(u, change, KIND_INSTANCE, id))
+    const char *id = batch_instance_id(&u->arena, s->instance);
+    if (!guard_object(u, change, KIND_INSTANCE, id))
         return false;
     const struct object *o = state_find(change->state, KIND_INSTANCE, id);
-    if (s->op == BERTH_LOSE && !rests_on(u, change, KIND_NODE, o->instance->node))
+    if (s->op == BERTH_LOSE && !guard_object(u, change, KIND_NODE, o->instance->node))
         return false; /* the node is back */
     if (s->op == BERTH_LOSE || (s->op == BERTH_STOP && o->instance->state == BERTH_RESERVED)) {
         if (s->op == BERTH_LOSE)
             usage_note_gone(change, o, "lost", u->basis.now_ns);
-        job_task_stopped(change, o, s->op, s->cause, NULL, u->basis.now_ns);
+        job_note_task_stopped(change, o, s->op, s->cause, NULL, u->basis.now_ns);
         change_delete(change, KIND_INSTANCE, id);
         return true;
     }
     json_t *doc = change_edit(change, KIND_INSTANCE, id);
     if (s->op == BERTH_PROMOTE) {
         const struct object *work = rests_on_place(u, change, s);
-        if (!work || !pin_volumes(u, change, work, s->node))
+        if (!work || !bind_volumes(u, change, work, s->node))
             return false;
     }
     if (s->op == BERTH_ADJUST) {
-        json_t *limited = unit_doc_limited(doc, s->resource, s->limit, u->basis.now_ns, &u->arena);
+        json_t *limited = instance_doc_with_limit(doc, s->resource, s->limit, u->basis.now_ns, &u->arena);
         if (limited)
             change_put(change, KIND_INSTANCE, id, limited);
         return limited;
     }
-    unit_doc_becomes(doc, s->op == BERTH_STOP ? "stopping" : "assigned", u->basis.now_ns);
+    instance_doc_set_state(doc, s->op == BERTH_STOP ? "stopping" : "assigned", u->basis.now_ns);
     if (s->op == BERTH_STOP)
-        job_task_stopped(change, o, s->op, s->cause, unit_stopped_for(u, s->instance), u->basis.now_ns);
+        job_note_task_stopped(change, o, s->op, s->cause, batch_stopped_for(u, s->instance), u->basis.now_ns);
     return true;
 }
 
 /* Returns whether the fact of a migration is unchanged: the fact that the step writes, or the fact of the instance that
  * stops or is replaced. */
-static bool wishes_stand(struct unit *u, struct change *change, const struct step *s)
+static bool migration_unchanged(struct batch *u, struct change *change, const struct step *s)
 {
     uint64_t of = s->op == BERTH_STOP ? s->instance : 0;
     if (s->op == BERTH_PLACE || s->op == BERTH_RESERVE)
@@ -185,19 +186,19 @@ static bool wishes_stand(struct unit *u, struct change *change, const struct ste
         return true;
     const char *id = s->fact ? s->fact : arena_fmt(&u->arena, "migration/%" PRIu64, of);
     const struct object *o = state_find(change->state, KIND_FACT, id);
-    return !o || (unchanged_since(u, o) && change_rest_on(change, KIND_FACT, id));
+    return !o || (unchanged_since(u, o) && change_guard(change, KIND_FACT, id));
 }
 
-bool unit_step_build(struct unit *u, struct change *change, const struct step *s)
+bool batch_step_build(struct batch *u, struct change *change, const struct step *s)
 {
-    if (!wishes_stand(u, change, s))
+    if (!migration_unchanged(u, change, s))
         return false;
     if (s->fact && s->remembered.over)
         change_delete(change, KIND_FACT, s->fact);
     else if (s->fact)
         change_put(change, KIND_FACT, s->fact, json_incref(s->doc));
     else if (s->op == BERTH_PLACE || s->op == BERTH_RESERVE)
-        return step_place(u, change, s) && unit_doc_waits(change, s->doc);
+        return step_place(u, change, s) && reservation_victims_stop(change, s->doc);
     else
         return step_change(u, change, s);
     return true;

@@ -6,7 +6,7 @@
 #include "wire/doc/api.h"
 #include "wire/text/document.h"
 
-void unit_doc_becomes(json_t *doc, const char *state, int64_t now_ns)
+void instance_doc_set_state(json_t *doc, const char *state, int64_t now_ns)
 {
     char since[TIMESTAMP_MAX];
     (void)json_object_set_new(doc, "state", json_string(state));
@@ -14,7 +14,8 @@ void unit_doc_becomes(json_t *doc, const char *state, int64_t now_ns)
     (void)json_object_del(doc, "waits");
 }
 
-json_t *unit_doc_limited(const json_t *doc, const char *resource, int64_t limit, int64_t now_ns, struct arena *arena)
+json_t *instance_doc_with_limit(const json_t *doc, const char *resource, int64_t limit, int64_t now_ns,
+                                struct arena *arena)
 {
     struct instance_doc d;
     if (instance_doc_read(doc, arena, &d, NULL) < 0)
@@ -31,14 +32,14 @@ json_t *unit_doc_limited(const json_t *doc, const char *resource, int64_t limit,
     return instance_doc_make(&d);
 }
 
-bool unit_doc_pins(const json_t *doc, const char *node, struct arena *arena)
+bool volume_doc_needs_pin(const json_t *doc, const char *node, struct arena *arena)
 {
     struct volume_doc v;
     return doc && volume_doc_read(doc, arena, &v, NULL) == 0 && v.type == VOLUME_LOCAL && !v.volume.shared &&
            !(v.volume.driver && *v.volume.driver) && !(v.volume.node && strcmp(v.volume.node, node) == 0);
 }
 
-bool unit_doc_waits(struct change *change, const json_t *reservation)
+bool reservation_victims_stop(struct change *change, const json_t *reservation)
 {
     size_t i;
     json_t *id;

@@ -19,17 +19,17 @@ struct group_keys {
     struct map map;
 };
 
-struct unit_groups {
+struct batch_groups {
     const struct state *state;
     struct group_keys keys;
     struct group_keys given; /* pods, nodes, volumes and quotas that the plan uses; not groups by themselves */
-    bool clears;             /* some instance goes without having to stop first */
+    bool frees_at_once;      /* some instance goes without having to stop first */
     bool frees;              /* some instance goes at all */
 };
 
-typedef void key_tell(struct unit_groups *g, uint64_t hash, void *ctx);
+typedef void key_tell(struct batch_groups *g, uint64_t hash, void *ctx);
 
-enum key_kind { KEY_GANG = 1, KEY_AWAITED, KEY_POD, KEY_NODE, KEY_PROMISED, KEY_VOLUME, KEY_QUOTA };
+enum key_kind { KEY_GANG = 1, KEY_AWAITED, KEY_POD, KEY_NODE, KEY_RESERVED, KEY_VOLUME, KEY_QUOTA };
 
 static uint64_t text_key(enum key_kind kind, const char *text, uint64_t number)
 {
@@ -66,30 +66,30 @@ static uint32_t root_of(struct group_keys *k, uint32_t at)
 
 /* ---- keys that actions share ------------------------------------------------------------------------------------ */
 
-static const char *gang_of(const struct unit_groups *g, const char *workload)
+static const char *gang_of(const struct batch_groups *g, const char *workload)
 {
     const struct object *work = state_find_work(g->state, workload);
     return work ? work->work->gang : "";
 }
 
-void unit_groups_promised(struct unit_groups *g, const char *node)
+void batch_groups_reserved(struct batch_groups *g, const char *node)
 {
-    key_add(&g->given, text_key(KEY_PROMISED, node, 0));
+    key_add(&g->given, text_key(KEY_RESERVED, node, 0));
 }
 
-static bool has_promises(const struct unit_groups *g, const char *node)
+static bool has_reservations(const struct batch_groups *g, const char *node)
 {
     const struct object *o = state_find(g->state, KIND_NODE, node);
     for (size_t i = 0; o && i < o->node->instances_len; i++)
         if (o->node->instances[i]->instance->state == BERTH_RESERVED)
             return true;
-    return key_find(&g->given, text_key(KEY_PROMISED, node, 0)) != MAP_NONE;
+    return key_find(&g->given, text_key(KEY_RESERVED, node, 0)) != MAP_NONE;
 }
 
 /* Returns whether the action frees reserved resources on its node. */
-static bool makes_room(const struct unit_groups *g, const struct berth_action *a)
+static bool makes_room(const struct batch_groups *g, const struct berth_action *a)
 {
-    return a->op == BERTH_STOP && has_promises(g, a->node);
+    return a->op == BERTH_STOP && has_reservations(g, a->node);
 }
 
 static bool places(const struct berth_action *a)
@@ -97,23 +97,23 @@ static bool places(const struct berth_action *a)
     return a->op == BERTH_PLACE || a->op == BERTH_RESERVE;
 }
 
-static const struct object *instance_of(const struct unit_groups *g, const struct berth_action *a)
+static const struct object *instance_of(const struct batch_groups *g, const struct berth_action *a)
 {
     char text[24];
     return a->instance ? state_find(g->state, KIND_INSTANCE, str_u64(a->instance, text)) : NULL;
 }
 
 /* Returns whether the action frees everything that the instance uses at once, cluster-wide resources included. */
-static bool clears(const struct unit_groups *g, const struct berth_action *a)
+static bool frees_at_once(const struct batch_groups *g, const struct berth_action *a)
 {
     const struct object *o = a->op == BERTH_STOP ? instance_of(g, a) : NULL;
     return a->op == BERTH_LOSE || (o && o->instance->state == BERTH_RESERVED);
 }
 
 /* Calls back for the action's volumes: a volume that becomes free on one node may be used on another. */
-static void each_volume(struct unit_groups *g, const struct berth_action *a, key_tell *tell, void *ctx)
+static void each_volume(struct batch_groups *g, const struct berth_action *a, key_tell *tell, void *ctx)
 {
-    if (!g->clears || (!places(a) && !clears(g, a)))
+    if (!g->frees_at_once || (!places(a) && !frees_at_once(g, a)))
         return;
     const struct object *work = state_find_work(g->state, a->workload), *o = instance_of(g, a);
     const struct object *spec = o ? state_spec(g->state, a->workload, o->instance->generation) : NULL;
@@ -144,7 +144,7 @@ static bool has_limits(const struct object *o, const char *word)
 
 /* Calls back for each quota with limits that counts the action's workload: freed quota may be used by any other
  * workload that the quota counts. */
-static void each_quota(struct unit_groups *g, const struct berth_action *a, key_tell *tell, void *ctx)
+static void each_quota(struct batch_groups *g, const struct berth_action *a, key_tell *tell, void *ctx)
 {
     const struct object *work = g->frees && (goes(a) || takes(a)) ? state_find_work(g->state, a->workload) : NULL;
     if (!work)
@@ -165,35 +165,35 @@ static void each_quota(struct unit_groups *g, const struct berth_action *a, key_
         tell(g, text_key(KEY_QUOTA, work->id, KIND_JOB), ctx);
 }
 
-static void given_tell(struct unit_groups *g, uint64_t hash, void *ctx)
+static void used_key_add(struct batch_groups *g, uint64_t hash, void *ctx)
 {
     (void)ctx;
     key_add(&g->given, hash);
 }
 
-static void cleared_tell(struct unit_groups *g, uint64_t hash, void *ctx)
+static void freed_key_add(struct batch_groups *g, uint64_t hash, void *ctx)
 {
     (void)ctx;
     if (key_find(&g->given, hash) != MAP_NONE)
         key_add(&g->keys, hash);
 }
 
-static void given_add(struct unit_groups *g, const struct berth_action *a)
+static void used_add(struct batch_groups *g, const struct berth_action *a)
 {
     if (places(a))
-        each_volume(g, a, given_tell, NULL);
+        each_volume(g, a, used_key_add, NULL);
     if (places(a))
         key_add(&g->given, text_key(KEY_POD, a->workload, a->ordinal));
     if (takes(a))
         key_add(&g->given, text_key(KEY_NODE, a->node, 0));
     if (takes(a))
-        each_quota(g, a, given_tell, NULL);
+        each_quota(g, a, used_key_add, NULL);
     if (a->op == BERTH_RESERVE)
-        unit_groups_promised(g, a->node);
+        batch_groups_reserved(g, a->node);
 }
 
 /* Adds the keys that make a group. */
-static void action_add(struct unit_groups *g, const struct berth_action *a)
+static void action_add(struct batch_groups *g, const struct berth_action *a)
 {
     const char *gang = gang_of(g, a->workload);
     uint64_t pod = text_key(KEY_POD, a->workload, a->ordinal), node = text_key(KEY_NODE, a->node, 0);
@@ -205,19 +205,19 @@ static void action_add(struct unit_groups *g, const struct berth_action *a)
         key_add(&g->keys, pod);
     if (key_find(&g->given, node) != MAP_NONE && makes_room(g, a))
         key_add(&g->keys, node);
-    if (clears(g, a))
-        each_volume(g, a, cleared_tell, NULL);
+    if (frees_at_once(g, a))
+        each_volume(g, a, freed_key_add, NULL);
     if (goes(a))
-        each_quota(g, a, cleared_tell, NULL);
+        each_quota(g, a, freed_key_add, NULL);
 }
 
 struct telling {
-    void (*tell)(struct unit_groups *g, uint32_t key, void *ctx);
+    void (*tell)(struct batch_groups *g, uint32_t key, void *ctx);
     void *ctx;
     bool any; /* `tell` was called */
 };
 
-static void known_tell(struct unit_groups *g, uint64_t hash, void *ctx)
+static void group_key_tell(struct batch_groups *g, uint64_t hash, void *ctx)
 {
     struct telling *t = ctx;
     uint32_t key = key_find(&g->keys, hash);
@@ -229,27 +229,27 @@ static void known_tell(struct unit_groups *g, uint64_t hash, void *ctx)
 
 /* Calls back for every group key of the action. An otherwise independent action that uses freed quota is committed
  * later, in a batch of its own. */
-static void action_keys(struct unit_groups *g, const struct berth_action *a,
-                        void (*tell)(struct unit_groups *g, uint32_t key, void *ctx), void *ctx)
+static void action_keys(struct batch_groups *g, const struct berth_action *a,
+                        void (*tell)(struct batch_groups *g, uint32_t key, void *ctx), void *ctx)
 {
     const char *gang = gang_of(g, a->workload);
     struct telling telling = {tell, ctx, false};
     if (*gang)
-        known_tell(g, text_key(KEY_GANG, gang, 0), &telling);
+        group_key_tell(g, text_key(KEY_GANG, gang, 0), &telling);
     if (a->op == BERTH_STOP)
-        known_tell(g, text_key(KEY_AWAITED, "", a->instance), &telling);
+        group_key_tell(g, text_key(KEY_AWAITED, "", a->instance), &telling);
     if (goes(a) || places(a))
-        known_tell(g, text_key(KEY_POD, a->workload, a->ordinal), &telling);
+        group_key_tell(g, text_key(KEY_POD, a->workload, a->ordinal), &telling);
     if (takes(a) || makes_room(g, a))
-        known_tell(g, text_key(KEY_NODE, a->node, 0), &telling);
+        group_key_tell(g, text_key(KEY_NODE, a->node, 0), &telling);
     for (size_t i = 0; a->op == BERTH_RESERVE && i < a->waits_len; i++)
-        known_tell(g, text_key(KEY_AWAITED, "", a->waits[i]), &telling);
-    each_volume(g, a, known_tell, &telling);
+        group_key_tell(g, text_key(KEY_AWAITED, "", a->waits[i]), &telling);
+    each_volume(g, a, group_key_tell, &telling);
     if (goes(a) || telling.any)
-        each_quota(g, a, known_tell, &telling);
+        each_quota(g, a, group_key_tell, &telling);
 }
 
-static void join(struct unit_groups *g, uint32_t key, void *ctx)
+static void join(struct batch_groups *g, uint32_t key, void *ctx)
 {
     uint32_t *first = ctx, root = root_of(&g->keys, key);
     if (*first == MAP_NONE)
@@ -258,7 +258,7 @@ static void join(struct unit_groups *g, uint32_t key, void *ctx)
         g->keys.at.at[root].parent = root_of(&g->keys, *first);
 }
 
-static void keep_first(struct unit_groups *g, uint32_t key, void *ctx)
+static void keep_first(struct batch_groups *g, uint32_t key, void *ctx)
 {
     uint32_t *first = ctx;
     if (*first == MAP_NONE)
@@ -267,19 +267,19 @@ static void keep_first(struct unit_groups *g, uint32_t key, void *ctx)
 
 /* ---- the plan --------------------------------------------------------------------------------------------------- */
 
-struct unit_groups *unit_groups_new(const struct state *s)
+struct batch_groups *batch_groups_new(const struct state *s)
 {
-    struct unit_groups *g = mem_zalloc(sizeof *g);
+    struct batch_groups *g = mem_zalloc(sizeof *g);
     g->state = s;
     return g;
 }
 
-void unit_groups_read(struct unit_groups *g, const struct berth_plan *plan)
+void batch_groups_read(struct batch_groups *g, const struct berth_plan *plan)
 {
     size_t len = berth_plan_actions(plan);
-    for (size_t i = 0; i < len && !g->clears; i++) {
+    for (size_t i = 0; i < len && !g->frees_at_once; i++) {
         struct berth_action a = berth_plan_action(plan, i);
-        g->clears = clears(g, &a);
+        g->frees_at_once = frees_at_once(g, &a);
     }
     for (size_t i = 0; i < len && !g->frees; i++) {
         struct berth_action a = berth_plan_action(plan, i);
@@ -287,7 +287,7 @@ void unit_groups_read(struct unit_groups *g, const struct berth_plan *plan)
     }
     for (size_t i = 0; i < len; i++) {
         struct berth_action a = berth_plan_action(plan, i);
-        given_add(g, &a);
+        used_add(g, &a);
     }
     for (size_t i = 0; i < len; i++) {
         struct berth_action a = berth_plan_action(plan, i);
@@ -300,7 +300,7 @@ void unit_groups_read(struct unit_groups *g, const struct berth_plan *plan)
     }
 }
 
-void unit_groups_free(struct unit_groups *g)
+void batch_groups_free(struct batch_groups *g)
 {
     if (!g)
         return;
@@ -311,7 +311,7 @@ void unit_groups_free(struct unit_groups *g)
     mem_free(g);
 }
 
-uint64_t unit_group_of(struct unit_groups *g, const struct berth_action *a)
+uint64_t batch_group_of(struct batch_groups *g, const struct berth_action *a)
 {
     uint32_t first = MAP_NONE;
     if (g->keys.at.len)

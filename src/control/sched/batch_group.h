@@ -10,14 +10,14 @@
 
 #include "control/state/state.h"
 
-struct unit_groups;
+struct batch_groups;
 
-struct unit_groups *unit_groups_new(const struct state *s);
-void unit_groups_free(struct unit_groups *g);
+struct batch_groups *batch_groups_new(const struct state *s);
+void batch_groups_free(struct batch_groups *g);
 
-/* Records that an earlier plan is making a reservation on this node. Call before unit_groups_read. */
-void unit_groups_promised(struct unit_groups *g, const char *node);
+/* Records that an earlier plan is making a reservation on this node. Call before batch_groups_read. */
+void batch_groups_reserved(struct batch_groups *g, const char *node);
 /* Reads the whole plan, once. */
-void unit_groups_read(struct unit_groups *g, const struct berth_plan *plan);
+void batch_groups_read(struct batch_groups *g, const struct berth_plan *plan);
 /* Returns the number of the action's group, above 0; 0: the action is independent. */
-uint64_t unit_group_of(struct unit_groups *g, const struct berth_action *a);
+uint64_t batch_group_of(struct batch_groups *g, const struct berth_action *a);

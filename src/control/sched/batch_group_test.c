@@ -7,7 +7,7 @@
 struct planned {
     struct berth_snapshot *snapshot;
     struct berth_plan *plan;
-    struct unit_groups *groups;
+    struct batch_groups *groups;
 };
 
 static struct planned plan(struct kit *k)
@@ -16,14 +16,14 @@ static struct planned plan(struct kit *k)
     struct berth_policy policy = {0};
     struct planned p = {.snapshot = berth_freeze(state_cluster(s), k->now_ns, 1)};
     assert_int_equal(berth_plan_make(p.snapshot, &policy, &p.plan, NULL), 0);
-    p.groups = unit_groups_new(s);
-    unit_groups_read(p.groups, p.plan);
+    p.groups = batch_groups_new(s);
+    batch_groups_read(p.groups, p.plan);
     return p;
 }
 
 static void planned_done(struct planned *p)
 {
-    unit_groups_free(p->groups);
+    batch_groups_free(p->groups);
     berth_plan_free(p->plan);
     berth_snapshot_free(p->snapshot);
 }
@@ -34,7 +34,7 @@ static uint64_t group_of(const struct planned *p, enum berth_op op, const char *
     for (size_t i = 0; i < berth_plan_actions(p->plan); i++) {
         struct berth_action a = berth_plan_action(p->plan, i);
         if (a.op == op && strcmp(a.workload, workload) == 0)
-            return unit_group_of(p->groups, &a);
+            return batch_group_of(p->groups, &a);
     }
     fail_msg("no %s of %s", berth_op_name(op), workload);
     return 0;
@@ -47,7 +47,7 @@ static void cluster(struct kit *k)
     CALL(k, 200, "node:a", "POST", "/v1/nodes/a/report", "{epoch: 1, seq: 1}");
 }
 
-static void what_is_alone_stands_for_itself(void **state)
+static void independent_actions_have_no_group(void **state)
 {
     (void)state;
     struct kit k;
@@ -62,7 +62,7 @@ static void what_is_alone_stands_for_itself(void **state)
     kit_done(&k);
 }
 
-static void each_gang_is_one(void **state)
+static void each_gang_is_one_group(void **state)
 {
     (void)state;
     struct kit k;
@@ -80,7 +80,7 @@ static void each_gang_is_one(void **state)
 }
 
 /* Every node has a pod with the port: a new pod can only replace an old one, and waits for its stop. */
-static void a_reservation_goes_with_the_stop_it_waits_for(void **state)
+static void reservation_and_awaited_stop_share_a_group(void **state)
 {
     (void)state;
     struct kit k;
@@ -109,7 +109,7 @@ static void a_reservation_goes_with_the_stop_it_waits_for(void **state)
 }
 
 /* The fencing of a pod on a lost node and its new placement are committed together. */
-static void what_is_lost_goes_with_what_takes_its_place(void **state)
+static void lost_pod_and_replacement_share_a_group(void **state)
 {
     (void)state;
     struct kit k;
@@ -133,7 +133,7 @@ static void what_is_lost_goes_with_what_takes_its_place(void **state)
 
 /* A stop under a limit and a gang that may use the freed quota are one group. Workloads that no quota counts and
  * independent pods stay apart. */
-static void what_goes_free_of_a_quota_goes_with_who_takes_it(void **state)
+static void freed_quota_and_its_user_share_a_group(void **state)
 {
     (void)state;
     for (int limited = 0; limited < 2; limited++) {
@@ -159,11 +159,11 @@ static void what_goes_free_of_a_quota_goes_with_who_takes_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_alone_stands_for_itself),
-        cmocka_unit_test(each_gang_is_one),
-        cmocka_unit_test(a_reservation_goes_with_the_stop_it_waits_for),
-        cmocka_unit_test(what_is_lost_goes_with_what_takes_its_place),
-        cmocka_unit_test(what_goes_free_of_a_quota_goes_with_who_takes_it),
+        cmocka_unit_test(independent_actions_have_no_group),
+        cmocka_unit_test(each_gang_is_one_group),
+        cmocka_unit_test(reservation_and_awaited_stop_share_a_group),
+        cmocka_unit_test(lost_pod_and_replacement_share_a_group),
+        cmocka_unit_test(freed_quota_and_its_user_share_a_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #include "control/sched/batch_parts.h"
 
 /* Jobs and gangs that have ended or end with this batch. */
-struct endings {
+struct ended_jobs {
     VEC(const char *) jobs;
     VEC(const char *) gangs;
 };
@@ -29,7 +29,7 @@ static bool is_among(const char *const *at, size_t len, const char *text)
     return false;
 }
 
-static void ending_add(struct endings *e, const struct object *work)
+static void ended_jobs_add(struct ended_jobs *e, const struct object *work)
 {
     if (is_among(e->jobs.at, e->jobs.len, work->id))
         return;
@@ -48,9 +48,9 @@ static bool preempts(const struct step *s)
     return !s->fact && s->op == BERTH_STOP && s->cause == BERTH_CAUSE_PREEMPTED;
 }
 
-static void endings_find(struct unit *u, struct endings *e)
+static void ended_jobs_find(struct batch *u, struct ended_jobs *e)
 {
-    const struct state *state = u->units->control->state;
+    const struct state *state = u->batches->control->state;
     for (size_t i = 0; i < u->steps.len; i++) {
         const struct step *s = &u->steps.at[i];
         const struct object *work = s->fact ? NULL : state_find_work(state, s->workload);
@@ -59,11 +59,11 @@ static void endings_find(struct unit *u, struct endings *e)
             continue;
         const struct object *o = places(s) ? NULL : state_find(state, KIND_INSTANCE, str_u64(s->instance, id));
         if (places(s) ? is_over(work) : o && job_would_end(state, o, s->op, s->cause, &u->arena))
-            ending_add(e, work);
+            ended_jobs_add(e, work);
     }
 }
 
-static bool is_ending(const struct endings *e, const struct object *work)
+static bool is_ended_job(const struct ended_jobs *e, const struct object *work)
 {
     return is_among(e->jobs.at, e->jobs.len, work->id) ||
            (*work->work->gang && is_among(e->gangs.at, e->gangs.len, work->work->gang));
@@ -89,52 +89,52 @@ static bool together(const struct state *state, const struct step *a, const stru
     return x && y && *x->work->gang && strcmp(x->work->gang, y->work->gang) == 0;
 }
 
-enum { BY_KEPT = 1, BY_VAIN = 2 };
+enum { BY_PLACED = 1, BY_OMITTED = 2 };
 
-/* Returns which steps wait for the instance: BY_KEPT for steps that place, BY_VAIN for steps that are left out. */
-static unsigned awaited(const struct unit *u, uint64_t instance)
+/* Returns which steps wait for the instance: BY_PLACED for steps that place, BY_OMITTED for steps that are left out. */
+static unsigned waiters_of(const struct batch *u, uint64_t instance)
 {
     unsigned by = 0;
     for (size_t i = 0; i < u->steps.len; i++) {
         const struct step *s = &u->steps.at[i];
         if (places(s) && waits_for(s, instance))
-            by |= s->vain ? BY_VAIN : BY_KEPT;
+            by |= s->omitted ? BY_OMITTED : BY_PLACED;
     }
     return by;
 }
 
 /* Marks the victims for which only omitted steps wait, if the same is true of all victims that stop together with
  * them. */
-static size_t stops_mark(struct unit *u)
+static size_t omit_victims(struct batch *u)
 {
     unsigned *by = ARENA_ARRAY(&u->arena, unsigned, u->steps.len);
     size_t n = 0;
     for (size_t i = 0; i < u->steps.len; i++)
-        by[i] = preempts(&u->steps.at[i]) ? awaited(u, u->steps.at[i].instance) : 0;
+        by[i] = preempts(&u->steps.at[i]) ? waiters_of(u, u->steps.at[i].instance) : 0;
     for (size_t i = 0; i < u->steps.len; i++) {
         struct step *s = &u->steps.at[i];
         unsigned all = 0;
         for (size_t k = 0; preempts(s) && k < u->steps.len; k++)
-            if (by[k] && together(u->units->control->state, s, &u->steps.at[k]))
+            if (by[k] && together(u->batches->control->state, s, &u->steps.at[k]))
                 all |= by[k];
-        s->vain |= all == BY_VAIN;
-        n += all == BY_VAIN;
+        s->omitted |= all == BY_OMITTED;
+        n += all == BY_OMITTED;
     }
     return n;
 }
 
-size_t unit_over_mark(struct unit *u)
+size_t batch_mark_ended(struct batch *u)
 {
-    struct endings e = {0};
+    struct ended_jobs e = {0};
     size_t n = 0;
-    endings_find(u, &e);
+    ended_jobs_find(u, &e);
     for (size_t i = 0; e.jobs.len && i < u->steps.len; i++) {
         struct step *s = &u->steps.at[i];
-        const struct object *work = places(s) ? state_find_work(u->units->control->state, s->workload) : NULL;
-        s->vain = work && is_ending(&e, work);
-        n += s->vain;
+        const struct object *work = places(s) ? state_find_work(u->batches->control->state, s->workload) : NULL;
+        s->omitted = work && is_ended_job(&e, work);
+        n += s->omitted;
     }
     vec_done(&e.jobs);
     vec_done(&e.gangs);
-    return n ? n + stops_mark(u) : 0;
+    return n ? n + omit_victims(u) : 0;
 }

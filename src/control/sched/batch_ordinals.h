@@ -6,7 +6,7 @@
 #include "control/state/state.h"
 
 /* Initialised to zeroes. */
-struct unit_taken {
+struct batch_ordinal_taken {
     const struct object *work;
     uint64_t revision; /* state revision of the lookup */
     uint64_t len;
@@ -14,5 +14,5 @@ struct unit_taken {
 };
 
 /* Returns false if the pod has no instance, true if it has one or may have one. */
-bool unit_taken(struct unit_taken *t, const struct state *s, const struct object *work, uint32_t ordinal,
-                struct arena *arena);
+bool batch_ordinal_taken(struct batch_ordinal_taken *t, const struct state *s, const struct object *work,
+                         uint32_t ordinal, struct arena *arena);

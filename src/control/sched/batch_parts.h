@@ -23,68 +23,68 @@ struct step {
     const char *resource;         /* ADJUST only */
     int64_t limit;
     int32_t score, rival;
-    bool vain; /* left out: the pod's job has ended, or the step cannot be built */
+    bool omitted; /* left out: the pod's job has ended, or the step cannot be built */
 };
 
-struct unit {
-    struct unit *next;
-    struct units *units;
+struct batch {
+    struct batch *next;
+    struct batches *batches;
     struct arena arena;
-    struct unit_basis basis;
+    struct batch_basis basis;
     VEC(struct step) steps;
     struct str reasons; /* why pods stay unplaced; set on the plan's first batch */
-    struct unit_taken taken;
+    struct batch_ordinal_taken taken;
     size_t number, of;
     bool whole;  /* all steps are committed, or none */
     bool frees;  /* some step frees resources at once; later batches may use them */
     bool broken; /* the batch is whole and one of its steps could not be assumed */
-    /* state_dropped() when the batch was assumed; if the value has changed, the batch is no longer assumed in the
+    /* state_assumption_losses() when the batch was assumed; if the value has changed, the batch is no longer assumed in the
      * cluster */
     uint64_t dropped;
 };
 
-struct units {
+struct batches {
     struct control *control;
     void (*idle)(void *ctx);
     void *ctx;
-    struct unit *first, *last; /* the first batch is being committed if `submitted` */
+    struct batch *first, *last; /* the first batch is being committed if `submitted` */
     size_t len;
     VEC(uint64_t) own; /* revisions of this queue's own commits, ascending */
     uint64_t returned; /* number of rollbacks that later plans may depend on */
     bool failed, troubled, submitted;
-    struct unit_failures failures; /* failures since the last journal record */
+    struct batch_failures failures; /* failures since the last journal record */
 };
 
 /* batch_assume.c: assumes an action or a fact in the cluster and adds it to the batch. An action that the cluster no
  * longer has room for is not added. */
-void unit_assume(struct unit *u, const struct berth_action *a);
-void unit_assume_fact(struct unit *u, const struct berth_fact *fact);
+void batch_assume(struct batch *u, const struct berth_action *a);
+void batch_assume_fact(struct batch *u, const struct berth_fact *fact);
 /* Rolls the step back: the cluster shows the documents' state again. */
-void unit_step_give_back(struct unit *u, const struct step *step);
-const char *unit_instance_id(struct arena *arena, uint64_t number);
+void batch_step_roll_back(struct batch *u, const struct step *step);
+const char *batch_instance_id(struct arena *arena, uint64_t number);
 
 /* batch_job_over.c: marks the steps to be left out (step.vain) by the present state. Returns the number of marked
  * steps. */
-size_t unit_over_mark(struct unit *u);
+size_t batch_mark_ended(struct batch *u);
 
 /* batch_build.c: writes the step into the change. Returns false if an object that the step depends on has changed since
  * the plan was made. */
-bool unit_step_build(struct unit *u, struct change *change, const struct step *s);
+bool batch_step_build(struct batch *u, struct change *change, const struct step *s);
 /* Returns whether the step places or promotes an instance, or makes a reservation. */
-bool unit_step_takes(const struct step *s);
+bool batch_step_places(const struct step *s);
 
 /* batch_quota.c: rows of the quota ledger from before the trial, to undo it. */
-struct unit_tried {
+struct batch_quota_tried {
     uint64_t id;
     struct quota_row was; /* id 0: there was no row */
 };
-struct unit_trial {
-    VEC(struct unit_tried) tried;
+struct batch_quota_trial {
+    VEC(struct batch_quota_tried) tried;
     bool takes; /* limits exist, and some tried step places an instance */
 };
-/* Applies the step to the ledger, until unit_quota_undo. Returns false if a quota would be exceeded. */
-bool unit_quota_try(struct unit *u, struct unit_trial *t, const struct step *s);
+/* Applies the step to the ledger, until batch_quota_undo. Returns false if a quota would be exceeded. */
+bool batch_quota_try(struct batch *u, struct batch_quota_trial *t, const struct step *s);
 /* Undoes all tried rows except the first `len`. */
-void unit_quota_undo(struct unit *u, struct unit_trial *t, size_t len);
+void batch_quota_undo(struct batch *u, struct batch_quota_trial *t, size_t len);
 /* Returns the workload for which the instance is stopped; NULL: no step of this batch waits for the instance. */
-const char *unit_stopped_for(const struct unit *u, uint64_t instance);
+const char *batch_stopped_for(const struct batch *u, uint64_t instance);

@@ -9,24 +9,24 @@
 #include "control/sched/batch_parts.h"
 #include "core/queue/quota_ledger.h"
 
-bool unit_step_takes(const struct step *s)
+bool batch_step_places(const struct step *s)
 {
     return !s->fact && (s->op == BERTH_PLACE || s->op == BERTH_RESERVE || s->op == BERTH_PROMOTE);
 }
 
-static void row_try(struct unit_trial *t, struct state *s, uint64_t id, const struct quota_row *now)
+static void row_try(struct batch_quota_trial *t, struct state *s, uint64_t id, const struct quota_row *now)
 {
-    struct unit_tried tried = {id, quota_ledger_put(state_ledger(s), state_cluster(s), id, now)};
+    struct batch_quota_tried tried = {id, quota_ledger_put(state_ledger(s), state_cluster(s), id, now)};
     vec_push(&t->tried, tried);
 }
 
-static void row_undo(struct unit_trial *t, struct state *s)
+static void row_undo(struct batch_quota_trial *t, struct state *s)
 {
-    struct unit_tried tried = t->tried.at[--t->tried.len];
+    struct batch_quota_tried tried = t->tried.at[--t->tried.len];
     (void)quota_ledger_put(state_ledger(s), state_cluster(s), tried.id, tried.was.id ? &tried.was : NULL);
 }
 
-static bool fresh_try(struct unit_trial *t, struct state *s, const struct step *step)
+static bool new_instance_try(struct batch_quota_trial *t, struct state *s, const struct step *step)
 {
     const struct berth_cluster *c = state_cluster(s);
     uint32_t slot = cluster_instance_find(c, step->instance);
@@ -44,7 +44,7 @@ static bool fresh_try(struct unit_trial *t, struct state *s, const struct step *
 }
 
 /* Tries a change of an existing instance; an instance that is not in the ledger needs no check. */
-static void change_try(struct unit_trial *t, struct state *s, const struct step *step)
+static void known_instance_try(struct batch_quota_trial *t, struct state *s, const struct step *step)
 {
     struct quota_row now = quota_ledger_row(state_ledger(s), step->instance);
     bool gone = step->op == BERTH_LOSE || (step->op == BERTH_STOP && now.state == BERTH_RESERVED);
@@ -54,20 +54,20 @@ static void change_try(struct unit_trial *t, struct state *s, const struct step 
     row_try(t, s, step->instance, gone ? NULL : &now);
 }
 
-bool unit_quota_try(struct unit *u, struct unit_trial *t, const struct step *step)
+bool batch_quota_try(struct batch *u, struct batch_quota_trial *t, const struct step *step)
 {
-    struct control *control = u->units->control;
+    struct control *control = u->batches->control;
     struct state *s = control->state;
     struct quota_excess over;
     if (step->fact || state_cluster(s)->limited == 0)
         return true;
     bool fresh = step->op == BERTH_PLACE || step->op == BERTH_RESERVE;
-    if (fresh && !fresh_try(t, s, step))
+    if (fresh && !new_instance_try(t, s, step))
         return false;
     if (!fresh)
-        change_try(t, s, step);
-    t->takes = t->takes || unit_step_takes(step);
-    if (!unit_step_takes(step) || !quota_ledger_exceeds(state_ledger(s), state_cluster(s), step->instance, &over))
+        known_instance_try(t, s, step);
+    t->takes = t->takes || batch_step_places(step);
+    if (!batch_step_places(step) || !quota_ledger_exceeds(state_ledger(s), state_cluster(s), step->instance, &over))
         return true;
     log_write(control->env.log, control->now_ns, LEVEL_INFO, "unit.quota", LOG_TEXT("workload", step->workload),
               LOG_TEXT("quota", over.quota), LOG_TEXT("resource", over.resource), LOG_NUMBER("held", over.held),
@@ -75,8 +75,8 @@ bool unit_quota_try(struct unit *u, struct unit_trial *t, const struct step *ste
     return false;
 }
 
-void unit_quota_undo(struct unit *u, struct unit_trial *t, size_t len)
+void batch_quota_undo(struct batch *u, struct batch_quota_trial *t, size_t len)
 {
     while (t->tried.len > len)
-        row_undo(t, u->units->control->state);
+        row_undo(t, u->batches->control->state);
 }

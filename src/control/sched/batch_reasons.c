@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-void unit_reasons_write(struct berth_plan *plan, struct str *to)
+void batch_reasons_write(struct berth_plan *plan, struct str *to)
 {
     enum { WORKLOADS_MAX = 100 };
     size_t len = berth_plan_pendings(plan);

@@ -8,4 +8,4 @@
 #include "berth.h"
 
 /* Appends [[workload, pods, [[reason, what, nodes], ...]], ...] for at most 100 workloads. */
-void unit_reasons_write(struct berth_plan *plan, struct str *to);
+void batch_reasons_write(struct berth_plan *plan, struct str *to);

@@ -17,7 +17,7 @@ static void node_add(struct kit *k, const char *id, int cpu)
 }
 
 /* Reports all instances as running, for long enough that they may be preempted. */
-static void let_run(struct kit *k)
+static void report_all_running(struct kit *k)
 {
     for (int i = 1; i <= 2; i++) {
         char body[96], path[64];
@@ -38,26 +38,26 @@ static const struct work_view *job(const struct kit *k, const char *id)
 }
 
 /* Returns whether the next plan puts both actions into one batch. */
-static bool one_unit(struct kit *k, enum berth_op op, const char *pod, enum berth_op other, const char *other_pod)
+static bool same_batch(struct kit *k, enum berth_op op, const char *pod, enum berth_op other, const char *other_pod)
 {
     struct state *s = control_state(k->control);
     struct berth_policy policy = {.preemption = {.on = true}};
     struct berth_snapshot *snapshot = berth_freeze(state_cluster(s), k->now_ns, 1);
     struct berth_plan *plan;
     assert_int_equal(berth_plan_make(snapshot, &policy, &plan, NULL), 0);
-    struct unit_groups *groups = unit_groups_new(s);
-    unit_groups_read(groups, plan);
+    struct batch_groups *groups = batch_groups_new(s);
+    batch_groups_read(groups, plan);
     uint64_t a = UINT64_MAX, b = UINT64_MAX;
     for (size_t i = 0; i < berth_plan_actions(plan); i++) {
         struct berth_action x = berth_plan_action(plan, i);
         char name[32];
         (void)snprintf(name, sizeof name, "%s/%u", x.workload, x.ordinal);
         if (x.op == op && strcmp(name, pod) == 0)
-            a = unit_group_of(groups, &x);
+            a = batch_group_of(groups, &x);
         if (x.op == other && strcmp(name, other_pod) == 0)
-            b = unit_group_of(groups, &x);
+            b = batch_group_of(groups, &x);
     }
-    unit_groups_free(groups);
+    batch_groups_free(groups);
     berth_plan_free(plan);
     berth_snapshot_free(snapshot);
     assert_true(a != UINT64_MAX && b != UINT64_MAX);
@@ -66,7 +66,7 @@ static bool one_unit(struct kit *k, enum berth_op op, const char *pod, enum bert
 
 /* Job 2 runs on a, and is cancelled when it is preempted there. Its second task has room on b, beside job 4's
  * reservation there. With a limit on both these are one batch, otherwise two. */
-static void who_is_cancelled_gets_no_new_task(void **state)
+static void cancelled_job_gets_no_new_task(void **state)
 {
     (void)state;
     for (int limited = 0; limited < 2; limited++) {
@@ -80,11 +80,11 @@ static void who_is_cancelled_gets_no_new_task(void **state)
         kit_plan(&k);
         CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{command: [x], array: 0-1, requeue: false, requests: {cpu: 1}}");
         kit_plan(&k);
-        let_run(&k);
+        report_all_running(&k);
         CALL(&k, 200, ADMIN, "PATCH", "/v1/nodes/b", "{allocatable: {cpu: 4, memory: 8Gi}}");
         CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{command: [x], node: a, priority: 5, requests: {cpu: 1}}");
         CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{command: [x], node: b, priority: 5, requests: {cpu: 3}}");
-        assert_int_equal(one_unit(&k, BERTH_STOP, "2/0", BERTH_PLACE, "2/1"), limited);
+        assert_int_equal(same_batch(&k, BERTH_STOP, "2/0", BERTH_PLACE, "2/1"), limited);
         kit_plan(&k);
         assert_true(job(&k, "2")->cancelled);
         assert_int_equal(job(&k, "2")->instances_len, 1);
@@ -97,7 +97,7 @@ static void who_is_cancelled_gets_no_new_task(void **state)
 }
 
 /* Like the test above, but job 1 on b would be stopped for that second task. */
-static void nobody_is_stopped_for_who_is_cancelled(void **state)
+static void no_victim_is_stopped_for_a_cancelled_job(void **state)
 {
     (void)state;
     for (int limited = 0; limited < 2; limited++) {
@@ -112,9 +112,9 @@ static void nobody_is_stopped_for_who_is_cancelled(void **state)
         kit_plan(&k);
         CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{command: [x], array: 0-1, preempt: cancel, requests: {cpu: 1}}");
         kit_plan(&k);
-        let_run(&k);
+        report_all_running(&k);
         CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{command: [x], node: a, priority: 5, requests: {cpu: 1}}");
-        assert_int_equal(one_unit(&k, BERTH_STOP, "2/0", BERTH_RESERVE, "2/1"), limited);
+        assert_int_equal(same_batch(&k, BERTH_STOP, "2/0", BERTH_RESERVE, "2/1"), limited);
         kit_plan(&k);
         assert_true(job(&k, "2")->cancelled);
         assert_int_equal(job(&k, "2")->instances_len, 1);
@@ -127,7 +127,7 @@ static void nobody_is_stopped_for_who_is_cancelled(void **state)
 }
 
 /* The job's node is lost, and the job must not be requeued, not even on the free node. */
-static void who_has_failed_with_its_node_gets_no_new_task(void **state)
+static void job_failed_with_its_node_gets_no_new_task(void **state)
 {
     (void)state;
     struct kit k;
@@ -140,7 +140,7 @@ static void who_has_failed_with_its_node_gets_no_new_task(void **state)
         node_add(&k, id, 1);
     CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{command: [x], node: b, requests: {cpu: 1}}");
     k.now_ns += 20 * SECOND_NS;
-    assert_true(one_unit(&k, BERTH_LOSE, "1/0", BERTH_PLACE, "1/0"));
+    assert_true(same_batch(&k, BERTH_LOSE, "1/0", BERTH_PLACE, "1/0"));
     k.now_ns -= 20 * SECOND_NS;
     kit_sleep(&k, 20);
     assert_true(job(&k, "1")->failed);
@@ -156,14 +156,14 @@ static void idle(void *ctx)
     ++*(int *)ctx;
 }
 
-struct remembering {
+struct fact_plan {
     struct berth_cluster *cluster;
     struct berth_snapshot *snapshot;
     struct berth_plan *plan;
 };
 
 /* Makes a plan with one fact only: pressure on a node since `now_ns`, or the end of that pressure. */
-static struct remembering remember(int64_t now_ns, bool over)
+static struct fact_plan fact_plan_make(int64_t now_ns, bool over)
 {
     static const struct berth_amount has[] = {
         {"memory", 100}
@@ -173,7 +173,7 @@ static struct remembering remember(int64_t now_ns, bool over)
     };
     struct berth_fact fact = {.kind = BERTH_FACT_PRESSURE, .key = "a", .value = 1, .at_ns = now_ns};
     struct berth_policy policy = berth_policy_usual();
-    struct remembering r = {.cluster = berth_cluster_new()};
+    struct fact_plan r = {.cluster = berth_cluster_new()};
     struct berth_node node = {.id = "a", .allocatable = has, .allocatable_len = 1};
     if (!over) {
         node.used = used;
@@ -191,7 +191,7 @@ static struct remembering remember(int64_t now_ns, bool over)
 
 /* A fact that equals its document is not written. It is settled when its batch is done, unless a later batch assumes it
  * too: then that batch settles it. */
-static void a_fact_that_need_not_be_written_is_settled(void **state)
+static void unwritten_fact_is_settled(void **state)
 {
     (void)state;
     struct kit k;
@@ -199,36 +199,36 @@ static void a_fact_that_need_not_be_written_is_settled(void **state)
     kit_open(&k);
     node_add(&k, "a", 1);
     struct state *s = control_state(k.control);
-    struct units *units = units_new(k.control, idle, &idles);
+    struct batches *batches = batches_new(k.control, idle, &idles);
     for (int over = 0; over < 2; over++) {
-        struct remembering r = remember(k.now_ns, over);
+        struct fact_plan r = fact_plan_make(k.now_ns, over);
         struct berth_fact fact = berth_plan_fact(r.plan, 0);
         struct arena arena;
         arena_init(&arena);
         const char *id = fact_doc_id(&fact, &arena);
         for (int turn = 0; turn < 3; turn++) { /* 0: written; 1: unchanged; 2: unchanged in two batches */
             for (int n = 0; n <= turn / 2; n++) {
-                struct unit_basis basis = {.cycle = (uint64_t)(1 + turn + n),
-                                           .revision = state_revision(s),
-                                           .profile = "",
-                                           .now_ns = k.now_ns};
-                assert_int_equal(units_add(units, r.plan, &basis), 1);
+                struct batch_basis basis = {.cycle = (uint64_t)(1 + turn + n),
+                                            .revision = state_revision(s),
+                                            .profile = "",
+                                            .now_ns = k.now_ns};
+                assert_int_equal(batches_add(batches, r.plan, &basis), 1);
             }
             assert_true(state_is_assumed(s, KIND_FACT, id));
-            for (size_t left = units_len(units); left > 0; left = units_len(units)) {
+            for (size_t left = batches_len(batches); left > 0; left = batches_len(batches)) {
                 CLEANUP(str) struct str told = {0};
                 assert_true(state_is_assumed(s, KIND_FACT, id));
-                units_assumed(units, &told);
+                batches_assumed(batches, &told);
                 assert_non_null(strstr(str_text(&told), id));
                 (void)store_pump(k.store);
-                assert_true(units_len(units) == left - 1);
+                assert_true(batches_len(batches) == left - 1);
             }
             CLEANUP(str) struct str told = {0};
-            units_assumed(units, &told);
+            batches_assumed(batches, &told);
             assert_string_equal(str_text(&told), "[]");
             assert_false(state_is_assumed(s, KIND_FACT, id));
             assert_int_equal(state_find(s, KIND_FACT, id) == NULL, over);
-            assert_int_equal(units_failure(units), UNITS_FINE);
+            assert_int_equal(batches_failure(batches), BATCHES_OK);
         }
         arena_done(&arena);
         berth_plan_free(r.plan);
@@ -236,17 +236,17 @@ static void a_fact_that_need_not_be_written_is_settled(void **state)
         berth_cluster_free(r.cluster);
     }
     assert_int_equal(idles, 6);
-    units_free(units);
+    batches_free(batches);
     kit_done(&k);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_is_cancelled_gets_no_new_task),
-        cmocka_unit_test(nobody_is_stopped_for_who_is_cancelled),
-        cmocka_unit_test(who_has_failed_with_its_node_gets_no_new_task),
-        cmocka_unit_test(a_fact_that_need_not_be_written_is_settled),
+        cmocka_unit_test(cancelled_job_gets_no_new_task),
+        cmocka_unit_test(no_victim_is_stopped_for_a_cancelled_job),
+        cmocka_unit_test(job_failed_with_its_node_gets_no_new_task),
+        cmocka_unit_test(unwritten_fact_is_settled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static bool fact_of(const struct state *s, const char *instance, struct arena *a
     return true;
 }
 
-const struct object *migration_heir(const struct state *s, const struct object *old)
+const struct object *migration_successor(const struct state *s, const struct object *old)
 {
     const struct object *work = state_find_work(s, old->instance->workload);
     for (size_t i = 0; work && i < work->work->instances_len; i++) {
@@ -65,7 +65,7 @@ static struct phase phase_of(const struct berth_fact *fact, const struct object 
 
 static json_t *shown(struct call *c, const struct object *old, const struct berth_fact *fact)
 {
-    const struct object *heir = migration_heir(c->state, old);
+    const struct object *heir = migration_successor(c->state, old);
     struct phase phase = phase_of(fact, old, heir);
     const char *to = heir ? heir->instance->node : fact->key;
     enum berth_cause cause = berth_migration_cause(fact->value);
@@ -104,18 +104,18 @@ int migration_list(struct call *c)
 
 /* ---- request a migration ---------------------------------------------------------------------------------------- */
 
-struct migrating {
+struct migrate_args {
     const char *to;
 };
 
 static const struct key migrate_rows[] = {
-    KEY("to", "text", "the target node; default: any other node", text_read, .at = offsetof(struct migrating, to)),
+    KEY("to", "text", "the target node; default: any other node", text_read, .at = offsetof(struct migrate_args, to)),
 };
 KEY_TABLE(migrate_keys, "migrate", migrate_rows);
 
 static int target_of(struct call *c, const struct object *old, const char **ret)
 {
-    struct migrating asked = {0};
+    struct migrate_args asked = {0};
     struct reader r;
     reader_init(&r, &c->arena, &c->err);
     int rc = table_read(&r, c->body, &migrate_keys, &asked);
@@ -142,7 +142,7 @@ static int check_movable(struct call *c, const struct object *old)
         return err_set(&c->err, EBUSY, "instance %s does not belong to an app; only apps can migrate", old->id);
     if (*work->work->gang)
         return err_set(&c->err, EBUSY, "instance %s belongs to a gang; gangs cannot migrate", old->id);
-    if (!state_work_wanted(c->state, work))
+    if (!state_work_should_run(c->state, work))
         return err_set(&c->err, EBUSY, "%s is stopped", work->id);
     if (state != BERTH_ASSIGNED && state != BERTH_STARTING && state != BERTH_RUNNING)
         return err_set(&c->err, EBUSY, "instance %s is %s", old->id, berth_state_name(state));
@@ -174,7 +174,7 @@ int instance_migrate(struct call *c)
     if (rc < 0)
         return rc;
     crud_name(c, KIND_INSTANCE, old->id, "migrate");
-    fact_put(c, old, BERTH_MIGRATION_WISHED, BERTH_CAUSE_BY_HAND, to);
+    fact_put(c, old, BERTH_MIGRATION_REQUESTED, BERTH_CAUSE_MANUAL, to);
     return crud_answer(c, KIND_INSTANCE, old->id, false);
 }
 
@@ -190,10 +190,10 @@ static int check_undoable(struct call *c, const struct object *old, const struct
                        "instance %s has been replaced and is stopping; migrate the new instance "
                        "back instead",
                        old->id);
-    if (cause == BERTH_CAUSE_OVER)
+    if (cause == BERTH_CAUSE_OVER_CAPACITY)
         return err_set(&c->err, EBUSY, "node %s has more allocated than allocatable; its instances must move",
                        old->instance->node);
-    if (cause == BERTH_CAUSE_BY_HAND || cause == BERTH_CAUSE_MOVED)
+    if (cause == BERTH_CAUSE_MANUAL || cause == BERTH_CAUSE_MOVED)
         return 0;
     if (node && node->node->state == BERTH_NODE_DRAINING)
         return err_set(&c->err, EBUSY, "node %s is being drained; enable it to keep the remaining instances", node->id);

@@ -11,7 +11,7 @@
 extern const struct key_table migrate_keys;
 
 /* Returns the instance that replaces `old`; NULL: none yet. */
-const struct object *migration_heir(const struct state *s, const struct object *old);
+const struct object *migration_successor(const struct state *s, const struct object *old);
 
 int migration_list(struct call *c);
 int instance_migrate(struct call *c);

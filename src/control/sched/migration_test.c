@@ -14,7 +14,7 @@ static void cluster(struct kit *k)
 {
     char body[128];
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     for (size_t i = 0; i < 3; i++) {
         (void)snprintf(body, sizeof body, "{id: n%zu, allocatable: {cpu: 4, memory: 8Gi}}", i);
         CALL(k, 201, ADMIN, "POST", "/v1/nodes", body);
@@ -63,7 +63,7 @@ static void moves(struct kit *k, const char *phase, int64_t progress)
     assert_int_equal(kit_number(k, "items/0/progress"), progress);
 }
 
-static void from_the_wish_to_its_end(void **state)
+static void migration_runs_from_request_to_end(void **state)
 {
     (void)state;
     struct kit k;
@@ -105,7 +105,7 @@ static void from_the_wish_to_its_end(void **state)
     kit_done(&k);
 }
 
-static void it_is_undone(void **state)
+static void migration_is_undone(void **state)
 {
     (void)state;
     struct kit k;
@@ -132,7 +132,7 @@ static void it_is_undone(void **state)
 }
 
 /* A plan that was about to stop the old instance is made again if the migration is undone meanwhile. */
-static void an_undo_is_never_lost(void **state)
+static void undo_is_never_lost(void **state)
 {
     (void)state;
     struct kit k;
@@ -147,7 +147,7 @@ static void an_undo_is_never_lost(void **state)
     kit_done(&k);
 }
 
-static void what_cannot_move_is_refused(void **state)
+static void unmovable_instance_is_rejected(void **state)
 {
     static const struct {
         const char *who, *url, *body;
@@ -181,7 +181,7 @@ static void what_cannot_move_is_refused(void **state)
     kit_done(&k);
 }
 
-static void a_drain_is_not_undone(void **state)
+static void drain_is_not_undone(void **state)
 {
     (void)state;
     struct kit k;
@@ -202,7 +202,7 @@ static void settings_become_a_policy(void **state)
     struct plan_policy p;
     struct berth_policy usual = berth_policy_usual();
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     plan_policy_read(control_state(k.control), &p);
     assert_int_equal(p.policy.rebalance.moves, usual.rebalance.moves);
     assert_int_equal(p.policy.pressure.high_percent, usual.pressure.high_percent);
@@ -241,7 +241,7 @@ static void waits(struct kit *k, const char *node, const char *what)
 }
 
 /* An instance that moves a moment later is not reported as unplaceable. */
-static void a_drain_says_what_is_waited_for(void **state)
+static void drain_status_names_what_it_waits_for(void **state)
 {
     (void)state;
     struct kit k;
@@ -256,7 +256,7 @@ static void a_drain_says_what_is_waited_for(void **state)
     kit_done(&k);
 
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n0, allocatable: {cpu: 4, memory: 8Gi}}");
     CALL(&k, 201, ALICE, "POST", "/v1/apps", "{name: web, replicas: 1, requests: {cpu: 1}, min_available: 1}");
     kit_plan(&k);
@@ -272,10 +272,13 @@ static void a_drain_says_what_is_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_the_wish_to_its_end),        cmocka_unit_test(it_is_undone),
-        cmocka_unit_test(an_undo_is_never_lost),           cmocka_unit_test(what_cannot_move_is_refused),
-        cmocka_unit_test(a_drain_is_not_undone),           cmocka_unit_test(settings_become_a_policy),
-        cmocka_unit_test(a_drain_says_what_is_waited_for),
+        cmocka_unit_test(migration_runs_from_request_to_end),
+        cmocka_unit_test(migration_is_undone),
+        cmocka_unit_test(undo_is_never_lost),
+        cmocka_unit_test(unmovable_instance_is_rejected),
+        cmocka_unit_test(drain_is_not_undone),
+        cmocka_unit_test(settings_become_a_policy),
+        cmocka_unit_test(drain_status_names_what_it_waits_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

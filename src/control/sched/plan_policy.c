@@ -36,7 +36,7 @@ static bool is_on(const struct state *s, enum system_setting setting, struct are
 
 struct plan_formula {
     struct formula *formula; /* NULL: the formula does not compile */
-    struct kept_doc *of;
+    struct cached_spec *of;
     const char *policy;
     bool own; /* a private copy: another plan uses the policy's compiled formula */
     bool failed;
@@ -56,7 +56,7 @@ static int run_formula(void *ctx, const struct berth_factors *in, int64_t *keys,
     return 0;
 }
 
-static struct plan_formula *formula_take(struct plan_policy *p, const struct object *o, struct kept_doc *kept)
+static struct plan_formula *formula_take(struct plan_policy *p, const struct object *o, struct cached_spec *kept)
 {
     for (size_t i = 0; i < p->formulas_len; i++)
         if (p->formulas[i]->of == kept)
@@ -66,7 +66,7 @@ static struct plan_formula *formula_take(struct plan_policy *p, const struct obj
     struct plan_formula *f = arena_zalloc(&p->arena, sizeof *f);
     f->of = kept;
     f->policy = arena_strdup(&p->arena, o->id);
-    f->formula = kept_formula_take(kept, &f->err);
+    f->formula = cached_formula_acquire(kept, &f->err);
     if (!f->formula && f->err.code == EBUSY) {
         f->own = true;
         if (formula_new(o->policy->formula, f->policy, &f->formula, &f->err) < 0)
@@ -81,7 +81,7 @@ const char *plan_policy_failure(struct plan_policy *p, const char **ret_why)
 {
     for (size_t i = 0; i < p->formulas_len; i++) {
         struct plan_formula *f = p->formulas[i];
-        if (!f->failed || !kept_first_failure(f->of))
+        if (!f->failed || !cached_formula_first_failure(f->of))
             continue;
         *ret_why = f->err.text;
         return f->policy;
@@ -100,7 +100,7 @@ bool plan_policy_built_in(const char *name)
     return false;
 }
 
-static void hold(struct plan_policy *p, struct kept_doc *kept)
+static void keep_doc(struct plan_policy *p, struct cached_spec *kept)
 {
     p->kept[p->kept_len++] = kept;
 }
@@ -111,8 +111,8 @@ static struct berth_ranking ranking_of(const struct state *s, struct plan_policy
     const struct object *o = state_find(s, KIND_POLICY, name);
     if (!o)
         return (struct berth_ranking){.name = plan_policy_built_in(name) ? arena_strdup(&p->arena, name) : "fifo"};
-    struct kept_doc *kept = kept_ref(o);
-    hold(p, kept);
+    struct cached_spec *kept = cached_spec_ref(o);
+    keep_doc(p, kept);
     struct berth_ranking r = {
         .name = o->policy->ranking, .weights = o->policy->weights, .weights_len = o->policy->weights_len};
     if (!o->policy->formula)
@@ -227,7 +227,7 @@ static void windows_read(const struct state *s, struct plan_policy *p)
         const struct window_doc *d = windows[i]->window;
         const char **quotas = ARENA_ARRAY(&p->arena, const char *, d->users_len + d->groups_len);
         size_t quotas_len = 0;
-        hold(p, kept_ref(windows[i]));
+        keep_doc(p, cached_spec_ref(windows[i]));
         for (size_t u = 0; u < d->users_len; u++)
             quotas[quotas_len++] = arena_fmt(&p->arena, "user/%s", d->users[u]);
         for (size_t g = 0; g < d->groups_len; g++)
@@ -256,19 +256,19 @@ static void headroom_read(const struct state *s, struct plan_policy *p)
     for (size_t i = 0; i < len; i++)
         most += domains[i]->domain->keep_len;
     most = most < BERTH_LIST_MAX ? most : BERTH_LIST_MAX;
-    struct berth_reserve *at = ARENA_ARRAY(&p->arena, struct berth_reserve, most);
+    struct berth_headroom_amount *at = ARENA_ARRAY(&p->arena, struct berth_headroom_amount, most);
     if (permille) {
-        at[reserves++] = (struct berth_reserve){.resource = "cpu", .permille = permille};
-        at[reserves++] = (struct berth_reserve){.resource = "memory", .permille = permille};
+        at[reserves++] = (struct berth_headroom_amount){.resource = "cpu", .permille = permille};
+        at[reserves++] = (struct berth_headroom_amount){.resource = "memory", .permille = permille};
     }
     for (size_t i = 0; i < len; i++) {
         const struct domain_doc *d = domains[i]->domain;
         if (d->keep_len)
-            hold(p, kept_ref(domains[i]));
+            keep_doc(p, cached_spec_ref(domains[i]));
         for (size_t k = 0; k < d->keep_len && reserves < most; k++)
-            at[reserves++] = (struct berth_reserve){.resource = d->keep[k].resource,
-                                                    .amount = d->keep[k].amount,
-                                                    .domain = arena_strdup(&p->arena, domains[i]->id)};
+            at[reserves++] = (struct berth_headroom_amount){.resource = d->keep[k].resource,
+                                                            .amount = d->keep[k].amount,
+                                                            .domain = arena_strdup(&p->arena, domains[i]->id)};
     }
     if (reserves == 0)
         return;
@@ -282,7 +282,7 @@ static void headroom_read(const struct state *s, struct plan_policy *p)
 
 /* ---- the whole policy ------------------------------------------------------------------------------------------- */
 
-static void rest_read(const struct state *s, struct plan_policy *ret)
+static void settings_read(const struct state *s, struct plan_policy *ret)
 {
     uint32_t high = number(s, SETTING_PRESSURE_PERCENT), low = number(s, SETTING_PRESSURE_LOW_PERCENT);
     struct berth_policy *p = &ret->policy;
@@ -313,36 +313,36 @@ void plan_policy_read(const struct state *s, struct plan_policy *ret)
     (void)state_list(s, KIND_WINDOW, &windows);
     (void)state_list(s, KIND_DOMAIN, &domains);
     /* each document at most once */
-    ret->kept = ARENA_ARRAY(&ret->arena, struct kept_doc *, queues + windows + domains + 2);
+    ret->kept = ARENA_ARRAY(&ret->arena, struct cached_spec *, queues + windows + domains + 2);
     ret->formulas = ARENA_ARRAY(&ret->arena, struct plan_formula *, FORMULAS_MAX);
-    rest_read(s, ret);
+    settings_read(s, ret);
     headroom_read(s, ret);
     order_read(s, ret);
     windows_read(s, ret);
 }
 
-void plan_policy_made(struct plan_policy *p)
+void plan_policy_release_formulas(struct plan_policy *p)
 {
     for (size_t i = 0; i < p->formulas_len; i++) {
         if (p->formulas[i]->own)
             formula_free(p->formulas[i]->formula);
         else if (p->formulas[i]->formula)
-            kept_formula_give(p->formulas[i]->of);
+            cached_formula_release(p->formulas[i]->of);
     }
     p->formulas_len = 0;
 }
 
 void plan_policy_done(struct plan_policy *p)
 {
-    plan_policy_made(p);
+    plan_policy_release_formulas(p);
     for (size_t i = 0; i < p->kept_len; i++)
-        kept_unref(p->kept[i]);
+        cached_spec_unref(p->kept[i]);
     if (p->kept)
         arena_done(&p->arena);
     *p = (struct plan_policy){0};
 }
 
-int plan_policy_try(const struct policy_doc *d, struct berth_err *err)
+int plan_policy_check(const struct policy_doc *d, struct berth_err *err)
 {
     CLEANUP(formula) struct formula *formula = NULL;
     struct berth_policy policy = {

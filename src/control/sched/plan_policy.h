@@ -13,12 +13,12 @@
 #include "control/state/state.h"
 
 struct plan_formula;
-struct kept_doc;
+struct cached_spec;
 
 struct plan_policy {
     struct berth_policy policy; /* without a profile; points into the arena */
     struct arena arena;
-    struct kept_doc **kept;
+    struct cached_spec **kept;
     size_t kept_len;
     struct plan_formula **formulas;
     size_t formulas_len;
@@ -26,7 +26,7 @@ struct plan_policy {
 
 void plan_policy_read(const struct state *s, struct plan_policy *ret);
 /* Releases the formulas after the plan was made. Data that the plan reads for later questions stays. */
-void plan_policy_made(struct plan_policy *p);
+void plan_policy_release_formulas(struct plan_policy *p);
 /* Frees everything; call after the plan is freed. A zeroed struct is accepted. */
 void plan_policy_done(struct plan_policy *p);
 
@@ -39,7 +39,7 @@ bool plan_policy_built_in(const char *name);
 /* Checks that the policy works: compiles its formula and plans an empty cluster. -EINVAL: the error names line and
  * reason. */
 struct policy_doc;
-int plan_policy_try(const struct policy_doc *d, struct berth_err *err);
+int plan_policy_check(const struct policy_doc *d, struct berth_err *err);
 
 /* Parses charges for use, "cpu=1,gpu=10,memory=0.25", into thousandths in the arena. -EINVAL on syntax errors. */
 int charges_parse(const char *text, struct arena *arena, const struct berth_amount **ret, size_t *ret_len,

@@ -44,7 +44,7 @@ static void is_sound(struct kit *k)
 
 /* ---- leases ----------------------------------------------------------------------------------------------------- */
 
-static void a_node_that_is_added_again_is_another_one(void **state)
+static void readded_node_is_a_different_node(void **state)
 {
     (void)state;
     struct kit k;
@@ -60,7 +60,7 @@ static void a_node_that_is_added_again_is_another_one(void **state)
     kit_done(&k);
 }
 
-static void a_late_report_brings_no_lost_node_back(void **state)
+static void late_report_does_not_restore_lost_node(void **state)
 {
     (void)state;
     struct kit k;
@@ -78,7 +78,7 @@ static void a_late_report_brings_no_lost_node_back(void **state)
     kit_done(&k);
 }
 
-static void a_wall_clock_that_jumps_ends_no_fence(void **state)
+static void wall_clock_jump_ends_no_fence(void **state)
 {
     (void)state;
     for (int restart = 0; restart < 2; restart++) {
@@ -111,7 +111,7 @@ static void a_wall_clock_that_jumps_ends_no_fence(void **state)
 
 /* If the store's queue is full, the daemon's own commits are repeated after a pause, not at once as after a
  * conflict. */
-static void a_full_queue_is_no_conflict(void **state)
+static void full_store_queue_is_not_a_conflict(void **state)
 {
     (void)state;
     struct kit k;
@@ -131,7 +131,7 @@ static void a_full_queue_is_no_conflict(void **state)
     const struct commit_note note = {
         .who = "berth", .verb = "t", .extra = {"{\"t\":1}", 7}
     };
-    assert_int_equal(commit_submit(k.control, &change, &note, kit_unheard, NULL, &err), -ENOBUFS);
+    assert_int_equal(commit_submit(k.control, &change, &note, kit_ignore_result, NULL, &err), -ENOBUFS);
     change_done(&change);
     arena_done(&arena);
     kit_sleep(&k, 2);
@@ -142,7 +142,7 @@ static void a_full_queue_is_no_conflict(void **state)
 
 /* ---- reports ---------------------------------------------------------------------------------------------------- */
 
-static void a_report_that_was_written_is_not_taken_again(void **state)
+static void written_report_is_not_applied_twice(void **state)
 {
     (void)state;
     struct kit k;
@@ -166,7 +166,7 @@ static void a_report_that_was_written_is_not_taken_again(void **state)
     kit_done(&k);
 }
 
-static void a_report_while_its_stop_is_on_its_way(void **state)
+static void report_during_queued_stop_is_applied(void **state)
 {
     (void)state;
     struct kit k;
@@ -191,7 +191,7 @@ static void a_report_while_its_stop_is_on_its_way(void **state)
 
 /* ---- final states, reservations --------------------------------------------------------------------------------- */
 
-static void a_task_that_is_done_outlives_its_node(void **state)
+static void finished_task_outlives_its_node(void **state)
 {
     (void)state;
     struct kit k;
@@ -216,7 +216,7 @@ static void a_task_that_is_done_outlives_its_node(void **state)
     kit_done(&k);
 }
 
-static void a_key_holds_even_if_there_was_nothing_to_do(void **state)
+static void idempotency_key_covers_requests_without_change(void **state)
 {
     (void)state;
     struct kit k;
@@ -234,7 +234,7 @@ static void a_key_holds_even_if_there_was_nothing_to_do(void **state)
     kit_done(&k);
 }
 
-static void who_waits_for_a_plan_is_answered_when_none_comes(void **state)
+static void forced_plan_request_is_answered_when_stopping(void **state)
 {
     (void)state;
     static const struct kit_query none = {0};
@@ -252,15 +252,15 @@ static void who_waits_for_a_plan_is_answered_when_none_comes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_that_is_added_again_is_another_one),
-        cmocka_unit_test(a_late_report_brings_no_lost_node_back),
-        cmocka_unit_test(a_wall_clock_that_jumps_ends_no_fence),
-        cmocka_unit_test(a_full_queue_is_no_conflict),
-        cmocka_unit_test(a_report_that_was_written_is_not_taken_again),
-        cmocka_unit_test(a_report_while_its_stop_is_on_its_way),
-        cmocka_unit_test(a_task_that_is_done_outlives_its_node),
-        cmocka_unit_test(a_key_holds_even_if_there_was_nothing_to_do),
-        cmocka_unit_test(who_waits_for_a_plan_is_answered_when_none_comes),
+        cmocka_unit_test(readded_node_is_a_different_node),
+        cmocka_unit_test(late_report_does_not_restore_lost_node),
+        cmocka_unit_test(wall_clock_jump_ends_no_fence),
+        cmocka_unit_test(full_store_queue_is_not_a_conflict),
+        cmocka_unit_test(written_report_is_not_applied_twice),
+        cmocka_unit_test(report_during_queued_stop_is_applied),
+        cmocka_unit_test(finished_task_outlives_its_node),
+        cmocka_unit_test(idempotency_key_covers_requests_without_change),
+        cmocka_unit_test(forced_plan_request_is_answered_when_stopping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static void cluster(struct kit *k)
 {
     char body[160];
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     for (int i = 0; i < ZONES; i++) {
         (void)snprintf(body, sizeof body, "{id: n%d, zone: z%d, allocatable: {cpu: %d, memory: 64Gi}}", i, i,
                        4 << 2 * i);
@@ -79,7 +79,7 @@ static bool settles(struct kit *k, unsigned *seq, uint64_t newer_than)
     return even;
 }
 
-static void a_restart_keeps_the_spread(void **state)
+static void rolling_restart_keeps_the_spread(void **state)
 {
     (void)state;
     struct kit k;
@@ -102,7 +102,7 @@ static void a_restart_keeps_the_spread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_restart_keeps_the_spread),
+        cmocka_unit_test(rolling_restart_keeps_the_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

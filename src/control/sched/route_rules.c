@@ -15,7 +15,7 @@
 #include "wire/text/words.h"
 
 #define SECOND_NS INT64_C(1000000000)
-enum { ROUTE_EVERY_S = 10, LOOKS_MAX = 20000, READS_MAX = 500, MOVES_MAX = 100 };
+enum { ROUTE_EVERY_S = 10, JOBS_CHECKED_MAX = 20000, READS_MAX = 500, MOVES_MAX = 100 };
 
 static bool moves(const struct route_rule *r)
 {
@@ -50,7 +50,7 @@ static int64_t used_hours(const struct state *s, const char *owner, int64_t now_
 }
 
 /* Matches the conditions that the job's view answers; the others need the document. */
-static bool holds_by_view(const struct state *s, const struct route_rule *r, const struct object *job, int64_t now_ns)
+static bool matches_view(const struct state *s, const struct route_rule *r, const struct object *job, int64_t now_ns)
 {
     const struct work_view *v = job->work;
     return is(r->user, v->owner) && is(r->group, v->group) && is(r->queue, v->queue) &&
@@ -59,7 +59,7 @@ static bool holds_by_view(const struct state *s, const struct route_rule *r, con
            (r->used < 0 || used_hours(s, v->owner, now_ns) >= r->used);
 }
 
-static bool holds_by_doc(const struct route_rule *r, const struct work_doc *d, const char *queue)
+static bool matches_doc(const struct route_rule *r, const struct work_doc *d, const char *queue)
 {
     const struct job_terms *j = &d->job;
     int64_t pods = d->workload.replicas, gpus = pods * d->workload.shape.gpu.count;
@@ -91,7 +91,7 @@ int route_new(struct call *c, const char *id, json_t *doc)
         return 0; /* the submission check reports the error */
     for (size_t i = 0; i < routes.rules_len; i++) {
         const struct route_rule *r = &routes.rules[i];
-        if (moves(r) || !holds_by_doc(r, &d, "") || !queue_open(c->state, r->to, d.owner, d.group))
+        if (moves(r) || !matches_doc(r, &d, "") || !queue_open(c->state, r->to, d.owner, d.group))
             continue;
         (void)json_object_set_new(doc, "queue", json_string(r->to));
         return 0;
@@ -121,7 +121,7 @@ static const char *target(const struct state *s, const struct routes_doc *routes
         if (!moves(r))
             continue;
         *reads += r->used >= 0;
-        if (!holds_by_view(s, r, job, now_ns))
+        if (!matches_view(s, r, job, now_ns))
             continue;
         if (!doc) {
             ++*reads;
@@ -129,20 +129,20 @@ static const char *target(const struct state *s, const struct routes_doc *routes
             if (work_doc_read(doc, &arena, &d, NULL) < 0)
                 break;
         }
-        if (holds_by_doc(r, &d, job->work->queue) && queue_open(s, r->to, job->owner, job->group))
+        if (matches_doc(r, &d, job->work->queue) && queue_open(s, r->to, job->owner, job->group))
             to = r->to;
     }
     arena_done(&arena);
     return to && strcmp(to, job->work->queue) != 0 ? to : NULL;
 }
 
-static void moved(void *ctx, const struct store_result *result)
+static void move_committed(void *ctx, const struct store_result *result)
 {
     (void)ctx;
     (void)result; /* after a conflict the next periodic step moves the job */
 }
 
-static void tell(struct control *c, const struct object *job, const char *to)
+static void event_add_moved(struct control *c, const struct object *job, const char *to)
 {
     CLEANUP(str) struct str text = {0};
     str_addf(&text, "moved from queue %s to %s by a routing rule (/v1/routes)", job->work->queue, to);
@@ -155,18 +155,18 @@ static void tell(struct control *c, const struct object *job, const char *to)
     events_add(c->events, c->now_ns, &event);
 }
 
-static void look(struct control *c, const struct routes_doc *routes, struct change *change)
+static void move_waiting_jobs(struct control *c, const struct routes_doc *routes, struct change *change)
 {
     size_t len, done = 0, reads = 0, looked = 0;
     const struct object *const *jobs = state_list(c->state, KIND_JOB, &len);
-    for (; looked < len && looked < LOOKS_MAX && reads < READS_MAX && done < MOVES_MAX; looked++) {
+    for (; looked < len && looked < JOBS_CHECKED_MAX && reads < READS_MAX && done < MOVES_MAX; looked++) {
         const struct object *job = jobs[(c->routed + looked) % len];
         const char *to = waits(job) ? target(c->state, routes, job, c->now_ns, &reads) : NULL;
         if (!to)
             continue;
-        (void)change_rest_on(change, KIND_QUEUE, to);
+        (void)change_guard(change, KIND_QUEUE, to);
         (void)json_object_set_new(change_edit(change, KIND_JOB, job->id), "queue", json_string(to));
-        tell(c, job, to);
+        event_add_moved(c, job, to);
         done++;
     }
     c->routed = len ? (c->routed + looked) % len : 0;
@@ -190,8 +190,8 @@ void routes_step(struct control *c, int64_t steady_ns)
         struct change change;
         struct commit_note note = {.who = "berth", .verb = "route"};
         change_init(&change, c->state, &arena);
-        look(c, &routes, &change);
-        if (commit_submit(c, &change, &note, moved, NULL, &err) < 0)
+        move_waiting_jobs(c, &routes, &change);
+        if (commit_submit(c, &change, &note, move_committed, NULL, &err) < 0)
             log_write(c->env.log, c->now_ns, LEVEL_WARN, "route.failed", LOG_TEXT("text", err.text));
         change_done(&change);
     }
@@ -207,10 +207,10 @@ static const char *queue_candidate(const void *ctx, size_t i)
     return i < len ? queues[i]->id : NULL;
 }
 
-int queue_known(struct call *c, const char *key, const char *queue)
+int queue_check_exists(struct call *c, const char *key, const char *queue)
 {
     char shown[QUOTE_MAX];
-    if (change_rest_on(&c->change, KIND_QUEUE, queue) || strcmp(queue, QUEUE_DEFAULT) == 0)
+    if (change_guard(&c->change, KIND_QUEUE, queue) || strcmp(queue, QUEUE_DEFAULT) == 0)
         return 0;
     const char *guess = suggest(queue, queue_candidate, c->state);
     return err_set(&c->err, EINVAL, "%s: there is no queue %s%s%s%s see 'berth queues'", key, quote(queue, shown),
@@ -219,7 +219,7 @@ int queue_known(struct call *c, const char *key, const char *queue)
 
 /* Returns whether a job that leaves a queue by a rule could come back to it. From each reached queue, follows every
  * rule that moves jobs out of it, up to a rule that keeps all jobs in the queue. */
-static bool goes_round(const struct routes_doc *d, const char *from)
+static bool has_cycle(const struct routes_doc *d, const char *from)
 {
     const char *reached[ROUTES_MAX + 1] = {from};
     size_t len = 1;
@@ -247,14 +247,14 @@ static int rules_check(struct call *c, const struct routes_doc *d)
 {
     for (size_t i = 0; i < d->rules_len; i++) {
         const struct route_rule *r = &d->rules[i];
-        int rc = queue_known(c, "queue", r->to);
+        int rc = queue_check_exists(c, "queue", r->to);
         if (rc == 0 && r->queue && *r->queue)
-            rc = queue_known(c, "when: queue", r->queue);
+            rc = queue_check_exists(c, "when: queue", r->queue);
         if (rc == 0 && r->queue && *r->queue && !moves(r))
             rc = err_set(&c->err, EINVAL,
                          "when: queue: rules do not apply to jobs that name their queue; add waited or used to "
                          "move such jobs later");
-        if (rc == 0 && moves(r) && goes_round(d, r->to))
+        if (rc == 0 && moves(r) && has_cycle(d, r->to))
             rc = err_set(&c->err, EINVAL, "queue: the rules form a loop from %s back to it", r->to);
         if (rc < 0)
             return err_prefix(&c->err, "rules[%zu]", i);
@@ -262,7 +262,7 @@ static int rules_check(struct call *c, const struct routes_doc *d)
     return 0;
 }
 
-bool routes_name(struct call *c, const char *queue)
+bool routes_use_queue(struct call *c, const char *queue)
 {
     struct routes_doc d;
     const json_t *doc = change_read(&c->change, KIND_SETTING, ROUTES_ID);

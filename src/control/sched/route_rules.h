@@ -12,8 +12,8 @@ call_run routes_get, routes_put;
  * skipped. */
 int route_new(struct call *c, const char *id, json_t *doc);
 /* Returns whether a rule names this queue. */
-bool routes_name(struct call *c, const char *queue);
+bool routes_use_queue(struct call *c, const char *queue);
 /* Checks that the queue exists; otherwise -EINVAL for this key, with the most similar queue name. */
-int queue_known(struct call *c, const char *key, const char *queue);
+int queue_check_exists(struct call *c, const char *key, const char *queue);
 /* Periodic step: moves some of the waiting jobs that match a rule with `waited` or `used`. */
 void routes_step(struct control *c, int64_t steady_ns);

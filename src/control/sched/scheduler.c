@@ -16,14 +16,14 @@ enum { TOLD_MAX = 4096, TOLD_FOR = 64, EVENTS_PER_CYCLE_MAX = 100, REBUILD_AFTER
 enum { FAILS_FREE = 3, PAUSE_MS = 10, PAUSE_DOUBLINGS_CONFLICT = 2, PAUSE_DOUBLINGS_MAX = 10 };
 
 /* A plan being made; only the planning thread accesses it until it is made. */
-struct making {
+struct plan_run {
     struct berth_snapshot *snapshot;
     struct berth_plan *plan;
     const struct berth_profile *profile; /* in the arena, or built in */
     struct plan_policy policy;
     struct arena arena;
-    struct unit_basis basis;
-    uint64_t returned; /* units_returned() at the freeze */
+    struct batch_basis basis;
+    uint64_t returned; /* batches_rolled_back() at the freeze */
     struct berth_err err;
     int rc;
     int64_t took_ns;
@@ -32,7 +32,7 @@ struct making {
 };
 
 struct forced {
-    scheduler_planned *planned;
+    scheduler_planned_fn *planned;
     void *ctx;
     uint64_t cycle; /* the first cycle that includes what the caller has committed */
 };
@@ -51,16 +51,16 @@ struct waits {
 
 struct scheduler {
     struct control *control;
-    struct units *units;
+    struct batches *batches;
     bool awake, planning, stopping;
-    struct making making;
+    struct plan_run plan_run;
     /* The last plan, for `why`. */
     struct berth_snapshot *snapshot;
     struct berth_plan *plan;
     struct plan_policy policy;
     struct map pending; /* workload to its index among the plan's pending workloads */
     struct waits waits;
-    struct scheduler_seen seen;
+    struct scheduler_status seen;
     int64_t next_steady_ns; /* ten seconds after the last cycle */
     VEC(struct forced) forced;
     size_t changes; /* since the cluster was rebuilt */
@@ -71,13 +71,13 @@ struct scheduler {
     int64_t not_before_ns; /* steady time; pause before the next plan after repeated failures */
 };
 
-static void units_idle(void *ctx);
+static void batches_idle(void *ctx);
 
 struct scheduler *scheduler_new(struct control *control)
 {
     struct scheduler *s = mem_zalloc(sizeof *s);
     s->control = control;
-    s->units = units_new(control, units_idle, s);
+    s->batches = batches_new(control, batches_idle, s);
     s->awake = true;
     s->seen.recheck_ns = BERTH_NEVER_NS;
     return s;
@@ -115,13 +115,13 @@ void scheduler_free(struct scheduler *s)
         return;
     last_plan_drop(s);
     if (s->planning) { /* the planning thread has ended, but made() was not called */
-        berth_plan_free(s->making.plan);
-        plan_policy_done(&s->making.policy);
-        berth_snapshot_free(s->making.snapshot);
-        str_done(&s->making.basis.assumed);
-        arena_done(&s->making.arena);
+        berth_plan_free(s->plan_run.plan);
+        plan_policy_done(&s->plan_run.policy);
+        berth_snapshot_free(s->plan_run.snapshot);
+        str_done(&s->plan_run.basis.assumed);
+        arena_done(&s->plan_run.arena);
     }
-    units_free(s->units);
+    batches_free(s->batches);
     waits_done(&s->waits);
     vec_done(&s->forced);
     mem_free(s);
@@ -133,11 +133,11 @@ void scheduler_wake(struct scheduler *s)
     s->changes++;
 }
 
-struct scheduler_seen scheduler_seen(const struct scheduler *s)
+struct scheduler_status scheduler_status(const struct scheduler *s)
 {
-    struct scheduler_seen seen = s->seen;
+    struct scheduler_status seen = s->seen;
     seen.assumed = state_assumed(s->control->state);
-    seen.units = units_len(s->units);
+    seen.batches = batches_len(s->batches);
     return seen;
 }
 
@@ -167,7 +167,8 @@ bool scheduler_pending(struct scheduler *s, const char *workload, struct berth_p
     return true;
 }
 
-size_t scheduler_waits(const struct scheduler *s, size_t cap, void (*tell)(void *ctx, const char *workload), void *ctx)
+size_t scheduler_each_waiting(const struct scheduler *s, size_t cap, void (*tell)(void *ctx, const char *workload),
+                              void *ctx)
 {
     size_t len = s->plan ? berth_plan_pendings(s->plan) : 0, each = len > cap ? (len + cap - 1) / cap : 1;
     for (size_t i = 0; i < len; i += each)
@@ -185,7 +186,7 @@ static void pending_sentence(const struct berth_pending *p, const struct object 
 }
 
 /* Adds one event for each workload whose pods wait for a new reason. */
-static void tell_pending(struct scheduler *s)
+static void pending_report(struct scheduler *s)
 {
     size_t len = berth_plan_pendings(s->plan), said = 0;
     for (size_t i = 0; i < len && said < EVENTS_PER_CYCLE_MAX; i++) {
@@ -217,7 +218,7 @@ static void tell_pending(struct scheduler *s)
 /* Runs on the worker; accesses only `making`. */
 static void make(void *ctx)
 {
-    struct making *m = &((struct scheduler *)ctx)->making;
+    struct plan_run *m = &((struct scheduler *)ctx)->plan_run;
     struct berth_policy policy = m->policy.policy;
     policy.profile = m->profile;
     int64_t start_ns = m->steady_ns(m->clock_ctx);
@@ -258,7 +259,7 @@ static void pending_add(struct scheduler *s, size_t i)
 
 /* Records since when each workload of the new plan has waited, from the previous record. The record outlives both
  * plans, so it holds hashes of workload IDs. */
-static void waits_note(struct scheduler *s, const struct making *m)
+static void waits_note(struct scheduler *s, const struct plan_run *m)
 {
     struct waits now = {0};
     for (size_t i = 0; i < berth_plan_pendings(m->plan); i++) {
@@ -274,7 +275,7 @@ static void waits_note(struct scheduler *s, const struct making *m)
     s->waits = now;
 }
 
-static void keep_plan(struct scheduler *s, struct making *m)
+static void keep_plan(struct scheduler *s, struct plan_run *m)
 {
     waits_note(s, m);
     last_plan_drop(s);
@@ -299,7 +300,7 @@ static void keep_plan(struct scheduler *s, struct making *m)
 
 /* Returns whether a caller waits for a plan that has not begun. Other callers wait for the batches of a finished
  * plan. */
-static bool forced_wants(const struct scheduler *s)
+static bool forced_pending(const struct scheduler *s)
 {
     for (size_t i = 0; i < s->forced.len; i++)
         if (s->forced.at[i].cycle > s->seen.cycles)
@@ -307,7 +308,7 @@ static bool forced_wants(const struct scheduler *s)
     return false;
 }
 
-static void tell_forced(struct scheduler *s)
+static void forced_answer(struct scheduler *s)
 {
     uint64_t done = s->seen.cycles - s->planning; /* without the plan that is being made */
     for (size_t i = 0; i < s->forced.len;) {
@@ -323,11 +324,11 @@ static void tell_forced(struct scheduler *s)
 
 /* After a conflict the next plan starts at once; after repeated failures (a full disk) it starts after a pause of up to
  * ten seconds. */
-static void look_at_failures(struct scheduler *s)
+static void failures_handle(struct scheduler *s)
 {
-    enum units_failure failure = units_failure(s->units);
-    if (failure == UNITS_FINE) {
-        if (units_len(s->units) == 0)
+    enum batches_failure failure = batches_failure(s->batches);
+    if (failure == BATCHES_OK) {
+        if (batches_len(s->batches) == 0)
             s->fails = 0;
         return;
     }
@@ -335,13 +336,13 @@ static void look_at_failures(struct scheduler *s)
     if (++s->fails <= FAILS_FREE)
         return;
     /* A client that keeps changing one app must not delay other workloads for long. */
-    unsigned most = failure == UNITS_TROUBLE ? PAUSE_DOUBLINGS_MAX : PAUSE_DOUBLINGS_CONFLICT;
+    unsigned most = failure == BATCHES_STORE_FAILED ? PAUSE_DOUBLINGS_MAX : PAUSE_DOUBLINGS_CONFLICT;
     unsigned doublings = s->fails - FAILS_FREE < most ? s->fails - FAILS_FREE : most;
     int64_t pause_ns = (int64_t)PAUSE_MS * 1000000 << doublings;
     s->not_before_ns = s->control->env.steady_ns(s->control->env.ctx) + pause_ns;
 }
 
-static int64_t next_look(const struct scheduler *s)
+static int64_t next_plan_ns(const struct scheduler *s)
 {
     return s->awake ? s->not_before_ns : s->next_steady_ns;
 }
@@ -356,16 +357,16 @@ static void plan_again(struct scheduler *s)
 }
 
 /* Called when every batch is committed or rolled back. */
-static void units_idle(void *ctx)
+static void batches_idle(void *ctx)
 {
     struct scheduler *s = ctx;
-    look_at_failures(s);
-    tell_forced(s);
-    s->control->env.wake_at(s->control->env.ctx, next_look(s));
+    failures_handle(s);
+    forced_answer(s);
+    s->control->env.wake_at(s->control->env.ctx, next_plan_ns(s));
 }
 
 /* Reports policies whose formula fails; their jobs are ordered by creation until the policy is changed. */
-static void tell_policies(struct scheduler *s, struct plan_policy *p)
+static void policies_report(struct scheduler *s, struct plan_policy *p)
 {
     const char *why = "", *policy;
     while ((policy = plan_policy_failure(p, &why))) {
@@ -381,7 +382,7 @@ static void tell_policies(struct scheduler *s, struct plan_policy *p)
         log_write(s->control->env.log, s->control->now_ns, LEVEL_ERROR, "policy.failed", LOG_TEXT("policy", policy),
                   LOG_TEXT("text", why));
     }
-    plan_policy_made(p);
+    plan_policy_release_formulas(p);
 }
 
 /* Returns whether the plan writes nothing; the cycle ends here. */
@@ -394,9 +395,9 @@ static void made(void *ctx)
 {
     struct scheduler *s = ctx;
     struct control *c = s->control;
-    struct making *m = &s->making;
+    struct plan_run *m = &s->plan_run;
     s->planning = false;
-    tell_policies(s, &m->policy);
+    policies_report(s, &m->policy);
     metric_add(c->metrics, METRIC_CYCLES, m->rc == 0 && is_empty(m->plan) ? 2 : 0, 1);
     metric_observe(c->metrics, METRIC_CYCLE_SECONDS, m->took_ns);
     if (m->rc < 0) {
@@ -412,20 +413,20 @@ static void made(void *ctx)
             log_write(c->env.log, c->now_ns, LEVEL_ERROR, "nodes.lost",
                       LOG_TEXT("text", "more than a third of the nodes are lost: no instances are replaced; check the "
                                        "network"));
-        if (units_returned(s->units) != m->returned) {
+        if (batches_rolled_back(s->batches) != m->returned) {
             plan_again(s);
         } else if (!s->stopping) {
-            tell_pending(s);
-            (void)units_add(s->units, s->plan, &m->basis);
+            pending_report(s);
+            (void)batches_add(s->batches, s->plan, &m->basis);
         }
     }
     str_done(&m->basis.assumed);
     arena_done(&m->arena);
-    if (units_len(s->units) == 0) {
-        look_at_failures(s);
-        tell_forced(s);
+    if (batches_len(s->batches) == 0) {
+        failures_handle(s);
+        forced_answer(s);
     }
-    c->env.wake_at(c->env.ctx, next_look(s));
+    c->env.wake_at(c->env.ctx, next_plan_ns(s));
 }
 
 static void audit(struct scheduler *s)
@@ -433,7 +434,7 @@ static void audit(struct scheduler *s)
     struct control *c = s->control;
     struct berth_err err;
     /* Assumed changes of queued batches are in no document yet. */
-    int rc = units_len(s->units) ? berth_audit(state_cluster(c->state), &err) : state_audit(c->state, &err);
+    int rc = batches_len(s->batches) ? berth_audit(state_cluster(c->state), &err) : state_audit(c->state, &err);
     if (rc < 0)
         log_write(c->env.log, c->now_ns, LEVEL_ERROR, "audit.breach", LOG_TEXT("text", err.text));
 }
@@ -452,8 +453,8 @@ static void rebuild(struct scheduler *s)
 static void begin(struct scheduler *s, int64_t now_ns, int64_t steady_ns)
 {
     struct control *c = s->control;
-    struct making *m = &s->making;
-    if (s->changes > REBUILD_AFTER && state_assumed(c->state) == 0 && units_len(s->units) == 0 &&
+    struct plan_run *m = &s->plan_run;
+    if (s->changes > REBUILD_AFTER && state_assumed(c->state) == 0 && batches_len(s->batches) == 0 &&
         forecast_drop(c->forecast))
         rebuild(s);
     s->seen.cycles++;
@@ -462,20 +463,20 @@ static void begin(struct scheduler *s, int64_t now_ns, int64_t steady_ns)
     s->awake = false;
     s->planning = true;
     s->next_steady_ns = steady_ns + s->control->in_force.cycle_ns_max;
-    *m = (struct making){.steady_ns = c->env.steady_ns, .clock_ctx = c->env.ctx};
+    *m = (struct plan_run){.steady_ns = c->env.steady_ns, .clock_ctx = c->env.ctx};
     arena_init(&m->arena);
-    m->basis = (struct unit_basis){.cycle = s->seen.cycles,
-                                   .revision = state_revision(c->state),
-                                   .state_hash = state_hash(c->state),
-                                   .seed = c->in_force.seed,
-                                   .now_ns = now_ns};
+    m->basis = (struct batch_basis){.cycle = s->seen.cycles,
+                                    .revision = state_revision(c->state),
+                                    .state_hash = state_hash(c->state),
+                                    .seed = c->in_force.seed,
+                                    .now_ns = now_ns};
     for (unsigned k = 0; k < KINDS; k++)
         m->basis.kinds[k] = (uint32_t)state_hash_of(c->state, (enum kind)k);
-    m->returned = units_returned(s->units);
+    m->returned = batches_rolled_back(s->batches);
     m->profile = scheduler_profile(c->state, &m->arena, &m->basis.profile);
     plan_policy_read(c->state, &m->policy);
-    if (units_len(s->units))
-        units_assumed(s->units, &m->basis.assumed);
+    if (batches_len(s->batches))
+        batches_assumed(s->batches, &m->basis.assumed);
     m->snapshot = berth_freeze(state_cluster(c->state), now_ns, c->in_force.seed);
     m->took_ns = c->env.steady_ns(c->env.ctx) - steady_ns;
     c->env.run(c->env.ctx, make, made, s);
@@ -488,7 +489,7 @@ int64_t scheduler_step(struct scheduler *s, int64_t steady_ns)
     int64_t now_ns = control_now_ns(s->control);
     if (steady_ns < s->not_before_ns)
         return s->not_before_ns;
-    if (s->awake || now_ns >= s->seen.recheck_ns || forced_wants(s)) {
+    if (s->awake || now_ns >= s->seen.recheck_ns || forced_pending(s)) {
         begin(s, now_ns, steady_ns);
         if (s->planning)
             return INT64_MAX;
@@ -511,7 +512,7 @@ void scheduler_stop(struct scheduler *s)
     }
 }
 
-void scheduler_force(struct scheduler *s, scheduler_planned *planned, void *ctx)
+void scheduler_force(struct scheduler *s, scheduler_planned_fn *planned, void *ctx)
 {
     struct forced f = {planned, ctx, s->seen.cycles + 1};
     vec_push(&s->forced, f);

@@ -15,7 +15,7 @@
 struct control;
 struct scheduler;
 
-enum { UNIT_ACTIONS_MAX = 100 };
+enum { BATCH_ACTIONS_MAX = 100 };
 
 struct scheduler *scheduler_new(struct control *control);
 void scheduler_free(struct scheduler *s);
@@ -29,21 +29,21 @@ void scheduler_stop(struct scheduler *s);
 
 /* Calls back once, after the batches of the next plan that includes everything committed so far are committed or have
  * failed. */
-typedef void scheduler_planned(void *ctx);
-void scheduler_force(struct scheduler *s, scheduler_planned *planned, void *ctx);
+typedef void scheduler_planned_fn(void *ctx);
+void scheduler_force(struct scheduler *s, scheduler_planned_fn *planned, void *ctx);
 
-struct scheduler_seen {
+struct scheduler_status {
     uint64_t cycles, plans, hash;
     uint64_t revision; /* state revision of the last plan */
     int64_t now_ns;    /* time of the last plan */
     int64_t recheck_ns;
     size_t placed, pending, actions;
     size_t assumed; /* instances that are not yet committed */
-    size_t units;   /* batches that are not yet committed */
+    size_t batches; /* batches that are not yet committed */
     bool alarm;
     double seconds; /* duration of the last plan */
 };
-struct scheduler_seen scheduler_seen(const struct scheduler *s);
+struct scheduler_status scheduler_status(const struct scheduler *s);
 /* Gets why pods of a workload wait, by the last plan. Returns false if none wait. `ret` is valid until the next
  * plan. */
 bool scheduler_pending(struct scheduler *s, const char *workload, struct berth_pending *ret);
@@ -52,7 +52,8 @@ bool scheduler_pending(struct scheduler *s, const char *workload, struct berth_p
 int64_t scheduler_pending_since_ns(const struct scheduler *s, const char *workload);
 /* Calls back for at most `cap` workloads that wait by the last plan, evenly sampled if there are more. Returns how many
  * wait. */
-size_t scheduler_waits(const struct scheduler *s, size_t cap, void (*tell)(void *ctx, const char *workload), void *ctx);
+size_t scheduler_each_waiting(const struct scheduler *s, size_t cap, void (*tell)(void *ctx, const char *workload),
+                              void *ctx);
 /* Returns the profile that the settings name, stored or built in, and its name; in the arena. */
 const struct berth_profile *scheduler_profile(const struct state *s, struct arena *arena, const char **ret_name);
 /* Returns whether a plan is being made. */

@@ -15,7 +15,7 @@ static void cluster(struct kit *k, size_t nodes)
 {
     char body[128];
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     for (size_t i = 0; i < nodes; i++) {
         (void)snprintf(body, sizeof body, "{id: n%zu, allocatable: {cpu: 4, memory: 8Gi}}", i);
         CALL(k, 201, ADMIN, "POST", "/v1/nodes", body);
@@ -23,9 +23,9 @@ static void cluster(struct kit *k, size_t nodes)
     kit_plan(k);
 }
 
-static struct scheduler_seen seen(struct kit *k)
+static struct scheduler_status seen(struct kit *k)
 {
-    return scheduler_seen(control_scheduler(k->control));
+    return scheduler_status(control_scheduler(k->control));
 }
 
 /* Replays all decisions so far and expects equal results. */
@@ -54,7 +54,7 @@ static void queue(struct kit *k, const char *method, const char *path, const cha
     kit_send(k, ADMIN, method, path, &none, json);
 }
 
-static void pods_are_placed_and_the_rest_is_explained(void **state)
+static void unplaced_pods_are_explained(void **state)
 {
     (void)state;
     struct kit k;
@@ -75,7 +75,7 @@ static void pods_are_placed_and_the_rest_is_explained(void **state)
     kit_done(&k);
 }
 
-static void nothing_new_means_no_plan(void **state)
+static void unchanged_state_makes_no_plan(void **state)
 {
     (void)state;
     struct kit k;
@@ -103,7 +103,7 @@ static void nothing_new_means_no_plan(void **state)
     kit_done(&k);
 }
 
-static void time_alone_may_make_a_plan(void **state)
+static void recheck_time_makes_a_plan(void **state)
 {
     (void)state;
     struct kit k;
@@ -117,7 +117,7 @@ static void time_alone_may_make_a_plan(void **state)
     kit_done(&k);
 }
 
-static void a_unit_in_conflict_is_planned_again(void **state)
+static void conflicting_batch_is_planned_again(void **state)
 {
     (void)state;
     struct kit k;
@@ -137,7 +137,7 @@ static void a_unit_in_conflict_is_planned_again(void **state)
     kit_done(&k);
 }
 
-static void a_workload_that_goes_meanwhile_is_not_placed(void **state)
+static void workload_deleted_during_planning_is_not_placed(void **state)
 {
     (void)state;
     struct kit k;
@@ -152,7 +152,7 @@ static void a_workload_that_goes_meanwhile_is_not_placed(void **state)
     kit_done(&k);
 }
 
-static void the_next_plan_counts_what_is_assumed(void **state)
+static void next_plan_counts_assumed_instances(void **state)
 {
     (void)state;
     struct kit k;
@@ -173,7 +173,7 @@ static void the_next_plan_counts_what_is_assumed(void **state)
     kit_done(&k);
 }
 
-static void a_full_disk_is_waited_out(void **state)
+static void full_disk_is_retried_with_pauses(void **state)
 {
     (void)state;
     struct kit k;
@@ -195,7 +195,7 @@ static void a_full_disk_is_waited_out(void **state)
     kit_done(&k);
 }
 
-static void a_gang_is_one_unit(void **state)
+static void gang_is_one_batch(void **state)
 {
     (void)state;
     struct kit k;
@@ -212,7 +212,7 @@ static void a_gang_is_one_unit(void **state)
     kit_done(&k);
 }
 
-static void many_actions_are_several_units(void **state)
+static void many_actions_are_several_batches(void **state)
 {
     (void)state;
     struct kit k;
@@ -226,7 +226,7 @@ static void many_actions_are_several_units(void **state)
     kit_done(&k);
 }
 
-static void planning_goes_on_after_a_crash(void **state)
+static void planning_continues_after_a_crash(void **state)
 {
     (void)state;
     struct kit k;
@@ -247,7 +247,7 @@ static void planning_goes_on_after_a_crash(void **state)
     kit_done(&k);
 }
 
-static void a_node_that_falls_silent_is_lost_and_comes_back(void **state)
+static void silent_node_is_lost_and_comes_back(void **state)
 {
     (void)state;
     struct kit k;
@@ -274,7 +274,7 @@ static void a_node_that_falls_silent_is_lost_and_comes_back(void **state)
     kit_done(&k);
 }
 
-static void a_restarted_daemon_grants_fresh_leases(void **state)
+static void restarted_daemon_grants_fresh_leases(void **state)
 {
     (void)state;
     struct kit k;
@@ -370,7 +370,7 @@ static void plan_when_answered(void *ctx, struct answer *answer)
     (void)scheduler_step(control_scheduler(k->control), k->steady_ns);
 }
 
-static void a_plan_falls_with_what_it_took_for_granted(void **state)
+static void plan_on_rolled_back_change_is_discarded(void **state)
 {
     (void)state;
     struct kit k;
@@ -410,7 +410,7 @@ static void a_plan_falls_with_what_it_took_for_granted(void **state)
 }
 
 /* Each daemon numbers its cycles from 1. */
-static void the_plans_of_every_daemon_are_replayed(void **state)
+static void plans_of_all_daemons_are_replayed(void **state)
 {
     (void)state;
     struct kit k;
@@ -429,7 +429,7 @@ static void the_plans_of_every_daemon_are_replayed(void **state)
 }
 
 /* A stopping daemon receives no more reports. */
-static void one_that_is_stopping_declares_nobody_lost(void **state)
+static void stopping_daemon_declares_no_node_lost(void **state)
 {
     (void)state;
     struct kit k;
@@ -449,7 +449,7 @@ static size_t count(struct kit *k, enum kind kind)
     return len;
 }
 
-static void what_nobody_needs_is_swept(void **state)
+static void unneeded_records_are_swept(void **state)
 {
     (void)state;
     struct kit k;
@@ -488,7 +488,7 @@ static void what_nobody_needs_is_swept(void **state)
     kit_done(&k);
 }
 
-static void words_that_were_cut_are_still_shown(void **state)
+static void text_cut_within_a_character_is_valid_utf8(void **state)
 {
     (void)state;
     struct kit k;
@@ -520,7 +520,7 @@ static void words_that_were_cut_are_still_shown(void **state)
     kit_done(&k);
 }
 
-static void a_daemon_that_was_away_blames_nobody(void **state)
+static void suspended_daemon_declares_no_node_lost(void **state)
 {
     (void)state;
     static const struct {
@@ -548,7 +548,7 @@ static void a_daemon_that_was_away_blames_nobody(void **state)
     }
 }
 
-static void a_tampered_journal_is_noticed(void **state)
+static void tampered_store_is_detected_by_replay(void **state)
 {
     (void)state;
     struct kit k;
@@ -567,26 +567,26 @@ static void a_tampered_journal_is_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_are_placed_and_the_rest_is_explained),
-        cmocka_unit_test(nothing_new_means_no_plan),
-        cmocka_unit_test(time_alone_may_make_a_plan),
-        cmocka_unit_test(a_unit_in_conflict_is_planned_again),
-        cmocka_unit_test(a_workload_that_goes_meanwhile_is_not_placed),
-        cmocka_unit_test(the_next_plan_counts_what_is_assumed),
-        cmocka_unit_test(a_full_disk_is_waited_out),
-        cmocka_unit_test(a_gang_is_one_unit),
-        cmocka_unit_test(many_actions_are_several_units),
-        cmocka_unit_test(planning_goes_on_after_a_crash),
-        cmocka_unit_test(a_node_that_falls_silent_is_lost_and_comes_back),
-        cmocka_unit_test(a_restarted_daemon_grants_fresh_leases),
+        cmocka_unit_test(unplaced_pods_are_explained),
+        cmocka_unit_test(unchanged_state_makes_no_plan),
+        cmocka_unit_test(recheck_time_makes_a_plan),
+        cmocka_unit_test(conflicting_batch_is_planned_again),
+        cmocka_unit_test(workload_deleted_during_planning_is_not_placed),
+        cmocka_unit_test(next_plan_counts_assumed_instances),
+        cmocka_unit_test(full_disk_is_retried_with_pauses),
+        cmocka_unit_test(gang_is_one_batch),
+        cmocka_unit_test(many_actions_are_several_batches),
+        cmocka_unit_test(planning_continues_after_a_crash),
+        cmocka_unit_test(silent_node_is_lost_and_comes_back),
+        cmocka_unit_test(restarted_daemon_grants_fresh_leases),
         cmocka_unit_test(a_promotion_conflicts_with_a_change_of_its_workload),
-        cmocka_unit_test(a_plan_falls_with_what_it_took_for_granted),
-        cmocka_unit_test(the_plans_of_every_daemon_are_replayed),
-        cmocka_unit_test(one_that_is_stopping_declares_nobody_lost),
-        cmocka_unit_test(what_nobody_needs_is_swept),
-        cmocka_unit_test(words_that_were_cut_are_still_shown),
-        cmocka_unit_test(a_daemon_that_was_away_blames_nobody),
-        cmocka_unit_test(a_tampered_journal_is_noticed),
+        cmocka_unit_test(plan_on_rolled_back_change_is_discarded),
+        cmocka_unit_test(plans_of_all_daemons_are_replayed),
+        cmocka_unit_test(stopping_daemon_declares_no_node_lost),
+        cmocka_unit_test(unneeded_records_are_swept),
+        cmocka_unit_test(text_cut_within_a_character_is_valid_utf8),
+        cmocka_unit_test(suspended_daemon_declares_no_node_lost),
+        cmocka_unit_test(tampered_store_is_detected_by_replay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,26 +15,26 @@
 /* The agent's stream carries the lines of all its sessions. */
 enum { AGENT_BACKLOG_MAX = 256 * 1024 };
 
-struct relay *relay_new(struct control *control)
+struct session_hub *session_hub_new(struct control *control)
 {
-    struct relay *r = mem_zalloc(sizeof *r);
+    struct session_hub *r = mem_zalloc(sizeof *r);
     r->control = control;
     return r;
 }
 
-int64_t relay_now_ns(const struct relay *r)
+int64_t session_hub_now_ns(const struct session_hub *r)
 {
     const struct control_env *env = control_env(r->control);
     return env->steady_ns(env->ctx);
 }
 
-void relay_wake(struct relay *r)
+void session_hub_wake(struct session_hub *r)
 {
     const struct control_env *env = control_env(r->control);
-    env->wake_at(env->ctx, relay_now_ns(r));
+    env->wake_at(env->ctx, session_hub_now_ns(r));
 }
 
-size_t relay_len(const struct relay *r)
+size_t session_hub_len(const struct session_hub *r)
 {
     return r->len;
 }
@@ -42,7 +42,7 @@ size_t relay_len(const struct relay *r)
 /* ---- agents ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the agent's position, or the position where it would be inserted. */
-static size_t agent_place(const struct relay *r, const char *node)
+static size_t agent_position(const struct session_hub *r, const char *node)
 {
     size_t from = 0, to = r->agents.len;
     while (from < to) {
@@ -55,22 +55,22 @@ static size_t agent_place(const struct relay *r, const char *node)
     return from;
 }
 
-struct agent *agent_find(const struct relay *r, const char *node)
+struct agent *agent_find(const struct session_hub *r, const char *node)
 {
-    size_t at = agent_place(r, node);
+    size_t at = agent_position(r, node);
     return at < r->agents.len && strcmp(r->agents.at[at]->node, node) == 0 ? r->agents.at[at] : NULL;
 }
 
-struct agent *agent_of(struct relay *r, const char *node)
+struct agent *agent_get(struct session_hub *r, const char *node)
 {
     struct agent *a = agent_find(r, node);
     if (a)
         return a;
-    size_t at = agent_place(r, node);
+    size_t at = agent_position(r, node);
     a = mem_zalloc(sizeof *a);
-    a->relay = r;
+    a->session_hub = r;
     a->node = mem_strdup(node);
-    a->away_ns = relay_now_ns(r);
+    a->away_ns = session_hub_now_ns(r);
     vec_push(&r->agents, a);
     memmove(r->agents.at + at + 1, r->agents.at + at, (r->agents.len - 1 - at) * sizeof *r->agents.at);
     r->agents.at[at] = a;
@@ -87,11 +87,11 @@ static void agent_ready(void *ctx)
 {
     struct agent *a = ctx;
     if (!a->up)
-        relay_wake(a->relay); /* some sessions may have ended while the agent was disconnected */
+        session_hub_wake(a->session_hub); /* some sessions may have ended while the agent was disconnected */
     a->up = true;
-    for (struct errand *e = a->relay->errands; e && a->up; e = e->next)
+    for (struct session *e = a->session_hub->sessions; e && a->up; e = e->next)
         if (e->agent == a)
-            errand_feed(e);
+            session_flush(e);
 }
 
 static void agent_gone(void *ctx, const char *why, struct str *last)
@@ -99,10 +99,10 @@ static void agent_gone(void *ctx, const char *why, struct str *last)
     struct agent *a = ctx;
     a->stream = NULL;
     a->up = false;
-    a->away_ns = relay_now_ns(a->relay);
+    a->away_ns = session_hub_now_ns(a->session_hub);
     if (why)
         str_addf(last, "{\"type\":\"end\",\"code\":\"%s\"}\n", why);
-    relay_wake(a->relay);
+    session_hub_wake(a->session_hub);
 }
 
 const struct stream_feed agent_feed = {
@@ -115,7 +115,7 @@ const struct stream_feed agent_feed = {
 
 /* ---- clients ---------------------------------------------------------------------------------------------------- */
 
-static const char *sentence(const char *code)
+static const char *error_sentence(const char *code)
 {
     if (strcmp(code, "slow") == 0)
         return "the output was not read for a minute";
@@ -124,27 +124,27 @@ static const char *sentence(const char *code)
     return "the token is no longer valid, or its rights have changed";
 }
 
-static void listener_gone(struct errand *e)
+static void client_gone(struct session *e)
 {
     if (!e->stream)
         return;
     e->stream = NULL;
     e->why = "the client has disconnected";
-    relay_wake(e->relay);
+    session_hub_wake(e->session_hub);
 }
 
-static void listener_ready(void *ctx)
+static void client_ready(void *ctx)
 {
-    struct errand *e = ctx;
-    struct call *brought = take_ptr(&e->brought);
-    if (brought)
-        call_answer(brought, errand_take(e, brought));
+    struct session *e = ctx;
+    struct call *agent_request = take_ptr(&e->agent_request);
+    if (agent_request)
+        call_answer(agent_request, session_output_forward(e, agent_request));
 }
 
 /* `again`: the log is interrupted and can be resumed. */
-static void error_line(struct str *to, const struct errand *e, const char *text, bool again)
+static void error_line(struct str *to, const struct session *e, const char *text, bool again)
 {
-    if (e->verb == ERRAND_LOGS && !e->lines) {
+    if (e->verb == SESSION_LOGS && !e->lines) {
         str_addf(to, "berth: end of the log: %s\n", text);
         return;
     }
@@ -153,62 +153,62 @@ static void error_line(struct str *to, const struct errand *e, const char *text,
     str_add(to, e->lines && again ? ",\"again\":true}\n" : "}\n");
 }
 
-static void listener_over(void *ctx, const char *why, struct str *last)
+static void client_ended(void *ctx, const char *why, struct str *last)
 {
-    struct errand *e = ctx;
+    struct session *e = ctx;
     if (why)
-        error_line(last, e, sentence(why), strcmp(why, "slow") == 0 || strcmp(why, "stopping") == 0);
-    listener_gone(e);
+        error_line(last, e, error_sentence(why), strcmp(why, "slow") == 0 || strcmp(why, "stopping") == 0);
+    client_gone(e);
 }
 
 const struct stream_feed lines_feed = {
     .content_type = "application/x-ndjson",
     .beat = "\n",
-    .backlog_max = RELAY_BACKLOG_MAX,
-    .ready = listener_ready,
-    .gone = listener_over,
+    .backlog_max = SESSION_BACKLOG_MAX,
+    .ready = client_ready,
+    .gone = client_ended,
 };
 
 const struct stream_feed text_feed = {
     .content_type = "text/plain; charset=utf-8",
-    .backlog_max = RELAY_BACKLOG_MAX,
-    .ready = listener_ready,
-    .gone = listener_over,
+    .backlog_max = SESSION_BACKLOG_MAX,
+    .ready = client_ready,
+    .gone = client_ended,
 };
 
 /* ---- sessions --------------------------------------------------------------------------------------------------- */
 
-void errand_id_make(const struct control *control, char ret[static ERRAND_ID_LEN + 1])
+void session_id_make(const struct control *control, char ret[static SESSION_ID_LEN + 1])
 {
     static const char digits[] = "0123456789abcdef";
-    unsigned char random[ERRAND_ID_LEN / 2];
+    unsigned char random[SESSION_ID_LEN / 2];
     const struct control_env *env = control_env(control);
     env->random(env->ctx, random, sizeof random);
     for (size_t i = 0; i < sizeof random; i++) {
         ret[2 * i] = digits[random[i] >> 4];
         ret[2 * i + 1] = digits[random[i] & 15];
     }
-    ret[ERRAND_ID_LEN] = '\0';
+    ret[SESSION_ID_LEN] = '\0';
 }
 
-struct errand *errand_find(const struct relay *r, const char *id)
+struct session *session_find(const struct session_hub *r, const char *id)
 {
-    struct errand *e = r->errands;
+    struct session *e = r->sessions;
     while (e && strcmp(e->id, id) != 0)
         e = e->next;
     return e && !e->why ? e : NULL; /* a session whose end is pending counts as ended */
 }
 
-int errand_check(struct call *c, const char *user, const char *node)
+int session_check(struct call *c, const char *user, const char *node)
 {
-    const struct relay *r = c->control->relay;
+    const struct session_hub *r = c->control->session_hub;
     const struct agent *a = agent_find(r, node);
     size_t own = 0;
-    for (const struct errand *e = r->errands; e; e = e->next)
+    for (const struct session *e = r->sessions; e; e = e->next)
         own += strcmp(e->user, user) == 0;
-    if (own >= RELAY_USER_MAX)
+    if (own >= SESSIONS_USER_MAX)
         return err_set(&c->err, EDQUOT, "you already have %zu open logs, shells and signals; close some", own);
-    if (r->len >= RELAY_ERRANDS_MAX)
+    if (r->len >= SESSIONS_MAX)
         return err_set(&c->err, EDQUOT, "%zu logs, shells and signals are already open; try again later", r->len);
     if (!a || !a->up)
         return err_set(&c->err, ENOSPC,
@@ -218,39 +218,39 @@ int errand_check(struct call *c, const char *user, const char *node)
     return 0;
 }
 
-int errand_open(struct call *c, enum errand_verb verb, const char *id, const char *user, const char *node,
-                const json_t *line, struct errand **ret)
+int session_open(struct call *c, enum session_verb verb, const char *id, const char *user, const char *node,
+                 const json_t *line, struct session **ret)
 {
-    struct relay *r = c->control->relay;
-    int rc = errand_check(c, user, node);
+    struct session_hub *r = c->control->session_hub;
+    int rc = session_check(c, user, node);
     if (rc < 0)
         return rc;
-    struct errand *e = mem_zalloc(sizeof *e);
-    e->relay = r;
+    struct session *e = mem_zalloc(sizeof *e);
+    e->session_hub = r;
     (void)snprintf(e->id, sizeof e->id, "%s", id);
     e->verb = verb;
     e->user = mem_strdup(user);
     e->agent = agent_find(r, node);
-    e->agent->errands++;
-    e->since_ns = relay_now_ns(r);
-    e->next = r->errands;
-    e->link = &r->errands;
-    if (r->errands)
-        r->errands->link = &e->next;
-    r->errands = e;
+    e->agent->sessions++;
+    e->since_ns = session_hub_now_ns(r);
+    e->next = r->sessions;
+    e->link = &r->sessions;
+    if (r->sessions)
+        r->sessions->link = &e->next;
+    r->sessions = e;
     r->len++;
-    errand_tell(e, json_copy((json_t *)line));
+    session_tell_agent(e, json_copy((json_t *)line));
     *ret = e;
     return 0;
 }
 
-void errand_free(struct errand *e)
+void session_free(struct session *e)
 {
     *e->link = e->next;
     if (e->next)
         e->next->link = e->link;
-    e->agent->errands--;
-    e->relay->len--;
+    e->agent->sessions--;
+    e->session_hub->len--;
     mem_free(e->user);
     mem_free(e);
 }
@@ -261,7 +261,7 @@ static int text_add(const char *at, size_t len, void *to)
     return 0;
 }
 
-void errand_tell(struct errand *e, json_t *line)
+void session_tell_agent(struct session *e, json_t *line)
 {
     CLEANUP(str) struct str text = {0};
     (void)json_object_set_new(line, "call", json_string(e->id));
@@ -278,7 +278,7 @@ static void refuse_waiting(struct call **waiting, int code, const char *text)
         call_answer(c, err_set(&c->err, code, "%s", text));
 }
 
-void errand_answer(struct errand *e, int rc)
+void session_answer(struct session *e, int rc)
 {
     struct call *c = take_ptr(&e->asked);
     if (c)
@@ -296,12 +296,12 @@ void errand_answer(struct errand *e, int rc)
     stream_write(e->stream, line.at, line.len);
 }
 
-void errand_close(struct errand *e, const char *why)
+void session_close(struct session *e, const char *why)
 {
     const char *said = why ? why : "the session was closed";
     if (e->agent->up)
-        errand_tell(e, json_pack("{s:b}", "close", 1));
-    refuse_waiting(&e->brought, ENOENT, "the client has disconnected");
+        session_tell_agent(e, json_pack("{s:b}", "close", 1));
+    refuse_waiting(&e->agent_request, ENOENT, "the client has disconnected");
     refuse_waiting(&e->input, ENOENT, said);
     if (e->asked) {
         e->stream = NULL; /* belongs to the answer of `asked` */
@@ -317,28 +317,28 @@ void errand_close(struct errand *e, const char *why)
     e->stream = NULL;
     if (stream)
         stream_finish(stream);
-    errand_free(e);
+    session_free(e);
 }
 
 /* ---- from the agent to the client ------------------------------------------------------------------------------- */
 
-bool errand_room(const struct errand *e)
+bool session_has_room(const struct session *e)
 {
     return e->asked || (e->stream && stream_room(e->stream));
 }
 
 /* Sends a piece of a log with the cursor that follows it. A piece without bytes may contain only a cursor. */
-static void log_line_send(struct errand *e, const struct call *brought)
+static void log_line_send(struct session *e, const struct call *agent_request)
 {
     CLEANUP(str) struct str line = {0};
-    const char *cursor = call_query(brought, "cursor"), *gap = call_query(brought, "gap");
+    const char *cursor = call_query(agent_request, "cursor"), *gap = call_query(agent_request, "gap");
     bool gapped = gap && strcmp(gap, "true") == 0;
-    if (!cursor && !gapped && !brought->request->body_len)
+    if (!cursor && !gapped && !agent_request->request->body_len)
         return;
     str_add(&line, gapped ? "{\"gap\":true,\"out\":\"" : "{\"out\":\"");
-    str_add_base64(&line, brought->request->body, brought->request->body_len);
+    str_add_base64(&line, agent_request->request->body, agent_request->request->body_len);
     str_add_char(&line, '"');
-    if (cursor && strlen(cursor) <= RELAY_CURSOR_MAX) {
+    if (cursor && strlen(cursor) <= SESSION_CURSOR_MAX) {
         str_add(&line, ",\"cursor\":");
         str_add_json(&line, cursor);
     }
@@ -346,18 +346,18 @@ static void log_line_send(struct errand *e, const struct call *brought)
     stream_write(e->stream, line.at, line.len);
 }
 
-static void output_send(struct errand *e, const char *stream, const struct call *brought)
+static void output_send(struct session *e, const char *stream, const struct call *agent_request)
 {
     CLEANUP(str) struct str line = {0};
-    const char *at = brought->request->body;
-    size_t len = brought->request->body_len;
+    const char *at = agent_request->request->body;
+    size_t len = agent_request->request->body_len;
     if (e->lines) {
-        log_line_send(e, brought);
+        log_line_send(e, agent_request);
         return;
     }
     if (len == 0)
         return;
-    if (e->verb == ERRAND_LOGS) {
+    if (e->verb == SESSION_LOGS) {
         stream_write(e->stream, at, len);
         return;
     }
@@ -368,20 +368,20 @@ static void output_send(struct errand *e, const char *stream, const struct call 
 }
 
 /* Ends the session with the agent's last message, which may be an error. */
-static void errand_end(struct errand *e, const char *error, int64_t exit_code)
+static void session_end(struct session *e, const char *error, int64_t exit_code)
 {
     CLEANUP(str) struct str last = {0};
     if (e->asked && error) {
         e->stream = NULL; /* belongs to the answer of `asked` */
-        errand_answer(e, err_set(&e->asked->err, EBUSY, "%s", error));
+        session_answer(e, err_set(&e->asked->err, EBUSY, "%s", error));
     } else if (e->asked) {
-        errand_answer(e, 0);
+        session_answer(e, 0);
     }
     if (error)
         error_line(&last, e, error, false);
     else if (e->lines)
         str_add(&last, "{\"end\":true}\n");
-    else if (e->verb == ERRAND_EXEC)
+    else if (e->verb == SESSION_EXEC)
         str_addf(&last, "{\"exit\":%lld}\n", (long long)exit_code);
     if (e->stream && last.len)
         stream_write(e->stream, last.at, last.len);
@@ -389,8 +389,8 @@ static void errand_end(struct errand *e, const char *error, int64_t exit_code)
     if (stream)
         stream_finish(stream);
     refuse_waiting(&e->input, ENOENT, "the session has ended");
-    refuse_waiting(&e->brought, ENOENT, "the session has ended");
-    errand_free(e);
+    refuse_waiting(&e->agent_request, ENOENT, "the session has ended");
+    session_free(e);
 }
 
 /* Parses the error of {"error": TEXT}; NULL: none. */
@@ -404,28 +404,28 @@ static const char *end_error(struct call *c)
     return text && *text ? arena_strdup(&c->arena, text) : NULL;
 }
 
-int errand_take(struct errand *e, struct call *brought)
+int session_output_forward(struct session *e, struct call *agent_request)
 {
-    const char *stream = call_query(brought, "stream"), *end = call_query(brought, "end");
+    const char *stream = call_query(agent_request, "stream"), *end = call_query(agent_request, "end");
     uint64_t exit_code = 0;
-    int rc = call_query_number(brought, "exit", 0, 255, 0, &exit_code);
+    int rc = call_query_number(agent_request, "exit", 0, 255, 0, &exit_code);
     if (rc < 0)
         return rc;
-    brought->answer.body = json_object();
+    agent_request->answer.body = json_object();
     if (end && strcmp(end, "true") == 0) {
-        errand_end(e, end_error(brought), (int64_t)exit_code);
+        session_end(e, end_error(agent_request), (int64_t)exit_code);
         return 0;
     }
-    if (e->verb == ERRAND_LOGS && e->asked)
-        errand_answer(e, 0); /* the first output answers the client's request */
+    if (e->verb == SESSION_LOGS && e->asked)
+        session_answer(e, 0); /* the first output answers the client's request */
     if (e->stream)
-        output_send(e, stream, brought);
+        output_send(e, stream, agent_request);
     return 0;
 }
 
 /* ---- from the client to the agent ------------------------------------------------------------------------------- */
 
-bool errand_input(struct errand *e, struct call *c)
+bool session_input_forward(struct session *e, struct call *c)
 {
     const char *eof = call_query(c, "eof");
     if (!e->agent->up || !stream_room(e->agent->stream))
@@ -440,74 +440,74 @@ bool errand_input(struct errand *e, struct call *c)
     if (e->eof)
         (void)json_object_set_new(line, "eof", json_true());
     c->answer.body = json_object();
-    errand_tell(e, line);
+    session_tell_agent(e, line);
     return true;
 }
 
-void errand_feed(struct errand *e)
+void session_flush(struct session *e)
 {
     struct agent *a = e->agent;
     if (e->resized && a->up && stream_room(a->stream)) {
         e->resized = false;
-        errand_tell(e, json_pack("{s:I, s:I}", "rows", (json_int_t)e->rows, "columns", (json_int_t)e->columns));
+        session_tell_agent(e, json_pack("{s:I, s:I}", "rows", (json_int_t)e->rows, "columns", (json_int_t)e->columns));
     }
-    if (e->input && errand_input(e, e->input))
+    if (e->input && session_input_forward(e, e->input))
         call_answer(take_ptr(&e->input), 0);
 }
 
 /* ---- timeouts --------------------------------------------------------------------------------------------------- */
 
-void relay_pump(struct relay *r)
+void session_hub_pump(struct session_hub *r)
 {
-    for (struct errand *e = r->errands, *next; e; e = next) {
+    for (struct session *e = r->sessions, *next; e; e = next) {
         next = e->next;
         if (e->why)
-            errand_close(e, e->why);
+            session_close(e, e->why);
     }
 }
 
 /* Tells whether the agent has been disconnected for too long. */
 static bool agent_away(const struct agent *a, int64_t steady_ns)
 {
-    return !a->up && steady_ns - a->away_ns >= RELAY_AWAY_NS;
+    return !a->up && steady_ns - a->away_ns >= SESSION_AWAY_NS;
 }
 
-static bool node_lost(const struct relay *r, const char *node)
+static bool node_lost(const struct session_hub *r, const char *node)
 {
     const struct object *o = state_find(control_state(r->control), KIND_NODE, node);
     return !o || o->node->state == BERTH_NODE_LOST;
 }
 
-static const char *errand_overdue(struct errand *e, int64_t steady_ns)
+static const char *session_overdue(struct session *e, int64_t steady_ns)
 {
     int64_t age_ns = steady_ns - e->since_ns;
     if (agent_away(e->agent, steady_ns)) {
         e->again = true;
         return "the agent of the node is not connected any more";
     }
-    if (age_ns >= RELAY_AWAY_NS && node_lost(e->relay, e->agent->node))
+    if (age_ns >= SESSION_AWAY_NS && node_lost(e->session_hub, e->agent->node))
         return "the node is lost";
-    if (e->verb == ERRAND_SIGNAL && age_ns >= RELAY_SIGNAL_NS)
+    if (e->verb == SESSION_SIGNAL && age_ns >= SESSION_SIGNAL_NS)
         return "the agent of the node does not respond; it is unknown whether the signal was sent";
-    if (!e->asked && !e->stream && age_ns >= RELAY_AWAY_NS)
+    if (!e->asked && !e->stream && age_ns >= SESSION_AWAY_NS)
         return "no client connected";
     return NULL;
 }
 
-void relay_tick(struct relay *r, int64_t steady_ns)
+void session_hub_tick(struct session_hub *r, int64_t steady_ns)
 {
-    for (struct errand *e = r->errands, *next; e; e = next) {
+    for (struct session *e = r->sessions, *next; e; e = next) {
         next = e->next;
         if (!e->why)
-            e->why = errand_overdue(e, steady_ns);
-        if (!e->why && e->asked && e->verb == ERRAND_LOGS && steady_ns - e->since_ns >= RELAY_FIRST_NS)
-            errand_answer(e, 0);
+            e->why = session_overdue(e, steady_ns);
+        if (!e->why && e->asked && e->verb == SESSION_LOGS && steady_ns - e->since_ns >= SESSION_FIRST_OUTPUT_NS)
+            session_answer(e, 0);
     }
-    relay_pump(r);
+    session_hub_pump(r);
     size_t kept = 0;
     for (size_t i = 0; i < r->agents.len; i++) {
         struct agent *a = r->agents.at[i];
-        if (a->stream || a->errands || !agent_away(a, steady_ns))
+        if (a->stream || a->sessions || !agent_away(a, steady_ns))
             r->agents.at[kept++] = a;
         else
             agent_free(a);
@@ -515,21 +515,21 @@ void relay_tick(struct relay *r, int64_t steady_ns)
     r->agents.len = kept;
 }
 
-void relay_stop(struct relay *r)
+void session_hub_stop(struct session_hub *r)
 {
     r->stopping = true;
-    while (r->errands) {
-        r->errands->again = true;
-        errand_close(r->errands, sentence("stopping"));
+    while (r->sessions) {
+        r->sessions->again = true;
+        session_close(r->sessions, error_sentence("stopping"));
     }
 }
 
-void relay_free(struct relay *r)
+void session_hub_free(struct session_hub *r)
 {
     if (!r)
         return;
-    while (r->errands)
-        errand_free(r->errands);
+    while (r->sessions)
+        session_free(r->sessions);
     for (size_t i = 0; i < r->agents.len; i++)
         agent_free(r->agents.at[i]);
     vec_done(&r->agents);

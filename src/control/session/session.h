@@ -17,33 +17,33 @@
 #include "control/api/request.h"
 
 enum {
-    RELAY_ERRANDS_MAX = 1000,
-    RELAY_USER_MAX = 64,            /* sessions of one user */
-    RELAY_PIECE_MAX = 64 * 1024,    /* bytes of one request */
-    RELAY_BACKLOG_MAX = 128 * 1024, /* bytes waiting for a reader; with more, the agent waits too */
-    RELAY_CURSOR_MAX = 100,         /* bytes of a log cursor, which is opaque except to agents */
+    SESSIONS_MAX = 1000,
+    SESSIONS_USER_MAX = 64,           /* sessions of one user */
+    SESSION_BODY_MAX = 64 * 1024,     /* bytes of one request */
+    SESSION_BACKLOG_MAX = 128 * 1024, /* bytes waiting for a reader; with more, the agent waits too */
+    SESSION_CURSOR_MAX = 100,         /* bytes of a log cursor, which is opaque except to agents */
 };
-#define RELAY_AWAY_NS (INT64_C(60) * 1000000000)
-#define RELAY_FIRST_NS (INT64_C(2) * 1000000000)   /* a log starts then even without output of the agent */
-#define RELAY_SIGNAL_NS (INT64_C(20) * 1000000000) /* timeout of the agent's answer */
+#define SESSION_AWAY_NS (INT64_C(60) * 1000000000)
+#define SESSION_FIRST_OUTPUT_NS (INT64_C(2) * 1000000000) /* a log starts then even without output of the agent */
+#define SESSION_SIGNAL_NS (INT64_C(20) * 1000000000)      /* timeout of the agent's answer */
 
-struct relay;
-struct relay *relay_new(struct control *control);
-void relay_free(struct relay *r);
+struct session_hub;
+struct session_hub *session_hub_new(struct control *control);
+void session_hub_free(struct session_hub *r);
 /* Ends sessions that have lost their client or their agent. */
-void relay_pump(struct relay *r);
+void session_hub_pump(struct session_hub *r);
 /* Ends sessions with an expired timeout. */
-void relay_tick(struct relay *r, int64_t steady_ns);
+void session_hub_tick(struct session_hub *r, int64_t steady_ns);
 /* Ends all sessions and answers all waiting requests. Called after watch_hub_stop. */
-void relay_stop(struct relay *r);
+void session_hub_stop(struct session_hub *r);
 /* Number of open sessions. */
-size_t relay_len(const struct relay *r);
+size_t session_hub_len(const struct session_hub *r);
 
 /* Verbs for agents. */
-call_run relay_attach, relay_bring;
+call_run session_agent_stream, session_agent_output;
 /* Verbs for users. */
-call_run relay_instance_logs, relay_app_logs, relay_job_logs, relay_vm_logs, relay_optask_logs;
-call_run relay_exec, relay_signal;
-call_run relay_listen, relay_input, relay_resize, relay_close;
+call_run session_instance_logs, session_app_logs, session_job_logs, session_vm_logs, session_optask_logs;
+call_run session_exec, session_signal;
+call_run session_output, session_input, session_resize, session_delete;
 
 extern const struct key_table exec_keys, signal_keys, resize_keys;

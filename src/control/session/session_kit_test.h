@@ -20,7 +20,7 @@ struct caller_end {
     struct stream *stream;
     struct str text; /* output of the stream */
     size_t read, backlog;
-    bool paced, ended; /* `paced`: reads only on end_read */
+    bool paced, ended; /* `paced`: reads only on copy_side_parse */
 };
 
 static inline bool sink_send(void *ctx, const char *at, size_t len)
@@ -177,7 +177,7 @@ static inline void scene_open(struct scene *s)
 {
     *s = (struct scene){0};
     kit_open(&s->k);
-    kit_people(&s->k);
+    kit_add_users(&s->k);
     for (int i = 1; i <= 2; i++) {
         char body[64];
         (void)snprintf(body, sizeof body, "{id: n%d, allocatable: {cpu: 16, memory: 64Gi}}", i);
@@ -199,14 +199,14 @@ static inline void scene_done(struct scene *s)
     kit_done(&s->k);
 }
 
-static inline size_t under_way(const struct scene *s)
+static inline size_t sessions_open(const struct scene *s)
 {
-    return relay_len(control_relay(((struct scene *)s)->k.control));
+    return session_hub_len(control_session_hub(((struct scene *)s)->k.control));
 }
 
 /* Sends output, or an end, as the agent of a node. */
-static inline void bring(struct scene *s, const char *who, const char *node, const char *call, const char *query,
-                         const char *body, size_t len, struct caller_end *ret)
+static inline void agent_send_output(struct scene *s, const char *who, const char *node, const char *call,
+                                     const char *query, const char *body, size_t len, struct caller_end *ret)
 {
     char url[160];
     (void)snprintf(url, sizeof url, "/v1/nodes/%s/calls/%s?%s", node, call, query);

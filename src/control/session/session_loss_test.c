@@ -6,7 +6,7 @@
 static void the_agent_waits_for_a_slow_reader(void **state)
 {
     enum { PIECES = 3 }; /* with base64 the second piece exceeds the bound */
-    static char piece[RELAY_PIECE_MAX];
+    static char piece[SESSION_BODY_MAX];
     struct scene s;
     char call[24], url[64];
     struct caller_end posts[PIECES] = {0};
@@ -18,11 +18,11 @@ static void the_agent_waits_for_a_slow_reader(void **state)
     send_request(&s.k, ALICE, "GET", url, NULL, 0, &reader);
     for (size_t i = 0; i < PIECES; i++) {
         memset(piece, 'a' + (int)i, sizeof piece);
-        bring(&s, N1, "n1", call, "stream=out", piece, sizeof piece, &posts[i]);
+        agent_send_output(&s, N1, "n1", call, "stream=out", piece, sizeof piece, &posts[i]);
         assert_int_equal(posts[i].answered, i + 1 < PIECES);
     }
     size_t before = reader.text.len;
-    assert_true(before < 3 * (size_t)RELAY_BACKLOG_MAX);
+    assert_true(before < 3 * (size_t)SESSION_BACKLOG_MAX);
     end_read(&s.k, &reader);
     EXPECT(&posts[PIECES - 1], 200);
     for (size_t i = 0; i < PIECES; i++) { /* each piece once, in order */
@@ -37,13 +37,13 @@ static void the_agent_waits_for_a_slow_reader(void **state)
     end_read(&s.k, &reader);
     /* A reader that stops reading is dropped after a minute, and the waiting requests are answered. */
     for (size_t i = 0; i < PIECES; i++) {
-        bring(&s, N1, "n1", call, "stream=out", piece, sizeof piece, &posts[i]);
+        agent_send_output(&s, N1, "n1", call, "stream=out", piece, sizeof piece, &posts[i]);
         assert_int_equal(posts[i].answered, i + 1 < PIECES);
     }
     kit_sleep(&s.k, 62);
     EXPECT(&posts[PIECES - 1], 404);
     assert_true(reader.ended);
-    assert_int_equal(under_way(&s), 0);
+    assert_int_equal(sessions_open(&s), 0);
     CLEANUP(json) json_t *close = end_line(&s.agent);
     assert_true(json_is_true(json_object_get(close, "close")));
     for (size_t i = 0; i < PIECES; i++)
@@ -53,7 +53,7 @@ static void the_agent_waits_for_a_slow_reader(void **state)
 
 static void input_waits_for_a_slow_agent(void **state)
 {
-    static char piece[RELAY_PIECE_MAX];
+    static char piece[SESSION_BODY_MAX];
     struct scene s;
     char call[24], url[64];
     size_t sent = 0;
@@ -79,7 +79,7 @@ static void input_waits_for_a_slow_agent(void **state)
     scene_done(&s);
 }
 
-static void a_later_piece_takes_the_place_of_one_given_up(void **state)
+static void later_output_replaces_abandoned_output(void **state)
 {
     struct scene s;
     char call[24], url[64];
@@ -87,9 +87,9 @@ static void a_later_piece_takes_the_place_of_one_given_up(void **state)
     (void)state;
     scene_open(&s);
     json_decref(exec_open(&s, "{\"command\": [\"a\"]}", call));
-    bring(&s, N1, "n1", call, "stream=out", "once", 4, &first);
+    agent_send_output(&s, N1, "n1", call, "stream=out", "once", 4, &first);
     assert_false(first.answered);
-    bring(&s, N1, "n1", call, "stream=out", "once", 4, &again);
+    agent_send_output(&s, N1, "n1", call, "stream=out", "once", 4, &again);
     EXPECT(&first, 409);
     call_url(url, call, "");
     send_request(&s.k, ALICE, "GET", url, NULL, 0, &reader);
@@ -99,7 +99,7 @@ static void a_later_piece_takes_the_place_of_one_given_up(void **state)
     scene_done(&s);
 }
 
-static void who_hangs_up_ends_it(void **state)
+static void client_disconnect_ends_session(void **state)
 {
     struct scene s;
     char call[24], url[64];
@@ -112,15 +112,15 @@ static void who_hangs_up_ends_it(void **state)
     send_request(&s.k, ALICE, "GET", url, NULL, 0, &second);
     EXPECT(&second, 409);
     end_done(&reader);
-    bring(&s, N1, "n1", call, "stream=out", "x", 1, &post);
+    agent_send_output(&s, N1, "n1", call, "stream=out", "x", 1, &post);
     EXPECT(&post, 404);
     CLEANUP(json) json_t *line = end_line(&s.agent);
     assert_true(json_is_true(json_object_get(line, "close")));
-    assert_int_equal(under_way(&s), 0);
+    assert_int_equal(sessions_open(&s), 0);
     scene_done(&s);
 }
 
-static void delete_ends_it(void **state)
+static void delete_ends_session(void **state)
 {
     struct scene s;
     char call[24], url[64];
@@ -143,7 +143,7 @@ static void delete_ends_it(void **state)
 /* ---- reconnecting agents ---------------------------------------------------------------------------------------- */
 
 /* A reconnected agent has dropped its sessions. */
-static void an_agent_comes_back(void **state)
+static void agent_reconnect_ends_sessions(void **state)
 {
     static const struct {
         const char *label;
@@ -166,31 +166,31 @@ static void an_agent_comes_back(void **state)
         call_url(url, call, "");
         send_request(&s.k, ALICE, "GET", url, NULL, 0, &reader);
         if (rows[i].heard)
-            bring(&s, N1, "n1", call, "stream=out", "x", 1, &post);
+            agent_send_output(&s, N1, "n1", call, "stream=out", "x", 1, &post);
         call_url(url, call, "/input");
         if (rows[i].fed)
             send_request(&s.k, ALICE, "POST", url, "y", 1, &input);
         end_done(&s.agent); /* the connection breaks */
         control_pump(s.k.control);
         kit_sleep(&s.k, 20);
-        assert_int_equal(under_way(&s), 1);
+        assert_int_equal(sessions_open(&s), 1);
         (void)snprintf(url, sizeof url, "/v1/nodes/n1/calls?epoch=%u", rows[i].epoch);
         send_request(&s.k, N1, "GET", url, NULL, 0, &s.agent);
         EXPECT(&s.agent, 200);
         control_pump(s.k.control);
-        if (under_way(&s) || !reader.ended)
+        if (sessions_open(&s) || !reader.ended)
             fail_msg("%s", rows[i].label);
         if (rows[i].heard)
             json_decref(end_line(&reader));
         CLEANUP(json) json_t *line = end_line(&reader);
         assert_string_equal(member(line, "error"), rows[i].why);
-        bring(&s, N1, "n1", call, "stream=out", "z", 1, &after);
+        agent_send_output(&s, N1, "n1", call, "stream=out", "z", 1, &after);
         EXPECT(&after, 404);
         scene_done(&s);
     }
 }
 
-static void an_agent_that_stays_away(void **state)
+static void absent_agent_ends_sessions(void **state)
 {
     struct scene s;
     char call[24], url[64];
@@ -200,13 +200,13 @@ static void an_agent_that_stays_away(void **state)
     json_decref(exec_open(&s, "{\"command\": [\"a\"]}", call));
     call_url(url, call, "");
     send_request(&s.k, ALICE, "GET", url, NULL, 0, &reader);
-    bring(&s, N1, "n1", call, "stream=out", "x", 1, &post);
+    agent_send_output(&s, N1, "n1", call, "stream=out", "x", 1, &post);
     end_done(&s.agent);
     send_request(&s.k, ALICE, "POST", "/v1/instances/901/exec", "{\"command\": [\"a\"]}", 18, &refused);
     EXPECT(&refused, 503);
     expect_words(&refused, "is not connected");
     kit_sleep(&s.k, 61);
-    assert_int_equal(under_way(&s), 0);
+    assert_int_equal(sessions_open(&s), 0);
     json_decref(end_line(&reader));
     CLEANUP(json) json_t *line = end_line(&reader);
     assert_string_equal(member(line, "error"), "the agent of the node is not connected any more");
@@ -214,7 +214,7 @@ static void an_agent_that_stays_away(void **state)
     scene_done(&s);
 }
 
-static void a_newer_stream_ends_the_older(void **state)
+static void newer_agent_stream_replaces_older(void **state)
 {
     struct scene s;
     CLEANUP(end) struct caller_end newer = {0}, older = {0};
@@ -233,7 +233,7 @@ static void a_newer_stream_ends_the_older(void **state)
 
 /* ---- shutdown --------------------------------------------------------------------------------------------------- */
 
-static void a_daemon_that_stops_answers_all(void **state)
+static void shutdown_answers_all_requests(void **state)
 {
     struct scene s;
     char call[24], url[64];
@@ -245,7 +245,7 @@ static void a_daemon_that_stops_answers_all(void **state)
     send_request(&s.k, ALICE, "POST", "/v1/instances/901/signal", "{}", 2, &signalled);
     json_decref(end_line(&s.agent));
     json_decref(exec_open(&s, "{\"command\": [\"a\"]}", call));
-    bring(&s, N1, "n1", call, "stream=out", "x", 1, &piece);
+    agent_send_output(&s, N1, "n1", call, "stream=out", "x", 1, &piece);
     json_decref(exec_open(&s, "{\"command\": [\"b\"]}", call));
     call_url(url, call, "");
     send_request(&s.k, ALICE, "GET", url, NULL, 0, &reader);
@@ -257,12 +257,12 @@ static void a_daemon_that_stops_answers_all(void **state)
     assert_string_equal(member(line, "error"), "berthd is stopping; try again soon");
     assert_true(reader.ended);
     assert_true(s.agent.ended);
-    assert_int_equal(under_way(&s), 0);
+    assert_int_equal(sessions_open(&s), 0);
     scene_done(&s);
 }
 
 /* A session ends when its user loses the permission. */
-static void rights_that_are_taken_end_it(void **state)
+static void lost_permission_ends_session(void **state)
 {
     struct scene s;
     char call[24], url[64];
@@ -278,7 +278,7 @@ static void rights_that_are_taken_end_it(void **state)
     assert_true(reader.ended);
     CLEANUP(json) json_t *line = end_line(&s.agent);
     assert_true(json_is_true(json_object_get(line, "close")));
-    assert_int_equal(under_way(&s), 0);
+    assert_int_equal(sessions_open(&s), 0);
     scene_done(&s);
 }
 
@@ -287,14 +287,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_agent_waits_for_a_slow_reader),
         cmocka_unit_test(input_waits_for_a_slow_agent),
-        cmocka_unit_test(a_later_piece_takes_the_place_of_one_given_up),
-        cmocka_unit_test(who_hangs_up_ends_it),
-        cmocka_unit_test(delete_ends_it),
-        cmocka_unit_test(an_agent_comes_back),
-        cmocka_unit_test(an_agent_that_stays_away),
-        cmocka_unit_test(a_newer_stream_ends_the_older),
-        cmocka_unit_test(a_daemon_that_stops_answers_all),
-        cmocka_unit_test(rights_that_are_taken_end_it),
+        cmocka_unit_test(later_output_replaces_abandoned_output),
+        cmocka_unit_test(client_disconnect_ends_session),
+        cmocka_unit_test(delete_ends_session),
+        cmocka_unit_test(agent_reconnect_ends_sessions),
+        cmocka_unit_test(absent_agent_ends_sessions),
+        cmocka_unit_test(newer_agent_stream_replaces_older),
+        cmocka_unit_test(shutdown_answers_all_requests),
+        cmocka_unit_test(lost_permission_ends_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 
 /* ---- logs ------------------------------------------------------------------------------------------------------- */
 
-static void logs_go_through(void **state)
+static void logs_are_forwarded(void **state)
 {
     struct scene s;
     CLEANUP(end) struct caller_end reader = {0}, post = {0};
@@ -17,19 +17,19 @@ static void logs_go_through(void **state)
     assert_int_equal(json_integer_value(json_object_get(line, "tail")), 5);
     assert_true(json_is_true(json_object_get(line, "follow")));
 
-    bring(&s, N1, "n1", member(line, "call"), "stream=out", "one\n\0two", 8, &post);
+    agent_send_output(&s, N1, "n1", member(line, "call"), "stream=out", "one\n\0two", 8, &post);
     EXPECT(&post, 200);
     EXPECT(&reader, 200);
     assert_string_equal(reader.type, "text/plain; charset=utf-8");
     assert_int_equal(reader.text.len, 8);
     assert_memory_equal(reader.text.at, "one\n\0two", 8);
     end_done(&post);
-    bring(&s, N1, "n1", member(line, "call"), "end=true", NULL, 0, &post);
+    agent_send_output(&s, N1, "n1", member(line, "call"), "end=true", NULL, 0, &post);
     EXPECT(&post, 200);
     assert_true(reader.ended);
-    assert_int_equal(under_way(&s), 0);
+    assert_int_equal(sessions_open(&s), 0);
     end_done(&post);
-    bring(&s, N1, "n1", member(line, "call"), "stream=out", "x", 1, &post);
+    agent_send_output(&s, N1, "n1", member(line, "call"), "stream=out", "x", 1, &post);
     EXPECT(&post, 404);
     scene_done(&s);
 }
@@ -53,7 +53,7 @@ static void logs_as_lines_have_cursors(void **state)
     send_request(&s.k, ALICE, "GET", "/v1/apps/web/logs?ordinal=0&follow=true&lines=true", NULL, 0, &reader);
     CLEANUP(json) json_t *line = end_line(&s.agent);
     assert_null(json_object_get(line, "cursor"));
-    bring(&s, N1, "n1", member(line, "call"), "stream=out&cursor=a.0", NULL, 0, &post);
+    agent_send_output(&s, N1, "n1", member(line, "call"), "stream=out&cursor=a.0", NULL, 0, &post);
     end_done(&post);
     EXPECT(&reader, 200);
     assert_string_equal(reader.type, "application/x-ndjson");
@@ -61,12 +61,12 @@ static void logs_as_lines_have_cursors(void **state)
     assert_int_equal(json_integer_value(json_object_get(head, "instance")), 901);
     assert_string_equal(member(head, "node"), "n1");
     expect_member(&reader, "cursor", "a.0");
-    bring(&s, N1, "n1", member(line, "call"), "stream=out&cursor=a.5", "one\n\0", 5, &post);
+    agent_send_output(&s, N1, "n1", member(line, "call"), "stream=out&cursor=a.5", "one\n\0", 5, &post);
     end_done(&post);
     CLEANUP(json) json_t *piece = end_line(&reader);
     assert_string_equal(member(piece, "out"), "b25lCgA=");
     assert_string_equal(member(piece, "cursor"), "a.5");
-    bring(&s, N1, "n1", member(line, "call"), "end=true", NULL, 0, &post);
+    agent_send_output(&s, N1, "n1", member(line, "call"), "end=true", NULL, 0, &post);
     end_done(&post);
     expect_member(&reader, "end", "true");
     assert_true(reader.ended);
@@ -77,7 +77,7 @@ static void logs_as_lines_have_cursors(void **state)
                  &reader);
     CLEANUP(json) json_t *rest = end_line(&s.agent);
     assert_string_equal(member(rest, "cursor"), "a.5");
-    bring(&s, N1, "n1", member(rest, "call"), "stream=out&cursor=b.0&gap=true", NULL, 0, &post);
+    agent_send_output(&s, N1, "n1", member(rest, "call"), "stream=out&cursor=b.0&gap=true", NULL, 0, &post);
     end_done(&post);
     CLEANUP(json) json_t *again = end_line(&reader);
     assert_string_equal(member(again, "node"), "n1");
@@ -94,7 +94,7 @@ static void logs_as_lines_have_cursors(void **state)
     scene_done(&s);
 }
 
-static void logs_that_cannot_be(void **state)
+static void invalid_log_requests_are_refused(void **state)
 {
     struct scene s;
     CLEANUP(end) struct caller_end reader = {0}, post = {0};
@@ -104,15 +104,15 @@ static void logs_that_cannot_be(void **state)
     CLEANUP(json) json_t *line = end_line(&s.agent);
     assert_int_equal(json_integer_value(json_object_get(line, "tail")), -1);
     static const char why[] = "{\"error\": \"its log was on a disk that is full\"}";
-    bring(&s, N1, "n1", member(line, "call"), "end=true", why, strlen(why), &post);
+    agent_send_output(&s, N1, "n1", member(line, "call"), "end=true", why, strlen(why), &post);
     EXPECT(&post, 200);
     EXPECT(&reader, 409);
     expect_words(&reader, "a disk that is full");
-    assert_int_equal(under_way(&s), 0);
+    assert_int_equal(sessions_open(&s), 0);
     scene_done(&s);
 }
 
-static void a_silent_log_begins_by_itself(void **state)
+static void silent_log_starts_after_timeout(void **state)
 {
     struct scene s;
     CLEANUP(end) struct caller_end reader = {0}, post = {0};
@@ -127,15 +127,15 @@ static void a_silent_log_begins_by_itself(void **state)
     assert_int_equal(reader.text.len, 0);
     kit_sleep(&s.k, 300); /* an idle log stays open, without heartbeats in its text */
     assert_int_equal(reader.text.len, 0);
-    assert_int_equal(under_way(&s), 1);
+    assert_int_equal(sessions_open(&s), 1);
     static const char why[] = "{\"error\": \"gone\"}";
-    bring(&s, N1, "n1", member(line, "call"), "end=true", why, strlen(why), &post);
+    agent_send_output(&s, N1, "n1", member(line, "call"), "end=true", why, strlen(why), &post);
     assert_string_equal(reader.text.at, "berth: end of the log: gone\n");
     assert_true(reader.ended);
     scene_done(&s);
 }
 
-static void which_instance(void **state)
+static void log_source_is_selected(void **state)
 {
     static const struct {
         const char *who, *url;
@@ -176,7 +176,7 @@ static void which_instance(void **state)
     kit_put(&s.k, KIND_NODE, "n4",
             "{v: 1, id: n4, state: lost, since: 2026-03-01T12:00:00Z, allocatable: {cpu: 16, memory: 64Gi}}");
     CALL(&s.k, 201, ALICE, "POST", "/v1/apps", "{name: old, stopped: true}");
-    kit_put(&s.k, KIND_LAST, "old.alice",
+    kit_put(&s.k, KIND_LAST_END, "old.alice",
             "{v: 1, items: [{instance: 802, ordinal: 1, node: n1}, {instance: 801, ordinal: 0, node: n1}, {instance: "
             "803, ordinal: 2, node: n9}]}");
     instance_put(&s.k, "902", "n1", "stopping", "1");
@@ -206,13 +206,13 @@ static void which_instance(void **state)
             fail_msg("%s as %s: %d instead of %d", rows[i].url, rows[i].who, e.status, rows[i].status);
         expect_words(&e, rows[i].words);
     }
-    assert_int_equal(under_way(&s), 0);
+    assert_int_equal(sessions_open(&s), 0);
     scene_done(&s);
 }
 
 /* ---- commands --------------------------------------------------------------------------------------------------- */
 
-static void a_command_from_end_to_end(void **state)
+static void exec_end_to_end(void **state)
 {
     struct scene s;
     char call[24], url[64];
@@ -229,7 +229,7 @@ static void a_command_from_end_to_end(void **state)
     assert_string_equal(member(json_object_get(line, "env"), "A"), "b");
     assert_int_equal(json_integer_value(json_object_get(line, "rows")), 24);
 
-    bring(&s, N1, "n1", call, "stream=out", "hello", 5, &early);
+    agent_send_output(&s, N1, "n1", call, "stream=out", "hello", 5, &early);
     assert_false(early.answered); /* the client is not connected yet */
     call_url(url, call, "");
     send_request(&s.k, ALICE, "GET", url, NULL, 0, &reader);
@@ -262,20 +262,20 @@ static void a_command_from_end_to_end(void **state)
     EXPECT(&post, 409);
     end_done(&post);
 
-    bring(&s, N1, "n1", call, "stream=err", "oh", 2, &post);
+    agent_send_output(&s, N1, "n1", call, "stream=err", "oh", 2, &post);
     end_done(&post);
-    bring(&s, N1, "n1", call, "end=true&exit=130", NULL, 0, &post);
+    agent_send_output(&s, N1, "n1", call, "end=true&exit=130", NULL, 0, &post);
     EXPECT(&post, 200);
     CLEANUP(json) json_t *said = end_line(&reader);
     assert_string_equal(member(said, "err"), "b2g=");
     CLEANUP(json) json_t *exit = end_line(&reader);
     assert_int_equal(json_integer_value(json_object_get(exit, "exit")), 130);
     assert_true(reader.ended);
-    assert_int_equal(under_way(&s), 0);
+    assert_int_equal(sessions_open(&s), 0);
     scene_done(&s);
 }
 
-static void what_cannot_be_run(void **state)
+static void invalid_exec_requests_are_refused(void **state)
 {
     static const struct {
         const char *who, *url, *body;
@@ -317,12 +317,12 @@ static void what_cannot_be_run(void **state)
         expect_words(&e, rows[i].words);
     }
     assert_int_equal(store_log_last(s.k.store), records); /* refused actions are not recorded */
-    assert_int_equal(under_way(&s), 0);
+    assert_int_equal(sessions_open(&s), 0);
     assert_null(end_line(&s.agent));
     scene_done(&s);
 }
 
-static void a_signal_waits_for_the_agents_word(void **state)
+static void signal_waits_for_agent_answer(void **state)
 {
     struct scene s;
     (void)state;
@@ -338,18 +338,19 @@ static void a_signal_waits_for_the_agents_word(void **state)
         if (bad == 2)
             kit_sleep(&s.k, 21);
         else
-            bring(&s, N1, "n1", member(line, "call"), "end=true", bad ? why : NULL, bad ? strlen(why) : 0, &post);
+            agent_send_output(&s, N1, "n1", member(line, "call"), "end=true", bad ? why : NULL, bad ? strlen(why) : 0,
+                              &post);
         EXPECT(&e, bad == 0 ? 200 : bad == 1 ? 409 : 503);
         if (bad)
             expect_words(&e, bad == 1 ? "no such process" : "unknown whether");
-        assert_int_equal(under_way(&s), 0);
+        assert_int_equal(sessions_open(&s), 0);
     }
     scene_done(&s);
 }
 
 /* ---- journal records -------------------------------------------------------------------------------------------- */
 
-static void every_deed_is_recorded(void **state)
+static void exec_and_signal_are_recorded(void **state)
 {
     struct scene s;
     char call[24];
@@ -373,7 +374,7 @@ static void every_deed_is_recorded(void **state)
 }
 
 /* A repeated request, whose first answer was lost, runs the command only once. */
-static void once_only(void **state)
+static void repeated_request_runs_once(void **state)
 {
     struct scene s;
     char call[24];
@@ -387,13 +388,13 @@ static void once_only(void **state)
     EXPECT(&again, 200);
     assert_string_equal(member(again.body, "call"), call);
     assert_null(end_line(&s.agent));
-    assert_int_equal(under_way(&s), 1);
+    assert_int_equal(sessions_open(&s), 1);
     scene_done(&s);
 }
 
 /* ---- isolation and limits --------------------------------------------------------------------------------------- */
 
-static void an_errand_is_its_openers_alone(void **state)
+static void session_belongs_to_its_user(void **state)
 {
     static const struct {
         const char *who, *method, *sub;
@@ -421,17 +422,17 @@ static void an_errand_is_its_openers_alone(void **state)
         assert_string_equal(member(json_object_get(none.body, "error"), "code"), "not-found");
     }
     CLEANUP(end) struct caller_end foreign = {0}, forged = {0}, bad = {0};
-    bring(&s, N2, "n2", call, "stream=out", "evil", 4, &foreign); /* own path, session of another agent */
+    agent_send_output(&s, N2, "n2", call, "stream=out", "evil", 4, &foreign); /* own path, session of another agent */
     EXPECT(&foreign, 404);
-    bring(&s, N2, "n1", call, "stream=out", "evil", 4, &forged); /* path of another agent */
+    agent_send_output(&s, N2, "n1", call, "stream=out", "evil", 4, &forged); /* path of another agent */
     EXPECT(&forged, 404);
-    bring(&s, N1, "n1", call, "stream=both", "x", 1, &bad);
+    agent_send_output(&s, N1, "n1", call, "stream=both", "x", 1, &bad);
     EXPECT(&bad, 400);
     assert_null(end_line(&s.agent));
     scene_done(&s);
 }
 
-static void everything_has_a_bound(void **state)
+static void sessions_are_bounded(void **state)
 {
     enum { TRIES = 10000 };
     struct scene s;
@@ -444,36 +445,36 @@ static void everything_has_a_bound(void **state)
         taken += e.status == 200;
         refused += e.status == 429;
     }
-    assert_int_equal(taken, RELAY_USER_MAX);
-    assert_int_equal(refused, TRIES - RELAY_USER_MAX);
-    assert_int_equal(under_way(&s), RELAY_USER_MAX);
+    assert_int_equal(taken, SESSIONS_USER_MAX);
+    assert_int_equal(refused, TRIES - SESSIONS_USER_MAX);
+    assert_int_equal(sessions_open(&s), SESSIONS_USER_MAX);
     CLEANUP(end) struct caller_end carol = {0};
     send_request(&s.k, CAROL, "POST", "/v1/instances/901/exec", "{\"command\": [\"a\"]}", 18, &carol);
     EXPECT(&carol, 200); /* other users are not affected */
     kit_sleep(&s.k, 61); /* no client connects to any of them */
-    assert_int_equal(under_way(&s), 0);
+    assert_int_equal(sessions_open(&s), 0);
     size_t closed = 0;
     for (json_t *line; (line = end_line(&s.agent)); json_decref(line))
         closed += json_is_true(json_object_get(line, "close"));
-    assert_int_equal(closed, RELAY_USER_MAX + 1);
+    assert_int_equal(closed, SESSIONS_USER_MAX + 1);
     scene_done(&s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(logs_go_through),
+        cmocka_unit_test(logs_are_forwarded),
         cmocka_unit_test(logs_as_lines_have_cursors),
-        cmocka_unit_test(logs_that_cannot_be),
-        cmocka_unit_test(a_silent_log_begins_by_itself),
-        cmocka_unit_test(which_instance),
-        cmocka_unit_test(a_command_from_end_to_end),
-        cmocka_unit_test(what_cannot_be_run),
-        cmocka_unit_test(a_signal_waits_for_the_agents_word),
-        cmocka_unit_test(every_deed_is_recorded),
-        cmocka_unit_test(once_only),
-        cmocka_unit_test(an_errand_is_its_openers_alone),
-        cmocka_unit_test(everything_has_a_bound),
+        cmocka_unit_test(invalid_log_requests_are_refused),
+        cmocka_unit_test(silent_log_starts_after_timeout),
+        cmocka_unit_test(log_source_is_selected),
+        cmocka_unit_test(exec_end_to_end),
+        cmocka_unit_test(invalid_exec_requests_are_refused),
+        cmocka_unit_test(signal_waits_for_agent_answer),
+        cmocka_unit_test(exec_and_signal_are_recorded),
+        cmocka_unit_test(repeated_request_runs_once),
+        cmocka_unit_test(session_belongs_to_its_user),
+        cmocka_unit_test(sessions_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

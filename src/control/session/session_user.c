@@ -58,9 +58,9 @@ static int running_place(struct call *c, const struct object *instance, struct p
 
 /* Finds the latest deleted instance of a workload whose log may still exist, with this ordinal and this number (-1:
  * any). */
-static bool last_of(struct call *c, const char *workload, int64_t ordinal, int64_t instance, struct place *ret)
+static bool last_instance(struct call *c, const char *workload, int64_t ordinal, int64_t instance, struct place *ret)
 {
-    CLEANUP(json) json_t *ends = last_show(c->state, workload);
+    CLEANUP(json) json_t *ends = last_end_show(c->state, workload);
     size_t i;
     json_t *end;
     json_array_foreach(ends, i, end)
@@ -106,7 +106,7 @@ static int query_tail(struct call *c, int64_t *ret)
 static int query_cursor(struct call *c, const char **ret)
 {
     const char *text = call_query(c, "cursor");
-    bool good = !text || (*text && strlen(text) <= RELAY_CURSOR_MAX);
+    bool good = !text || (*text && strlen(text) <= SESSION_CURSOR_MAX);
     for (const char *p = text; p && *p; p++)
         good = good && *p > ' ' && *p < 0x7f;
     if (!good)
@@ -120,9 +120,9 @@ static int logs_open(struct call *c, const struct place *place)
     bool follow = false, lines = false;
     int64_t tail = -1;
     const char *cursor = NULL;
-    struct errand *e = NULL;
+    struct session *e = NULL;
     struct stream *stream = NULL;
-    char id[ERRAND_ID_LEN + 1];
+    char id[SESSION_ID_LEN + 1];
     int rc = query_bool(c, "follow", &follow);
     if (rc == 0)
         rc = query_tail(c, &tail);
@@ -131,10 +131,10 @@ static int logs_open(struct call *c, const struct place *place)
     if (rc == 0)
         rc = query_cursor(c, &cursor);
     if (rc == 0)
-        rc = errand_check(c, c->caller.user, place->node);
+        rc = session_check(c, c->caller.user, place->node);
     if (rc < 0)
         return rc;
-    errand_id_make(c->control, id);
+    session_id_make(c->control, id);
     CLEANUP(json)
     json_t *line = json_pack("{s:s, s:I, s:b}", "verb", "logs", "tail", (json_int_t)tail, "follow", follow);
     if (place->optask)
@@ -143,14 +143,14 @@ static int logs_open(struct call *c, const struct place *place)
         (void)json_object_set_new(line, "instance", json_integer((json_int_t)place->instance));
     if (cursor)
         (void)json_object_set_new(line, "cursor", json_string(cursor));
-    rc = errand_open(c, ERRAND_LOGS, id, c->caller.user, place->node, line, &e);
+    rc = session_open(c, SESSION_LOGS, id, c->caller.user, place->node, line, &e);
     if (rc < 0)
         return rc;
     e->lines = lines;
     e->instance = place->optask ? 0 : place->instance;
     rc = stream_feed_open(c, lines ? &lines_feed : &text_feed, e, &stream);
     if (rc < 0) {
-        errand_close(e, NULL);
+        session_close(e, NULL);
         return rc;
     }
     e->stream = stream;
@@ -160,32 +160,33 @@ static int logs_open(struct call *c, const struct place *place)
 }
 
 /* Opens the log of a deleted instance, if it was the last one of a workload that the caller may read. */
-static int gone_logs(struct call *c, const char *node)
+static int deleted_instance_logs(struct call *c, const char *node)
 {
     struct place place = {0};
     int64_t number;
     size_t len;
     if (!str_parse_i64(c->args[0], &number) || number <= 0)
-        return crud_absent(c, KIND_INSTANCE, c->args[0]);
-    const struct object *const *list = state_list(c->state, KIND_LAST, &len);
+        return crud_not_found(c, KIND_INSTANCE, c->args[0]);
+    const struct object *const *list = state_list(c->state, KIND_LAST_END, &len);
     for (size_t i = 0; i < len; i++) {
         bool named = memmem(list[i]->doc.at, list[i]->doc.len, c->args[0], strlen(c->args[0]));
         const struct object *work = named ? state_find_work(c->state, list[i]->id) : NULL;
-        if (!work || !call_sees(c, work) || !last_of(c, work->id, -1, number, &place) || strcmp(place.node, node) != 0)
+        if (!work || !call_sees(c, work) || !last_instance(c, work->id, -1, number, &place) ||
+            strcmp(place.node, node) != 0)
             continue;
         int rc = node_check(c, place.node);
         return rc < 0 ? rc : logs_open(c, &place);
     }
-    return crud_absent(c, KIND_INSTANCE, c->args[0]);
+    return crud_not_found(c, KIND_INSTANCE, c->args[0]);
 }
 
-int relay_instance_logs(struct call *c)
+int session_instance_logs(struct call *c)
 {
     struct place place = {0};
     const char *node = call_query(c, "node");
     const struct object *o = call_object(c, KIND_INSTANCE, c->args[0], PERMIT_READ);
     if (!o && c->err.code == ENOENT && node)
-        return gone_logs(c, node);
+        return deleted_instance_logs(c, node);
     if (!o)
         return -c->err.code;
     if (!has_begun(o))
@@ -207,7 +208,7 @@ static int rank(const struct object *instance)
     }
 }
 
-static bool better(const struct object *a, const struct object *b)
+static bool is_better_log_source(const struct object *a, const struct object *b)
 {
     if (!b)
         return true;
@@ -222,7 +223,7 @@ static const struct object *best_instance(const struct object *work, int64_t ord
     const struct object *best = NULL;
     for (size_t i = 0; i < work->work->instances_len; i++) {
         const struct object *o = work->work->instances[i];
-        if ((ordinal < 0 || o->instance->ordinal == ordinal) && has_begun(o) && better(o, best))
+        if ((ordinal < 0 || o->instance->ordinal == ordinal) && has_begun(o) && is_better_log_source(o, best))
             best = o;
     }
     return best;
@@ -245,7 +246,7 @@ static int work_logs(struct call *c, enum kind kind)
     const struct object *o = previous ? NULL : best_instance(work, ordinal);
     if (o) {
         rc = place_of(c, o, &place);
-    } else if (last_of(c, work->id, ordinal, -1, &place)) {
+    } else if (last_instance(c, work->id, ordinal, -1, &place)) {
         rc = node_check(c, place.node);
     } else {
         rc = err_set(&c->err, EBUSY, "%s %s has %s", kinds[kind].name, work->id,
@@ -254,22 +255,22 @@ static int work_logs(struct call *c, enum kind kind)
     return rc < 0 ? rc : logs_open(c, &place);
 }
 
-int relay_app_logs(struct call *c)
+int session_app_logs(struct call *c)
 {
     return work_logs(c, KIND_APP);
 }
 
-int relay_job_logs(struct call *c)
+int session_job_logs(struct call *c)
 {
     return work_logs(c, KIND_JOB);
 }
 
-int relay_vm_logs(struct call *c)
+int session_vm_logs(struct call *c)
 {
     return work_logs(c, KIND_VM);
 }
 
-int relay_optask_logs(struct call *c)
+int session_optask_logs(struct call *c)
 {
     struct place place = {.node = call_query(c, "node")};
     size_t len;
@@ -298,8 +299,8 @@ int relay_optask_logs(struct call *c)
 /* ---- actions that are recorded before they run ------------------------------------------------------------------ */
 
 struct opening {
-    enum errand_verb verb;
-    char id[ERRAND_ID_LEN + 1];
+    enum session_verb verb;
+    char id[SESSION_ID_LEN + 1];
     const char *user, *node;
     const char *line; /* JSON text for the agent */
 };
@@ -308,14 +309,14 @@ struct opening {
 static void opening_durable(struct call *c, void *ctx)
 {
     const struct opening *o = ctx;
-    struct errand *e = NULL;
+    struct session *e = NULL;
     CLEANUP(json) json_t *line = json_loads(o->line, 0, NULL);
-    int rc = errand_open(c, o->verb, o->id, o->user, o->node, line, &e);
+    int rc = session_open(c, o->verb, o->id, o->user, o->node, line, &e);
     if (rc < 0) {
         call_refuse(c, rc);
         return;
     }
-    if (o->verb == ERRAND_SIGNAL) {
+    if (o->verb == SESSION_SIGNAL) {
         e->asked = c;
         c->later = true;
     }
@@ -330,22 +331,22 @@ static char *text_in(struct arena *arena, const json_t *value)
 /* Writes a journal record of the action before it runs, although no document changes. `line` is for the agent; `audit`
  * is for the record. */
 static int record_and_open(struct call *c, const struct object *instance, const struct place *place,
-                           enum errand_verb verb, const json_t *line, json_t *audit)
+                           enum session_verb verb, const json_t *line, json_t *audit)
 {
     CLEANUP(json) json_t *note = json_pack("{s:o}", "errand", audit);
     (void)json_object_set_new(audit, "instance", json_integer((json_int_t)place->instance));
     (void)json_object_set_new(audit, "node", json_string(place->node));
     (void)json_object_set_new(audit, "workload", json_string(instance->instance->workload));
-    crud_name(c, KIND_INSTANCE, instance->id, verb == ERRAND_EXEC ? "exec" : "signal");
+    crud_name(c, KIND_INSTANCE, instance->id, verb == SESSION_EXEC ? "exec" : "signal");
     c->change.note = text_in(&c->arena, note);
     struct opening *o = arena_dup(&c->arena, &(struct opening){.verb = verb}, sizeof *o);
-    errand_id_make(c->control, o->id);
+    session_id_make(c->control, o->id);
     o->user = arena_strdup(&c->arena, c->caller.user);
     o->node = place->node;
     o->line = text_in(&c->arena, line);
     c->durable = opening_durable;
     c->durable_ctx = o;
-    c->answer.body = verb == ERRAND_EXEC ? json_pack("{s:s}", "call", o->id) : json_pack("{s:s}", "status", "sent");
+    c->answer.body = verb == SESSION_EXEC ? json_pack("{s:s}", "call", o->id) : json_pack("{s:s}", "status", "sent");
     return 0;
 }
 
@@ -405,7 +406,7 @@ static json_t *exec_line(const struct exec_doc *d, const struct place *place, js
     return line;
 }
 
-int relay_exec(struct call *c)
+int session_exec(struct call *c)
 {
     struct exec_doc d = {0};
     struct place place = {0};
@@ -416,14 +417,14 @@ int relay_exec(struct call *c)
     if (rc == 0)
         rc = running_place(c, o, &place);
     if (rc == 0)
-        rc = errand_check(c, c->caller.user, place.node);
+        rc = session_check(c, c->caller.user, place.node);
     if (rc < 0)
         return rc;
     CLEANUP(json) json_t *words = json_array();
     for (size_t i = 0; i < d.command_len; i++)
         (void)json_array_append_new(words, json_string(d.command[i]));
     CLEANUP(json) json_t *line = exec_line(&d, &place, words);
-    return record_and_open(c, o, &place, ERRAND_EXEC, line, json_pack("{s:s, s:O}", "verb", "exec", "command", words));
+    return record_and_open(c, o, &place, SESSION_EXEC, line, json_pack("{s:s, s:O}", "verb", "exec", "command", words));
 }
 
 /* ---- signals ---------------------------------------------------------------------------------------------------- */
@@ -438,7 +439,7 @@ static const struct key signal_rows[] = {
 };
 KEY_TABLE(signal_keys, "signal", signal_rows);
 
-int relay_signal(struct call *c)
+int session_signal(struct call *c)
 {
     struct signal_doc d = {"TERM"};
     struct place place = {0};
@@ -456,32 +457,32 @@ int relay_signal(struct call *c)
     if (rc == 0)
         rc = running_place(c, o, &place);
     if (rc == 0)
-        rc = errand_check(c, c->caller.user, place.node);
+        rc = session_check(c, c->caller.user, place.node);
     if (rc < 0)
         return rc;
     CLEANUP(json)
     json_t *line =
         json_pack("{s:s, s:I, s:s}", "verb", "signal", "instance", (json_int_t)place.instance, "signal", name);
-    return record_and_open(c, o, &place, ERRAND_SIGNAL, line,
+    return record_and_open(c, o, &place, SESSION_SIGNAL, line,
                            json_pack("{s:s, s:s}", "verb", "signal", "signal", name));
 }
 
 /* ---- open sessions ---------------------------------------------------------------------------------------------- */
 
 /* NULL with c->err: the same text for a missing session and for a session of another user. */
-static struct errand *own_errand(struct call *c)
+static struct session *own_session(struct call *c)
 {
     char shown[QUOTE_MAX];
-    struct errand *e = errand_find(c->control->relay, c->args[0]);
-    if (e && e->verb == ERRAND_EXEC && c->caller.user[0] && strcmp(e->user, c->caller.user) == 0)
+    struct session *e = session_find(c->control->session_hub, c->args[0]);
+    if (e && e->verb == SESSION_EXEC && c->caller.user[0] && strcmp(e->user, c->caller.user) == 0)
         return e;
     (void)err_set(&c->err, ENOENT, "you have no call %s; it may have ended", quote(c->args[0], shown));
     return NULL;
 }
 
-int relay_listen(struct call *c)
+int session_output(struct call *c)
 {
-    struct errand *e = own_errand(c);
+    struct session *e = own_session(c);
     if (!e)
         return -c->err.code;
     if (e->stream)
@@ -492,9 +493,9 @@ int relay_listen(struct call *c)
     return rc;
 }
 
-int relay_input(struct call *c)
+int session_input(struct call *c)
 {
-    struct errand *e = own_errand(c);
+    struct session *e = own_session(c);
     bool eof = false;
     if (!e)
         return -c->err.code;
@@ -503,7 +504,7 @@ int relay_input(struct call *c)
         return rc;
     if (e->eof || e->input)
         return err_set(&c->err, EBUSY, e->eof ? "the input has ended" : "send one input at a time, in order");
-    if (errand_input(e, c))
+    if (session_input_forward(e, c))
         return 0;
     e->input = c;
     c->later = true;
@@ -520,11 +521,11 @@ static const struct key resize_rows[] = {
 };
 KEY_TABLE(resize_keys, "resize", resize_rows);
 
-int relay_resize(struct call *c)
+int session_resize(struct call *c)
 {
     struct resize_doc d = {0};
     struct reader r;
-    struct errand *e = own_errand(c);
+    struct session *e = own_session(c);
     if (!e)
         return -c->err.code;
     reader_init(&r, &c->arena, &c->err);
@@ -536,17 +537,17 @@ int relay_resize(struct call *c)
     e->rows = d.rows;
     e->columns = d.columns;
     e->resized = true;
-    errand_feed(e);
+    session_flush(e);
     c->answer.body = json_object();
     return 0;
 }
 
-int relay_close(struct call *c)
+int session_delete(struct call *c)
 {
-    struct errand *e = own_errand(c);
+    struct session *e = own_session(c);
     if (!e)
         return -c->err.code;
-    errand_close(e, NULL);
+    session_close(e, NULL);
     c->answer.body = json_object();
     return 0;
 }

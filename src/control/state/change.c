@@ -45,7 +45,7 @@ static struct change_item *find(struct change *c, enum kind kind, const char *id
 }
 
 /* Returns the item of this key; adds one with the object's revision, and without its document, if the key is new. */
-static struct change_item *touch(struct change *c, enum kind kind, const char *id)
+static struct change_item *item_get(struct change *c, enum kind kind, const char *id)
 {
     struct change_item *item = find(c, kind, id);
     if (item)
@@ -63,9 +63,9 @@ static struct change_item *touch(struct change *c, enum kind kind, const char *i
     return &c->items.at[c->items.len - 1];
 }
 
-static struct change_item *look(struct change *c, enum kind kind, const char *id)
+static struct change_item *item_read(struct change *c, enum kind kind, const char *id)
 {
-    struct change_item *item = touch(c, kind, id);
+    struct change_item *item = item_get(c, kind, id);
     if (item->unread) {
         const struct object *o = state_find(c->state, kind, id);
         item->doc = object_doc(o);
@@ -75,20 +75,20 @@ static struct change_item *look(struct change *c, enum kind kind, const char *id
     return item;
 }
 
-bool change_rest_on(struct change *c, enum kind kind, const char *id)
+bool change_guard(struct change *c, enum kind kind, const char *id)
 {
-    const struct change_item *item = touch(c, kind, id);
+    const struct change_item *item = item_get(c, kind, id);
     return item->unread || item->doc;
 }
 
 const json_t *change_read(struct change *c, enum kind kind, const char *id)
 {
-    return look(c, kind, id)->doc;
+    return item_read(c, kind, id)->doc;
 }
 
 json_t *change_edit(struct change *c, enum kind kind, const char *id)
 {
-    struct change_item *item = look(c, kind, id);
+    struct change_item *item = item_read(c, kind, id);
     item->text = NULL;
     if (item->doc)
         item->write = true;
@@ -108,13 +108,13 @@ static void put(struct change_item *item, json_t *doc)
 
 void change_put(struct change *c, enum kind kind, const char *id, json_t *doc)
 {
-    put(touch(c, kind, id), doc);
+    put(item_get(c, kind, id), doc);
 }
 
 void change_put_unguarded(struct change *c, enum kind kind, const char *id, json_t *doc)
 {
     bool known = find(c, kind, id) != NULL;
-    struct change_item *item = touch(c, kind, id);
+    struct change_item *item = item_get(c, kind, id);
     if (!known)
         item->guarded = false;
     put(item, doc);
@@ -122,7 +122,7 @@ void change_put_unguarded(struct change *c, enum kind kind, const char *id, json
 
 void change_delete(struct change *c, enum kind kind, const char *id)
 {
-    struct change_item *item = touch(c, kind, id);
+    struct change_item *item = item_get(c, kind, id);
     json_decref(item->doc);
     item->doc = NULL;
     item->text = NULL;
@@ -167,7 +167,7 @@ const char *change_item_text(struct change *c, struct change_item *item, size_t 
 
 int change_expect(struct change *c, enum kind kind, const char *id, uint64_t revision, struct berth_err *err)
 {
-    const struct change_item *item = touch(c, kind, id);
+    const struct change_item *item = item_get(c, kind, id);
     if (item->revision == revision)
         return 0;
     if (item->revision == 0)

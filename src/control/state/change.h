@@ -46,7 +46,7 @@ void change_done(struct change *c);
  * exist. Guards the object. */
 const json_t *change_read(struct change *c, enum kind kind, const char *id);
 /* Guards an object without reading it. Returns false if the object does not exist (its absence is guarded, too). */
-bool change_rest_on(struct change *c, enum kind kind, const char *id);
+bool change_guard(struct change *c, enum kind kind, const char *id);
 /* Returns a private copy of the document that may be altered and will be written; NULL if the object does not exist.
  * Guards the object. */
 json_t *change_edit(struct change *c, enum kind kind, const char *id);

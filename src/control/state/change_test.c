@@ -52,15 +52,15 @@ static const struct change_item *item(struct bench *b, const char *id)
     return NULL;
 }
 
-static void reading_guards(void **state)
+static void read_objects_are_guarded(void **state)
 {
     (void)state;
     BENCH b;
     bench_init(&b);
     assert_non_null(change_read(&b.change, KIND_GROUP, "lab"));
     assert_null(change_read(&b.change, KIND_GROUP, "none"));
-    assert_true(change_rest_on(&b.change, KIND_GROUP, "lab"));
-    assert_false(change_rest_on(&b.change, KIND_GROUP, "nowhere"));
+    assert_true(change_guard(&b.change, KIND_GROUP, "lab"));
+    assert_false(change_guard(&b.change, KIND_GROUP, "nowhere"));
     assert_true(change_empty(&b.change));
     assert_int_equal(item(&b, "lab")->revision, 1);
     assert_true(item(&b, "lab")->guarded);
@@ -68,7 +68,7 @@ static void reading_guards(void **state)
     assert_true(item(&b, "nowhere")->guarded);
 }
 
-static void a_change_sees_itself(void **state)
+static void change_reads_its_own_writes(void **state)
 {
     (void)state;
     BENCH b;
@@ -89,7 +89,7 @@ static void a_change_sees_itself(void **state)
     assert_non_null(state_find(b.state, KIND_GROUP, "lab"));
 }
 
-static void counters_rest_on_nothing(void **state)
+static void counters_are_not_guarded(void **state)
 {
     (void)state;
     BENCH b;
@@ -101,7 +101,7 @@ static void counters_rest_on_nothing(void **state)
     assert_true(item(&b, "lab")->guarded); /* an existing guard stays */
 }
 
-static void a_clients_expectation(void **state)
+static void client_guard_is_checked(void **state)
 {
     (void)state;
     BENCH b;
@@ -132,7 +132,7 @@ static void a_dry_run_shows_no_secret(void **state)
     json_decref(shown);
 }
 
-static void many_items_are_found(void **state)
+static void lookup_with_many_items(void **state)
 {
     (void)state;
     BENCH b;
@@ -147,12 +147,9 @@ static void many_items_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reading_guards),
-        cmocka_unit_test(a_change_sees_itself),
-        cmocka_unit_test(counters_rest_on_nothing),
-        cmocka_unit_test(a_clients_expectation),
-        cmocka_unit_test(a_dry_run_shows_no_secret),
-        cmocka_unit_test(many_items_are_found),
+        cmocka_unit_test(read_objects_are_guarded),  cmocka_unit_test(change_reads_its_own_writes),
+        cmocka_unit_test(counters_are_not_guarded),  cmocka_unit_test(client_guard_is_checked),
+        cmocka_unit_test(a_dry_run_shows_no_secret), cmocka_unit_test(lookup_with_many_items),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ int64_t control_wall_ns(const struct control *c)
 }
 
 /* Returns a clock that includes suspend if there is one, so that a suspended machine is no jump of the wall clock. */
-static int64_t passed_clock_ns(const struct control *c)
+static int64_t suspend_clock_ns(const struct control *c)
 {
     return c->env.boot_ns ? c->env.boot_ns(c->env.ctx) : c->env.steady_ns(c->env.ctx);
 }
@@ -34,7 +34,7 @@ static int64_t passed_clock_ns(const struct control *c)
  * clock. */
 int64_t control_now_ns(struct control *c)
 {
-    int64_t wall_ns = control_wall_ns(c), clock_ns = passed_clock_ns(c);
+    int64_t wall_ns = control_wall_ns(c), clock_ns = suspend_clock_ns(c);
     int64_t passed_ns = clock_ns - c->now_clock_ns, expected_ns = c->now_ns + passed_ns;
     c->now_clock_ns = clock_ns;
     if (PLANTED(CLOCK_JUMPS))

@@ -14,20 +14,20 @@ static void jump(struct kit *k, int64_t by_ns)
 }
 
 /* Returns how far the clock of decisions advances in this many seconds. */
-static int64_t goes_ns(struct kit *k, int64_t seconds)
+static int64_t decision_clock_advance_ns(struct kit *k, int64_t seconds)
 {
     int64_t before_ns = control_now_ns(k->control);
     kit_sleep(k, seconds);
     return control_now_ns(k->control) - before_ns;
 }
 
-static bool alarmed(struct kit *k)
+static bool has_clock_alarm(struct kit *k)
 {
     CALL(k, 200, ADMIN, "GET", "/v1/alarms", NULL);
     return strstr(k->text, "clock");
 }
 
-static void decisions_are_slewed(void **state)
+static void decision_clock_is_slewed(void **state)
 {
     (void)state;
     static const struct {
@@ -48,14 +48,14 @@ static void decisions_are_slewed(void **state)
         kit_sleep(&k, 2);
         (void)control_now_ns(k.control);
         jump(&k, rows[i].jump_ns);
-        int64_t went = goes_ns(&k, 100) / (100 * SECOND / 1000);
+        int64_t went = decision_clock_advance_ns(&k, 100) / (100 * SECOND / 1000);
         if (went < rows[i].least || went > rows[i].most)
             fail_msg("jump of %lld s: %lld thousandths", (long long)(rows[i].jump_ns / SECOND), (long long)went);
         bool apart = rows[i].jump_ns > 30 * SECOND || rows[i].jump_ns < -30 * SECOND;
-        assert_int_equal(alarmed(&k), apart);
+        assert_int_equal(has_clock_alarm(&k), apart);
         jump(&k, -rows[i].jump_ns);
         kit_sleep(&k, 200);
-        assert_false(alarmed(&k)); /* cleared some time after the clock is corrected */
+        assert_false(has_clock_alarm(&k)); /* cleared some time after the clock is corrected */
         int64_t gap_ns = control_now_ns(k.control) - k.now_ns;
         assert_true(gap_ns >= -2 * SECOND && gap_ns <= 2 * SECOND);
         kit_done(&k);
@@ -63,7 +63,7 @@ static void decisions_are_slewed(void **state)
 }
 
 /* A job with 30 of its 60 minutes left keeps them. */
-static void time_limits_are_steady(void **state)
+static void time_limits_follow_steady_clock(void **state)
 {
     (void)state;
     struct kit k;
@@ -86,7 +86,7 @@ static void time_limits_are_steady(void **state)
 }
 
 /* A token that expired because of a wrong clock is valid again when the clock is corrected. */
-static void expiry_heals(void **state)
+static void corrected_clock_restores_expired_tokens(void **state)
 {
     (void)state;
     struct kit k;
@@ -105,9 +105,9 @@ static void expiry_heals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decisions_are_slewed),
-        cmocka_unit_test(time_limits_are_steady),
-        cmocka_unit_test(expiry_heals),
+        cmocka_unit_test(decision_clock_is_slewed),
+        cmocka_unit_test(time_limits_follow_steady_clock),
+        cmocka_unit_test(corrected_clock_restores_expired_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,7 @@ int commit_submit(struct control *c, struct change *change, const struct commit_
     struct arena_mark mark = arena_mark(change->arena);
     struct building b = {.arena = change->arena};
     add_ops(&b, c, change);
-    if (commit_moves_quotas(c->state, change))
+    if (commit_affects_quotas(c->state, change))
         add_quota_ledger(&b, c);
     int rc = 0;
     if (b.ops.len || note->extra.len) {

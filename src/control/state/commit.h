@@ -17,7 +17,7 @@ struct commit_note {
 
 /* Tells whether committed instances may count for more, or against other quotas, once this change is written
  * (commit_quota.c). Instances that the change itself adds do not matter: commit batches are checked (batch_quota.c). */
-bool commit_moves_quotas(struct state *s, const struct change *change);
+bool commit_affects_quotas(struct state *s, const struct change *change);
 
 /* Returns the number of operations; 0: nothing to write, `done` is not called. Negative as store_submit. A commit batch
  * that has only a record passes an empty change and a note with `extra`. */

@@ -37,7 +37,7 @@ static const char *queue_of(enum kind kind, const json_t *doc)
 }
 
 /* Tells whether the workload has instances that are committed or assumed. */
-static bool work_is_there(struct state *s, const char *id)
+static bool work_has_instances(struct state *s, const char *id)
 {
     const struct berth_cluster *c = state_cluster(s);
     uint32_t slot = cluster_workload_find(c, id);
@@ -59,10 +59,10 @@ static bool quota_is_used(struct state *s, const char *kind, const char *id)
     return quota_ledger_counts(state_ledger(s), c, slot);
 }
 
-static bool work_moves(struct state *s, const struct change_item *item)
+static bool work_changes_quota_use(struct state *s, const struct change_item *item)
 {
     const struct object *o = state_find(s, item->kind, item->id);
-    if (!work_is_there(s, item->id))
+    if (!work_has_instances(s, item->id))
         return false;
     if (!o)
         return true; /* instances left from a deleted workload of this name now belong to the new one */
@@ -74,7 +74,7 @@ static bool work_moves(struct state *s, const struct change_item *item)
 }
 
 /* Tells whether the instance is deleted, ends, or begins to stop. */
-static bool instance_leaves(const struct object *o, const json_t *now)
+static bool instance_frees_quota(const struct object *o, const json_t *now)
 {
     const char *state = text_at(now, "state");
     bool stops = strcmp(state, berth_state_name(BERTH_STOPPING)) == 0 && o->instance->state != BERTH_STOPPING;
@@ -92,7 +92,7 @@ static bool is_replaced_twice(struct state *s, const struct object *o)
 {
     const struct berth_cluster *c = state_cluster(s);
     uint64_t number = o->instance->number;
-    bool some = map_find(&c->followers, hash_u64(number), follows, c, &number) != MAP_NONE;
+    bool some = map_find(&c->replacements_by_old, hash_u64(number), follows, c, &number) != MAP_NONE;
     uint32_t slot = some ? cluster_workload_find(c, o->instance->workload) : NONE, n = 0;
     for (uint32_t at = slot == NONE ? NONE : cluster_workload(c, slot)->first; at != NONE;
          at = cluster_instance(c, at)->next_of_workload)
@@ -100,7 +100,7 @@ static bool is_replaced_twice(struct state *s, const struct object *o)
     return n > 1 || quota_ledger_followers(state_ledger(s), number) > 1;
 }
 
-static bool item_moves(struct state *s, const struct change_item *item)
+static bool item_changes_quota_use(struct state *s, const struct change_item *item)
 {
     const struct object *o = state_find(s, item->kind, item->id);
     const char *parent = NULL;
@@ -114,16 +114,16 @@ static bool item_moves(struct state *s, const struct change_item *item)
                quota_is_used(s, "queue", item->id);
     case KIND_APP:
     case KIND_JOB:
-    case KIND_VM: return item->doc && work_moves(s, item);
-    case KIND_INSTANCE: return o && instance_leaves(o, item->doc) && is_replaced_twice(s, o);
+    case KIND_VM: return item->doc && work_changes_quota_use(s, item);
+    case KIND_INSTANCE: return o && instance_frees_quota(o, item->doc) && is_replaced_twice(s, o);
     default: return false;
     }
 }
 
-bool commit_moves_quotas(struct state *s, const struct change *change)
+bool commit_affects_quotas(struct state *s, const struct change *change)
 {
     for (size_t i = 0; i < change->items.len; i++)
-        if (change->items.at[i].write && item_moves(s, &change->items.at[i]))
+        if (change->items.at[i].write && item_changes_quota_use(s, &change->items.at[i]))
             return true;
     return false;
 }

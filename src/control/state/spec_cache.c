@@ -7,7 +7,7 @@
 #include "control/state/state_parts.h"
 #include "formula/formula.h"
 
-struct kept_doc {
+struct cached_spec {
     unsigned refs;
     struct arena arena;
     json_t *json; /* the texts of the parsed document point into it */
@@ -24,14 +24,14 @@ struct kept_doc {
     struct berth_err err; /* why the formula does not compile */
 };
 
-struct kept_doc *kept_ref(const struct object *o)
+struct cached_spec *cached_spec_ref(const struct object *o)
 {
-    struct kept_doc *k = ((const struct entry *)o)->kept_doc;
+    struct cached_spec *k = ((const struct entry *)o)->cached_spec;
     k->refs++;
     return k;
 }
 
-void kept_unref(struct kept_doc *k)
+void cached_spec_unref(struct cached_spec *k)
 {
     if (!k || --k->refs > 0)
         return;
@@ -41,13 +41,13 @@ void kept_unref(struct kept_doc *k)
     mem_free(k);
 }
 
-void kept_drop(struct entry *e)
+void cached_spec_drop(struct entry *e)
 {
-    kept_unref(e->kept_doc);
-    e->kept_doc = NULL;
+    cached_spec_unref(e->cached_spec);
+    e->cached_spec = NULL;
 }
 
-static int kept_read(struct kept_doc *k, struct object *o)
+static int cached_spec_read(struct cached_spec *k, struct object *o)
 {
     switch (o->kind) {
     case KIND_GROUP: o->group_doc = &k->group; return group_doc_read(k->json, &k->arena, &k->group, NULL);
@@ -60,22 +60,22 @@ static int kept_read(struct kept_doc *k, struct object *o)
     }
 }
 
-void kept_set(struct entry *e, const json_t *doc)
+void cached_spec_set(struct entry *e, const json_t *doc)
 {
-    kept_drop(e);
-    struct kept_doc *k = mem_zalloc(sizeof *k);
+    cached_spec_drop(e);
+    struct cached_spec *k = mem_zalloc(sizeof *k);
     k->refs = 1;
     arena_init(&k->arena);
     k->json = json_incref((json_t *)doc);
-    int rc = kept_read(k, &e->object);
+    int rc = cached_spec_read(k, &e->object);
     assert(rc == 0); /* doc_parse has parsed the document before */
     (void)rc;
-    e->kept_doc = k;
+    e->cached_spec = k;
 }
 
 /* ---- formulas --------------------------------------------------------------------------------------------------- */
 
-struct formula *kept_formula_take(struct kept_doc *k, struct berth_err *err)
+struct formula *cached_formula_acquire(struct cached_spec *k, struct berth_err *err)
 {
     if (k->taken) {
         (void)err_set(err, EBUSY, "the formula is in use");
@@ -90,12 +90,12 @@ struct formula *kept_formula_take(struct kept_doc *k, struct berth_err *err)
     return k->formula;
 }
 
-void kept_formula_give(struct kept_doc *k)
+void cached_formula_release(struct cached_spec *k)
 {
     k->taken = false;
 }
 
-bool kept_first_failure(struct kept_doc *k)
+bool cached_formula_first_failure(struct cached_spec *k)
 {
     bool first = !k->failed;
     k->failed = true;

@@ -2,21 +2,21 @@
  * (spec_cache.c).
  *
  * A changed document gets a new entry; a referenced entry never changes. All functions run on the state's thread. A
- * formula belongs to its taker from kept_formula_take until kept_formula_give.
+ * formula belongs to its taker from cached_formula_acquire until cached_formula_release.
  */
 #pragma once
 
 #include "control/state/state.h"
 
 struct formula;
-struct kept_doc;
+struct cached_spec;
 
-struct kept_doc *kept_ref(const struct object *o);
-void kept_unref(struct kept_doc *k);
+struct cached_spec *cached_spec_ref(const struct object *o);
+void cached_spec_unref(struct cached_spec *k);
 
 /* Returns the formula of a policy, compiled once. NULL: the formula does not compile, or (EBUSY) another taker has
  * it. */
-struct formula *kept_formula_take(struct kept_doc *k, struct berth_err *err);
-void kept_formula_give(struct kept_doc *k);
+struct formula *cached_formula_acquire(struct cached_spec *k, struct berth_err *err);
+void cached_formula_release(struct cached_spec *k);
 /* Records a failure of the formula and tells whether it is the first one. */
-bool kept_first_failure(struct kept_doc *k);
+bool cached_formula_first_failure(struct cached_spec *k);

@@ -87,7 +87,7 @@ static void table_sort(struct table *t)
 }
 
 /* Returns the position of the id, or the position where it would be inserted. */
-static size_t table_place(const struct table *t, const struct object *o)
+static size_t table_position(const struct table *t, const struct object *o)
 {
     size_t low = 0, high = t->len;
     if (high && object_compare(&t->at[high - 1], &o) < 0)
@@ -114,7 +114,7 @@ static void table_add(struct table *t, struct object *o, bool loading)
             vec_reserve(t, t->cap + 1);
     }
     vec_reserve(t, t->len + 1);
-    size_t at = loading ? t->len : table_place(t, o);
+    size_t at = loading ? t->len : table_position(t, o);
     memmove(t->at + at + 1, t->at + at, (t->len - at) * sizeof(struct object *));
     t->at[at] = o;
     t->len++;
@@ -124,7 +124,7 @@ static void table_add(struct table *t, struct object *o, bool loading)
 static void table_drop(struct table *t, const struct object *o)
 {
     table_sort(t);
-    size_t at = table_place(t, o);
+    size_t at = table_position(t, o);
     assert(at < t->len && t->at[at] == o);
     t->len--;
     if (at == 0) { /* the lowest number */
@@ -205,34 +205,34 @@ uint64_t state_next_number(struct state *s, enum kind kind)
     return ++s->last_number[kind];
 }
 
-static void number_seen(struct state *s, enum kind kind, uint64_t n)
+static void number_track(struct state *s, enum kind kind, uint64_t n)
 {
     if (n > s->last_number[kind])
         s->last_number[kind] = n;
 }
 
 /* Tracks the highest number: numbers in use, and the last assigned one from the counter. */
-static void numbers_note(struct state *s, const struct object *o, const json_t *doc)
+static void numbers_track(struct state *s, const struct object *o, const json_t *doc)
 {
     int64_t n;
     if (kinds[o->kind].grammar == ID_NUMBER && str_parse_i64(o->id, &n) && n > 0)
-        number_seen(s, o->kind, (uint64_t)n);
+        number_track(s, o->kind, (uint64_t)n);
     if (o->kind == KIND_COUNTER && !PLANTED(IDS_AGAIN))
         for (unsigned k = 0; k < KINDS; k++)
             if (strcmp(o->id, kinds[k].plural) == 0)
-                number_seen(s, (enum kind)k, (uint64_t)json_integer_value(json_object_get(doc, "last")));
+                number_track(s, (enum kind)k, (uint64_t)json_integer_value(json_object_get(doc, "last")));
 }
 
 /* ---- changes ---------------------------------------------------------------------------------------------------- */
 
-int object_project(struct state *s, struct berth_cluster *cluster, const struct object *o, struct berth_err *err)
+int object_sync(struct state *s, struct berth_cluster *cluster, const struct object *o, struct berth_err *err)
 {
     struct parsed parsed;
     struct arena_mark mark = arena_mark(&s->scratch);
     json_t *doc = object_doc(o);
     int rc = doc_parse(o->kind, doc, &s->scratch, &parsed, err);
     if (rc == 0)
-        rc = project_put(s, cluster, o, &parsed, &s->scratch, err);
+        rc = sync_put(s, cluster, o, &parsed, &s->scratch, err);
     json_decref(doc);
     arena_rewind(&s->scratch, mark);
     return rc;
@@ -249,13 +249,13 @@ static const struct object *work_before(const struct state *s, const char *text,
     return state_find_work(s, id);
 }
 
-static int pause_changed(struct state *s, const char *fact, struct berth_err *err)
+static int backoff_changed(struct state *s, const char *fact, struct berth_err *err)
 {
     static const char prefix[] = "since/";
     if (strncmp(fact, prefix, sizeof prefix - 1) != 0)
         return 0;
     const struct object *work = state_find_work(s, fact + sizeof prefix - 1);
-    return work ? object_project(s, s->cluster, work, err) : 0;
+    return work ? object_sync(s, s->cluster, work, err) : 0;
 }
 
 /* Tells whether the job has a prediction by name, and so does not depend on the prediction for all jobs of its
@@ -284,7 +284,7 @@ static int prediction_changed(struct state *s, const char *id, struct berth_err 
                          (id[owner_len] ? strcmp(predict_id(job->owner, job->work->name, of), id) != 0
                                         : predicted_by_name(s, job))))
             continue;
-        int rc = object_project(s, s->cluster, job, err);
+        int rc = object_sync(s, s->cluster, job, err);
         if (rc < 0)
             return rc;
     }
@@ -292,14 +292,14 @@ static int prediction_changed(struct state *s, const char *id, struct berth_err 
 }
 
 /* Updates a user, a group or a queue after a change of the spent total of its quota. */
-static int spent_changed(struct state *s, const char *id, struct berth_err *err)
+static int quota_spent_changed(struct state *s, const char *id, struct berth_err *err)
 {
     char word[OBJECT_KEY_MAX];
     size_t len = strcspn(id, "/");
     (void)snprintf(word, sizeof word, "%.*s", (int)len, id);
     enum kind kind = kind_find(word);
     const struct object *of = kind != KINDS && id[len] ? state_find(s, kind, id + len + 1) : NULL;
-    return of ? object_project(s, s->cluster, of, err) : 0;
+    return of ? object_sync(s, s->cluster, of, err) : 0;
 }
 
 static uint64_t version_of(const struct entry *e)
@@ -325,7 +325,7 @@ static void entry_write(struct state *s, struct entry *e, const struct parsed *p
     s->hashes[e->object.kind] += object_hash(&e->object);
     view_set(s, e, parsed, doc);
     cap_book_count(s->caps, &e->object, 1);
-    numbers_note(s, &e->object, doc);
+    numbers_track(s, &e->object, doc);
     links_make(s, e);
     if (e->object.kind == KIND_FACT)
         state_fact_settle(s, e->object.id);
@@ -344,7 +344,7 @@ static int project_doc(struct state *s, const struct object *o, const struct par
         i->since_ns = a->since_ns;
         i->waits_len = 0;
     }
-    return project_put(s, s->cluster, o, &p, &s->scratch, err);
+    return sync_put(s, s->cluster, o, &p, &s->scratch, err);
 }
 
 /* Updates the ledger from the document, regardless of assumptions. An instance that is assumed removed is not in the
@@ -367,7 +367,7 @@ static void ledger_put(struct state *s, const struct berth_instance *i)
 
 /* Updates dependent objects: pods become outdated, or cease to be, when their workload changes; a back-off begins or
  * ends. */
-static int follow_up(struct state *s, const struct object *o, struct berth_err *err)
+static int update_dependents(struct state *s, const struct object *o, struct berth_err *err)
 {
     if (s->loading)
         return 0;
@@ -381,12 +381,12 @@ static int follow_up(struct state *s, const struct object *o, struct berth_err *
         struct object *of = work->work->instances[i];
         /* An assumed instance keeps its assumed version until a commit. */
         if (of->instance->generation != work->work->generation && !assumed_find(s, of->instance->number))
-            rc = object_project(s, s->cluster, of, err);
+            rc = object_sync(s, s->cluster, of, err);
         if (strcmp(of->group, work->group) != 0)
             view_owner(s, (struct entry *)of);
     }
     if (o->kind == KIND_FACT)
-        rc = pause_changed(s, o->id, err);
+        rc = backoff_changed(s, o->id, err);
     return rc;
 }
 
@@ -398,7 +398,7 @@ static int apply_doc(struct state *s, enum kind kind, const char *id, const json
     if (rc < 0)
         return rc;
     struct entry *e = state_entry(s, kind, id);
-    struct order_was was = order_was(e);
+    struct dependents_before was = dependents_before(e);
     uint64_t version = version_of(e);
     const struct object unknown = {.kind = kind, .id = id, .owner = "", .group = ""};
     const struct object *o = e ? &e->object : &unknown;
@@ -421,10 +421,10 @@ static int apply_doc(struct state *s, enum kind kind, const char *id, const json
         quota_ledger_claim(s->ledger, s->cluster, id);
     if (version_of(e) != version && !s->loading && (rc = prediction_changed(s, id, err)) < 0)
         return rc;
-    if (kind == KIND_SPENT && !s->loading && (rc = spent_changed(s, id, err)) < 0)
+    if (kind == KIND_SPENT && !s->loading && (rc = quota_spent_changed(s, id, err)) < 0)
         return rc;
-    rc = follow_order(s, kind, id, &was, &e->object, err);
-    return rc < 0 ? rc : follow_up(s, &e->object, err);
+    rc = sync_dependents(s, kind, id, &was, &e->object, err);
+    return rc < 0 ? rc : update_dependents(s, &e->object, err);
 }
 
 static int apply_put(struct state *s, enum kind kind, const char *id, const struct store_event *event,
@@ -451,7 +451,7 @@ static int apply_gone(struct state *s, enum kind kind, const char *id, struct be
         return 0;
     if (kind == KIND_FACT)
         state_fact_settle(s, id);
-    int rc = project_remove(s, s->cluster, e, err);
+    int rc = sync_remove(s, s->cluster, e, err);
     if (rc < 0)
         return rc;
     s->hashes[kind] -= object_hash(&e->object);
@@ -467,15 +467,15 @@ static int apply_gone(struct state *s, enum kind kind, const char *id, struct be
             s->assumed.at[i].node = NULL;
     links_drop(s, e);
     char *was = mem_strdup(id);
-    struct order_was order = order_was(e);
+    struct dependents_before order = dependents_before(e);
     entry_drop(s, e);
-    rc = follow_order(s, kind, was, &order, NULL, err);
+    rc = sync_dependents(s, kind, was, &order, NULL, err);
     if (rc == 0 && kind == KIND_FACT)
-        rc = pause_changed(s, was, err);
+        rc = backoff_changed(s, was, err);
     else if (rc == 0 && kind == KIND_PREDICTION)
         rc = prediction_changed(s, was, err);
     else if (rc == 0 && kind == KIND_SPENT)
-        rc = spent_changed(s, was, err);
+        rc = quota_spent_changed(s, was, err);
     mem_free(was);
     return rc;
 }
@@ -568,7 +568,7 @@ int state_load_from(state_range *range, void *ctx, uint64_t revision, struct sta
     s->loading = false;
     /* Workloads were loaded before the facts about their failures. */
     for (size_t i = 0; i < s->tables[KIND_FACT].len && rc == 0; i++)
-        rc = pause_changed(s, s->tables[KIND_FACT].at[i]->id, err);
+        rc = backoff_changed(s, s->tables[KIND_FACT].at[i]->id, err);
     if (rc < 0) {
         state_free(s);
         return rc;
@@ -642,7 +642,7 @@ static int cluster_make(struct state *s, struct berth_cluster **ret, struct bert
     int rc = 0;
     for (unsigned k = 0; k < KINDS && rc == 0; k++)
         for (size_t i = 0; i < s->tables[k].len && rc == 0; i++)
-            rc = object_project(s, made, s->tables[k].at[i], err);
+            rc = object_sync(s, made, s->tables[k].at[i], err);
     if (rc < 0) {
         berth_cluster_free(made);
         return rc;
@@ -705,7 +705,7 @@ int state_audit(struct state *s, struct berth_err *err)
     return rc;
 }
 
-bool state_work_wanted(const struct state *s, const struct object *work)
+bool state_work_should_run(const struct state *s, const struct object *work)
 {
     const struct object *owner = state_find(s, KIND_USER, work->owner);
     return !work->work->held && !work->work->waits && !(owner && owner->user->disabled);

@@ -51,8 +51,8 @@ struct prediction_view { /* as published; version 0: none */
     int64_t p50_ns, p90_ns;
     int64_t memory; /* 90th percentile of memory use; 0: unknown */
     uint64_t version;
-    const struct pasts *pasts; /* of an owner or of all users: predicts run times (past_runs.h); NULL: none */
-    int32_t slower;            /* of a class: millionths of slowdown next to other jobs; 0: none or unknown */
+    const struct past_runs *past_runs; /* of an owner or of all users: predicts run times (past_runs.h); NULL: none */
+    int32_t slower;                    /* of a class: millionths of slowdown next to other jobs; 0: none or unknown */
 };
 
 struct usage_view { /* a usage record: the values that totals need */
@@ -199,10 +199,10 @@ json_t *object_doc(const struct object *o);
  * again. */
 int64_t pause_ns(uint64_t failures);
 /* Returns the end of the back-off, and the number of failures; 0: no recent failure. */
-int64_t state_pause_end_ns(const struct state *s, const char *workload, uint64_t *ret_failures);
+int64_t state_backoff_end_ns(const struct state *s, const char *workload, uint64_t *ret_failures);
 /* Tells whether the workload should run: its owner is enabled, and the workload is neither held nor waits for other
  * jobs. */
-bool state_work_wanted(const struct state *s, const struct object *work);
+bool state_work_should_run(const struct state *s, const struct object *work);
 
 /* Returns the cluster that the core plans; owned by the state. */
 struct berth_cluster *state_cluster(struct state *s);
@@ -216,16 +216,16 @@ int state_rebuild(struct state *s, struct berth_err *err);
 int state_audit(struct state *s, struct berth_err *err);
 
 /* Assumes a result of a plan that is not committed yet: puts it in the cluster at once, without a document. The change
- * that confirms it (state_apply) settles it; state_restore reverts it after a failed commit. */
+ * that confirms it (state_apply) settles it; state_revert reverts it after a failed commit. */
 int state_assume(struct state *s, const struct berth_instance *instance, struct berth_err *err);
 int state_assume_fact(struct state *s, const struct berth_fact *fact, struct berth_err *err);
 int state_assume_gone(struct state *s, uint64_t id, struct berth_err *err);
 /* Makes the cluster match the object's document again, or its absence. */
-void state_restore(struct state *s, enum kind kind, const char *id);
+void state_revert(struct state *s, enum kind kind, const char *id);
 size_t state_assumed(const struct state *s);
 /* Counts how often all assumed instances were dropped because they conflicted with a document. A caller that relied on
  * assumed instances must start again when this number changes. */
-uint64_t state_dropped(const struct state *s);
+uint64_t state_assumption_losses(const struct state *s);
 /* Tells whether the cluster still has the assumed version of an instance or a fact. */
 bool state_is_assumed(const struct state *s, enum kind kind, const char *id);
 /* Settles an assumed fact after its commit, which may have written nothing. */

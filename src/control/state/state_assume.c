@@ -18,20 +18,20 @@ static bool same_assumed(const void *ctx, uint32_t at, const void *id)
     return ((const struct state *)ctx)->assumed.at[at].id == *(const uint64_t *)id;
 }
 
-static uint32_t assumed_place(const struct state *s, uint64_t id)
+static uint32_t assumed_position(const struct state *s, uint64_t id)
 {
     return map_find(&s->assumed_map, hash_u64(id), same_assumed, s, &id);
 }
 
 const struct assumed *assumed_find(const struct state *s, uint64_t id)
 {
-    uint32_t at = assumed_place(s, id);
+    uint32_t at = assumed_position(s, id);
     return at == MAP_NONE ? NULL : &s->assumed.at[at];
 }
 
-static void assumed_note(struct state *s, struct assumed a)
+static void assumed_add(struct state *s, struct assumed a)
 {
-    uint32_t at = assumed_place(s, a.id);
+    uint32_t at = assumed_position(s, a.id);
     if (at != MAP_NONE) { /* assumed again before the first assumption was settled */
         s->assumed.at[at] = a;
         return;
@@ -42,7 +42,7 @@ static void assumed_note(struct state *s, struct assumed a)
 
 void assumed_settle(struct state *s, uint64_t id)
 {
-    uint32_t at = assumed_place(s, id), last = (uint32_t)s->assumed.len - 1;
+    uint32_t at = assumed_position(s, id), last = (uint32_t)s->assumed.len - 1;
     if (at == MAP_NONE)
         return;
     map_drop(&s->assumed_map, hash_u64(id), at);
@@ -71,7 +71,7 @@ int state_assume(struct state *s, const struct berth_instance *instance, struct 
                         .fresh = !state_find(s, KIND_INSTANCE, str_u64(instance->id, id)),
                         .state = instance->state,
                         .since_ns = instance->since_ns};
-    assumed_note(s, a);
+    assumed_add(s, a);
     return 0;
 }
 
@@ -81,7 +81,7 @@ int state_assume_gone(struct state *s, uint64_t id, struct berth_err *err)
     if (rc < 0)
         return rc;
     struct assumed a = {.id = id, .gone = true};
-    assumed_note(s, a);
+    assumed_add(s, a);
     return 0;
 }
 
@@ -90,7 +90,7 @@ size_t state_assumed(const struct state *s)
     return s->assumed.len;
 }
 
-uint64_t state_dropped(const struct state *s)
+uint64_t state_assumption_losses(const struct state *s)
 {
     return s->dropped;
 }
@@ -110,7 +110,7 @@ void assumed_drop_all(struct state *s)
     for (size_t i = 0; i < ids.len; i++) {
         const struct object *o = state_find(s, KIND_INSTANCE, str_u64(ids.at[i], text));
         if (o)
-            (void)object_project(s, s->cluster, o, NULL); /* may fail: its node may be removed */
+            (void)object_sync(s, s->cluster, o, NULL); /* may fail: its node may be removed */
     }
     vec_done(&ids);
 }
@@ -127,7 +127,7 @@ static uint64_t fact_hash(const char *id)
     return hash_bytes(id, strlen(id), 0);
 }
 
-static uint32_t fact_place(const struct state *s, const char *id)
+static uint32_t fact_position(const struct state *s, const char *id)
 {
     return map_find(&s->facts_map, fact_hash(id), same_fact, s, id);
 }
@@ -139,7 +139,7 @@ int state_assume_fact(struct state *s, const struct berth_fact *fact, struct ber
         return rc;
     struct arena_mark mark = arena_mark(&s->scratch);
     const char *id = fact_doc_id(fact, &s->scratch);
-    if (fact_place(s, id) == MAP_NONE) {
+    if (fact_position(s, id) == MAP_NONE) {
         map_add(&s->facts_map, fact_hash(id), (uint32_t)s->assumed_facts.len);
         vec_push(&s->assumed_facts, mem_strdup(id));
     }
@@ -149,7 +149,7 @@ int state_assume_fact(struct state *s, const struct berth_fact *fact, struct ber
 
 void state_fact_settle(struct state *s, const char *id)
 {
-    uint32_t at = fact_place(s, id), last = (uint32_t)s->assumed_facts.len - 1;
+    uint32_t at = fact_position(s, id), last = (uint32_t)s->assumed_facts.len - 1;
     if (at == MAP_NONE)
         return;
     map_drop(&s->facts_map, fact_hash(id), at);
@@ -169,11 +169,11 @@ bool state_is_assumed(const struct state *s, enum kind kind, const char *id)
 {
     int64_t number;
     if (kind == KIND_FACT)
-        return fact_place(s, id) != MAP_NONE;
+        return fact_position(s, id) != MAP_NONE;
     return kind == KIND_INSTANCE && str_parse_i64(id, &number) && assumed_find(s, (uint64_t)number);
 }
 
-void state_restore(struct state *s, enum kind kind, const char *id)
+void state_revert(struct state *s, enum kind kind, const char *id)
 {
     const struct object *o = state_find(s, kind, id);
     int64_t number;
@@ -183,10 +183,10 @@ void state_restore(struct state *s, enum kind kind, const char *id)
     }
     if (kind == KIND_FACT)
         state_fact_settle(s, id);
-    if (!o || object_project(s, s->cluster, o, NULL) != -EBUSY)
+    if (!o || object_sync(s, s->cluster, o, NULL) != -EBUSY)
         return; /* other failures are harmless: the document was in the cluster before; its node may be removed */
     assumed_drop_all(s);
-    (void)object_project(s, s->cluster, o, NULL);
+    (void)object_sync(s, s->cluster, o, NULL);
 }
 
 void assumed_done(struct state *s)

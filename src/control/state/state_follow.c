@@ -15,9 +15,9 @@ static uint64_t terms_hash(const struct queue_doc *d)
     return hash;
 }
 
-struct order_was order_was(const struct entry *e)
+struct dependents_before dependents_before(const struct entry *e)
 {
-    struct order_was was = {.there = e};
+    struct dependents_before was = {.there = e};
     const char *parent = NULL;
     if (!e)
         return was;
@@ -68,12 +68,12 @@ static bool of_queue(const struct state *s, const struct object *work, const cha
 }
 
 /* Updates the dependent workloads. Finished workloads depend on nothing. */
-static int works_again(struct state *s, const char *id, touches *touched, struct berth_err *err)
+static int sync_workloads_again(struct state *s, const char *id, touches *touched, struct berth_err *err)
 {
     for (unsigned k = KIND_APP; k <= KIND_VM; k++)
         for (size_t i = 0; i < s->tables[k].len; i++) {
             const struct object *o = s->tables[k].at[i];
-            int rc = !is_over(o) && touched(s, o, id) ? object_project(s, s->cluster, o, err) : 0;
+            int rc = !is_over(o) && touched(s, o, id) ? object_sync(s, s->cluster, o, err) : 0;
             if (rc < 0)
                 return rc;
         }
@@ -81,7 +81,7 @@ static int works_again(struct state *s, const char *id, touches *touched, struct
 }
 
 /* Updates all nodes, or only those whose domain has changed. */
-static int nodes_again(struct state *s, bool all, struct berth_err *err)
+static int sync_nodes_again(struct state *s, bool all, struct berth_err *err)
 {
     for (size_t i = 0; i < s->tables[KIND_NODE].len; i++) {
         struct entry *e = (struct entry *)s->tables[KIND_NODE].at[i];
@@ -89,8 +89,8 @@ static int nodes_again(struct state *s, bool all, struct berth_err *err)
         struct arena_mark mark = arena_mark(&s->scratch);
         json_t *doc = object_doc(&e->object);
         int rc = doc_parse(KIND_NODE, doc, &s->scratch, &parsed, err);
-        if (rc == 0 && (all || strcmp(project_domain(s, e->object.id, &parsed.node.node), e->view.node.domain) != 0)) {
-            rc = project_put(s, s->cluster, &e->object, &parsed, &s->scratch, err);
+        if (rc == 0 && (all || strcmp(node_domain(s, e->object.id, &parsed.node.node), e->view.node.domain) != 0)) {
+            rc = sync_put(s, s->cluster, &e->object, &parsed, &s->scratch, err);
             view_domain(s, e, &parsed.node.node);
         }
         json_decref(doc);
@@ -101,32 +101,32 @@ static int nodes_again(struct state *s, bool all, struct berth_err *err)
     return 0;
 }
 
-static int queues_again(struct state *s, struct berth_err *err)
+static int sync_queues_again(struct state *s, struct berth_err *err)
 {
     int rc = 0;
     for (size_t i = 0; i < s->tables[KIND_QUEUE].len && rc == 0; i++)
-        rc = object_project(s, s->cluster, s->tables[KIND_QUEUE].at[i], err);
+        rc = object_sync(s, s->cluster, s->tables[KIND_QUEUE].at[i], err);
     return rc;
 }
 
-int follow_order(struct state *s, enum kind kind, const char *id, const struct order_was *was, const struct object *o,
-                 struct berth_err *err)
+int sync_dependents(struct state *s, enum kind kind, const char *id, const struct dependents_before *was,
+                    const struct object *o, struct berth_err *err)
 {
     if (s->loading)
         return 0;
-    struct order_was is = order_was(o ? (const struct entry *)o : NULL);
+    struct dependents_before is = dependents_before(o ? (const struct entry *)o : NULL);
     bool level = was->level != is.level, parent = strcmp(was->parent, is.parent) != 0;
     switch (kind) {
     case KIND_USER:
-        return was->disabled != is.disabled || level || parent || !o ? works_again(s, id, of_owner, err) : 0;
-    case KIND_GROUP: return level ? works_again(s, id, of_group, err) : 0;
+        return was->disabled != is.disabled || level || parent || !o ? sync_workloads_again(s, id, of_owner, err) : 0;
+    case KIND_GROUP: return level ? sync_workloads_again(s, id, of_group, err) : 0;
     case KIND_QUEUE: {
-        int rc = parent ? queues_again(s, err) : 0;
+        int rc = parent ? sync_queues_again(s, err) : 0;
         bool told = parent || was->terms != is.terms; /* priority and policy of a queue are not stored with its jobs */
-        return rc < 0 || !told ? rc : works_again(s, id, of_queue, err);
+        return rc < 0 || !told ? rc : sync_workloads_again(s, id, of_queue, err);
     }
-    case KIND_DOMAIN: return nodes_again(s, false, err);
-    case KIND_SETTING: return was->node_pods != is.node_pods ? nodes_again(s, true, err) : 0;
+    case KIND_DOMAIN: return sync_nodes_again(s, false, err);
+    case KIND_SETTING: return was->node_pods != is.node_pods ? sync_nodes_again(s, true, err) : 0;
     default: return 0;
     }
 }

@@ -29,9 +29,9 @@ struct entry {
     } view;
     char *kept[KEPT_MAX]; /* texts of the view */
     size_t kept_len;
-    char *owner, *group;       /* of an instance */
-    char *domain;              /* of a node */
-    struct kept_doc *kept_doc; /* spec_cache.h; NULL for other kinds */
+    char *owner, *group;             /* of an instance */
+    char *domain;                    /* of a node */
+    struct cached_spec *cached_spec; /* spec_cache.h; NULL for other kinds */
     uint32_t slot;
     struct entry *on_node, *of_work; /* of an instance: the entries that list it; NULL: none */
     bool linked;
@@ -76,7 +76,7 @@ struct state {
 
 struct entry *state_entry(const struct state *s, enum kind kind, const char *id);
 /* Updates a cluster from the object's document. */
-int object_project(struct state *s, struct berth_cluster *cluster, const struct object *o, struct berth_err *err);
+int object_sync(struct state *s, struct berth_cluster *cluster, const struct object *o, struct berth_err *err);
 
 /* state_assume.c. NULL: no assumption. */
 const struct assumed *assumed_find(const struct state *s, uint64_t id);
@@ -118,8 +118,8 @@ void view_drop(struct entry *e);
 /* Updates the domain of a node. */
 void view_domain(struct state *s, struct entry *e, const struct berth_node *node);
 /* spec_cache.c: caches the parsed document, for kinds that have a cache. The document has been parsed before. */
-void kept_set(struct entry *e, const json_t *doc);
-void kept_drop(struct entry *e);
+void cached_spec_set(struct entry *e, const json_t *doc);
+void cached_spec_drop(struct entry *e);
 /* Updates owner and group of an instance after a change of its workload. */
 void view_owner(struct state *s, struct entry *e);
 /* Adds an instance to the lists of its node and workload, or removes it. */
@@ -127,6 +127,6 @@ void links_make(struct state *s, struct entry *e);
 void links_drop(struct state *s, struct entry *e);
 
 /* state_sync.c: updates or removes an object in the cluster. On failure the cluster is unchanged. */
-int project_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
-                struct arena *arena, struct berth_err *err);
-int project_remove(const struct state *s, struct berth_cluster *cluster, const struct entry *e, struct berth_err *err);
+int sync_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
+             struct arena *arena, struct berth_err *err);
+int sync_remove(const struct state *s, struct berth_cluster *cluster, const struct entry *e, struct berth_err *err);

@@ -30,7 +30,7 @@ int64_t pause_ns(uint64_t failures)
     return (int64_t)FIRST_S * 1000000000 << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX);
 }
 
-int64_t state_pause_end_ns(const struct state *s, const char *workload, uint64_t *ret_failures)
+int64_t state_backoff_end_ns(const struct state *s, const char *workload, uint64_t *ret_failures)
 {
     char id[OBJECT_KEY_MAX];
     (void)snprintf(id, sizeof id, "since/%s", workload);
@@ -42,7 +42,7 @@ int64_t state_pause_end_ns(const struct state *s, const char *workload, uint64_t
 /* ---- outdated pods ---------------------------------------------------------------------------------------------- */
 
 /* Keys that may change without a restart of the pods. Sorted. */
-static const char *const not_template[] = {
+static const char *const template_ignored_keys[] = {
     "begin",           "cancelled", "created", "display",  "ended",    "error",          "failed",  "fence",
     "generation",      "group",     "hold",    "id",       "labels",   "min_available",  "name",    "on_drain",
     "on_lost",         "outcome",   "owner",   "priority", "replicas", "restart_policy", "retries", "settings",
@@ -52,8 +52,8 @@ static const char *const not_template[] = {
 static json_t *template_of(const struct object *o)
 {
     json_t *doc = object_doc(o);
-    for (size_t i = 0; i < sizeof not_template / sizeof *not_template; i++)
-        (void)json_object_del(doc, not_template[i]);
+    for (size_t i = 0; i < sizeof template_ignored_keys / sizeof *template_ignored_keys; i++)
+        (void)json_object_del(doc, template_ignored_keys[i]);
     return doc;
 }
 
@@ -78,19 +78,19 @@ static int put_work(const struct state *s, struct berth_cluster *cluster, const 
     w->kind = core_kind[o->kind];
     w->created_ns = p->work.meta.created_ns;
     uint64_t failures;
-    int64_t again_ns = state_pause_end_ns(s, o->id, &failures);
+    int64_t again_ns = state_backoff_end_ns(s, o->id, &failures);
     w->begin_ns = again_ns > w->begin_ns ? again_ns : w->begin_ns;
     w->suspended = w->suspended || p->work.hold || p->work.stopped || owner_disabled(s, p->work.owner);
-    project_claim(s, o, &p->work, arena, w);
-    if (project_names_of_shape(cluster, &w->shape, arena))
+    sync_scheduling(s, o, &p->work, arena, w);
+    if (sync_cut_shape(cluster, &w->shape, arena))
         w->suspended = true;
-    int rc = project_parallel(cluster, o, &p->work, arena, err);
+    int rc = sync_array_limit(cluster, o, &p->work, arena, err);
     return rc < 0 ? rc : berth_workload_put(cluster, w, err);
 }
 
 /* Returns the fence that the node was given at placement (node_config.c): if the node is lost, the instance may run
  * until then. */
-static int64_t told_fence_ns(const struct object *work, const struct berth_workload *kept)
+static int64_t placement_fence_ns(const struct object *work, const struct berth_workload *kept)
 {
     enum berth_on_lost on_lost = kept->on_lost;
     if (on_lost == BERTH_LOST_DEFAULT)
@@ -107,7 +107,7 @@ static int put_instance(const struct state *s, struct berth_cluster *cluster, st
 {
     struct berth_instance *i = &p->instance.instance;
     const struct object *work = state_find_work(s, i->workload);
-    project_names_of_usage(cluster, i, arena);
+    sync_cut_usage(cluster, i, arena);
     if (i->shape || (work && work->work->generation == p->instance.generation))
         return berth_instance_put(cluster, i, err);
 
@@ -119,9 +119,9 @@ static int put_instance(const struct state *s, struct berth_cluster *cluster, st
     json_t *doc = object_doc(spec);
     int rc = work_doc_read(doc, arena, &kept, err);
     if (rc == 0) {
-        (void)project_names_of_shape(cluster, &kept.workload.shape, arena);
+        (void)sync_cut_shape(cluster, &kept.workload.shape, arena);
         i->shape = &kept.workload.shape;
-        i->fence_ns = told_fence_ns(work, &kept.workload);
+        i->fence_ns = placement_fence_ns(work, &kept.workload);
         rc = berth_instance_put(cluster, i, err);
     }
     json_decref(doc);
@@ -163,21 +163,21 @@ static void pods_fill(const struct state *s, struct berth_node *n, struct arena 
     n->allocatable_len++;
 }
 
-int project_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
-                struct arena *arena, struct berth_err *err)
+int sync_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
+             struct arena *arena, struct berth_err *err)
 {
     switch (o->kind) {
     case KIND_RESOURCE: return put_resource(cluster, &p->resource, err);
     case KIND_VOLUME: return put_volume(cluster, &p->volume.volume, err);
     case KIND_NODE:
         p->node.node.id = o->id;
-        p->node.node.domain = project_domain(s, o->id, &p->node.node);
+        p->node.node.domain = node_domain(s, o->id, &p->node.node);
         pods_fill(s, &p->node.node, arena);
-        project_names_of_node(cluster, &p->node.node, arena);
+        sync_cut_node(cluster, &p->node.node, arena);
         return berth_node_put(cluster, &p->node.node, err);
-    case KIND_USER: return project_user(s, cluster, o->id, &p->user, arena, err);
-    case KIND_GROUP: return project_group(s, cluster, o->id, &p->group, arena, err);
-    case KIND_QUEUE: return project_queue(s, cluster, o->id, &p->queue, arena, err);
+    case KIND_USER: return sync_user_quota(s, cluster, o->id, &p->user, arena, err);
+    case KIND_GROUP: return sync_group_quota(s, cluster, o->id, &p->group, arena, err);
+    case KIND_QUEUE: return sync_queue_quota(s, cluster, o->id, &p->queue, arena, err);
     case KIND_APP:
     case KIND_JOB:
     case KIND_VM: return put_work(s, cluster, o, p, arena, err);
@@ -219,7 +219,7 @@ static int remove_fact(const struct state *s, struct berth_cluster *cluster, con
     return rc;
 }
 
-int project_remove(const struct state *s, struct berth_cluster *cluster, const struct entry *e, struct berth_err *err)
+int sync_remove(const struct state *s, struct berth_cluster *cluster, const struct entry *e, struct berth_err *err)
 {
     int rc = 0;
     switch (e->object.kind) {
@@ -229,11 +229,11 @@ int project_remove(const struct state *s, struct berth_cluster *cluster, const s
     case KIND_VM:
         rc = berth_workload_remove(cluster, e->object.id, err);
         if (rc == 0 && e->object.kind == KIND_JOB)
-            rc = project_quota_remove(cluster, "job", e->object.id, err);
+            rc = sync_quota_remove(cluster, "job", e->object.id, err);
         break;
     case KIND_USER:
     case KIND_GROUP:
-    case KIND_QUEUE: rc = project_quota_remove(cluster, kinds[e->object.kind].name, e->object.id, err); break;
+    case KIND_QUEUE: rc = sync_quota_remove(cluster, kinds[e->object.kind].name, e->object.id, err); break;
     case KIND_INSTANCE: rc = berth_instance_remove(cluster, e->view.instance.number, err); break;
     case KIND_FACT: rc = remove_fact(s, cluster, e, err); break;
     default: break; /* an unused volume or resource stays known until the cluster is rebuilt */

@@ -36,7 +36,7 @@ static void bench_cleanup(struct bench *b)
 
 #define BENCH __attribute__((cleanup(bench_cleanup))) struct bench
 
-static int tell(struct bench *b, const char *key, const char *doc, struct berth_err *err)
+static int apply_document(struct bench *b, const char *key, const char *doc, struct berth_err *err)
 {
     struct store_event event = {
         .key = key,
@@ -52,7 +52,7 @@ static int tell(struct bench *b, const char *key, const char *doc, struct berth_
 static void put(struct bench *b, const char *key, const char *doc)
 {
     struct berth_err err = {0};
-    int rc = tell(b, key, doc, &err);
+    int rc = apply_document(b, key, doc, &err);
     if (rc != 0)
         print_error("%s: %s\n", key, err.text);
     assert_int_equal(rc, 0);
@@ -60,7 +60,7 @@ static void put(struct bench *b, const char *key, const char *doc)
 
 static void gone(struct bench *b, const char *key)
 {
-    assert_int_equal(tell(b, key, NULL, NULL), 0);
+    assert_int_equal(apply_document(b, key, NULL, NULL), 0);
 }
 
 struct counting {
@@ -68,7 +68,7 @@ struct counting {
     size_t n;
 };
 
-static void count_state(void *ctx, const struct berth_instance_seen *instance)
+static void count_state(void *ctx, const struct berth_instance_view *instance)
 {
     struct counting *c = ctx;
     c->n += instance->state == c->state;
@@ -132,7 +132,7 @@ static void documents_become_objects(void **state)
     assert_int_equal(state_audit(b.state, NULL), 0);
 }
 
-static void what_is_refused_changes_nothing(void **state)
+static void rejected_documents_change_nothing(void **state)
 {
     (void)state;
     BENCH b;
@@ -149,7 +149,7 @@ static void what_is_refused_changes_nothing(void **state)
     small_cluster(&b);
     uint64_t hash = state_hash(b.state);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_true(tell(&b, rows[i][0], rows[i][1], &err) < 0);
+        assert_true(apply_document(&b, rows[i][0], rows[i][1], &err) < 0);
         assert_non_null(strstr(err.text, rows[i][0]));
         assert_int_equal(state_hash(b.state), hash);
         assert_int_equal(state_audit(b.state, NULL), 0);
@@ -158,7 +158,7 @@ static void what_is_refused_changes_nothing(void **state)
     assert_int_equal(state_find(b.state, KIND_APP, "web.alice")->work->replicas, 2);
 }
 
-static void the_hash_does_not_depend_on_the_order(void **state)
+static void state_hash_is_independent_of_order(void **state)
 {
     (void)state;
     BENCH a, b;
@@ -190,7 +190,7 @@ static void a_disabled_user_suspends_its_workloads(void **state)
     small_cluster(&b);
     assert_int_equal(placements(&b), 1);
     put(&b, "users/alice", "{\"v\":1,\"id\":\"alice\",\"role\":\"user\",\"group\":\"lab\",\"disabled\":true}");
-    assert_false(state_work_wanted(b.state, state_find(b.state, KIND_APP, "web.alice")));
+    assert_false(state_work_should_run(b.state, state_find(b.state, KIND_APP, "web.alice")));
     assert_int_equal(placements(&b), 0);
     put(&b, "users/alice", "{\"v\":1,\"id\":\"alice\",\"role\":\"user\",\"group\":\"lab\"}");
     assert_int_equal(placements(&b), 1);
@@ -210,7 +210,7 @@ static void instances_follow_their_workload_to_another_group(void **state)
     assert_string_equal(state_find(b.state, KIND_INSTANCE, "1")->owner, "alice");
 }
 
-static void gangs_are_their_owners(void **state)
+static void gangs_are_separate_per_owner(void **state)
 {
     (void)state;
     BENCH b;
@@ -222,7 +222,7 @@ static void gangs_are_their_owners(void **state)
     assert_int_equal(placements(&b), 1); /* bob's job, which fits nowhere, does not delay alice's */
 }
 
-static void numbers_are_listed_by_value_and_never_again(void **state)
+static void numbers_sort_by_value_and_are_never_reused(void **state)
 {
     (void)state;
     BENCH b;
@@ -268,7 +268,7 @@ static void instances_survive_their_workload(void **state)
     gone(&b, "nodes/n1");
 }
 
-static void a_node_that_goes_takes_what_is_assumed_on_it(void **state)
+static void removed_node_removes_assumed_instances(void **state)
 {
     (void)state;
     BENCH b;
@@ -280,13 +280,13 @@ static void a_node_that_goes_takes_what_is_assumed_on_it(void **state)
     assert_int_equal(state_assumed(b.state), 1);
     assert_int_equal(placements(&b), 0); /* the assumed instance counts */
     gone(&b, "nodes/n1");
-    state_restore(b.state, KIND_INSTANCE, "7");
+    state_revert(b.state, KIND_INSTANCE, "7");
     assert_int_equal(state_assumed(b.state), 0);
     gone(&b, "instances/1");
     assert_int_equal(state_audit(b.state, NULL), 0);
 }
 
-static void what_is_assumed_is_confirmed_or_given_back(void **state)
+static void assumption_is_confirmed_or_reverted(void **state)
 {
     (void)state;
     BENCH b;
@@ -302,14 +302,14 @@ static void what_is_assumed_is_confirmed_or_given_back(void **state)
 
     assert_int_equal(state_assume_gone(b.state, 2, NULL), 0);
     assert_int_equal(placements(&b), 1);
-    state_restore(b.state, KIND_INSTANCE, "2");
+    state_revert(b.state, KIND_INSTANCE, "2");
     assert_int_equal(placements(&b), 0);
     assert_int_equal(state_audit(b.state, NULL), 0);
     assert_int_equal(state_rebuild(b.state, NULL), 0);
     assert_int_equal(placements(&b), 0);
 }
 
-static void what_is_assumed_outlives_what_others_say(void **state)
+static void assumption_survives_concurrent_reports(void **state)
 {
     (void)state;
     BENCH b;
@@ -323,7 +323,7 @@ static void what_is_assumed_outlives_what_others_say(void **state)
     assert_true(state_is_assumed(b.state, KIND_INSTANCE, "1"));
     assert_int_equal(instances_in(&b, BERTH_STOPPING), 1);
     assert_int_equal(state_find(b.state, KIND_INSTANCE, "1")->instance->state, BERTH_RUNNING);
-    state_restore(b.state, KIND_INSTANCE, "1");
+    state_revert(b.state, KIND_INSTANCE, "1");
     assert_int_equal(instances_in(&b, BERTH_RUNNING), 1);
 
     assert_int_equal(state_assume_gone(b.state, 1, NULL), 0);
@@ -335,7 +335,7 @@ static void what_is_assumed_outlives_what_others_say(void **state)
 }
 
 /* A document takes a port that a plan had assigned to an assumed instance. */
-static void what_is_assumed_gives_way_to_documents(void **state)
+static void conflicting_document_drops_assumptions(void **state)
 {
     (void)state;
     BENCH b;
@@ -346,10 +346,10 @@ static void what_is_assumed_gives_way_to_documents(void **state)
         "{\"v\":1,\"id\":\"proxy.alice\",\"name\":\"proxy\",\"owner\":\"alice\",\"generation\":1,\"replicas\":2,"
         "\"ports\":[80]}");
     assert_int_equal(state_assume(b.state, &placed, NULL), 0);
-    uint64_t dropped = state_dropped(b.state);
+    uint64_t dropped = state_assumption_losses(b.state);
     put(&b, "instances/6",
         "{\"v\":1,\"id\":6,\"workload\":\"proxy.alice\",\"ordinal\":1,\"node\":\"n1\",\"state\":\"assigned\",\"of\":1}");
-    assert_int_equal(state_dropped(b.state), dropped + 1);
+    assert_int_equal(state_assumption_losses(b.state), dropped + 1);
     assert_int_equal(state_assumed(b.state), 0);
     assert_int_equal(state_audit(b.state, NULL), 0);
 }
@@ -372,7 +372,7 @@ static void first_action(struct bench *b, int64_t now_ns, char *to, size_t size)
 
 #define APP(rest) "{\"v\":1,\"id\":\"web.alice\",\"name\":\"web\",\"owner\":\"alice\"," rest "}"
 
-static void a_changed_template_renews_pods_and_a_changed_number_does_not(void **state)
+static void changed_template_replaces_pods_changed_replicas_does_not(void **state)
 {
     (void)state;
     BENCH b;
@@ -394,7 +394,7 @@ static void a_changed_template_renews_pods_and_a_changed_number_does_not(void **
     assert_string_equal(got, "");
 }
 
-static void failures_make_a_pause(void **state)
+static void failures_cause_back_off(void **state)
 {
     (void)state;
     BENCH b;
@@ -416,7 +416,7 @@ static void failures_make_a_pause(void **state)
         assert_true(pause_ns(n) > 0 && pause_ns(n) <= pause_ns(n + 1));
 }
 
-static void a_store_is_loaded_as_it_was_told(void **state)
+static void loaded_state_equals_live_state(void **state)
 {
     (void)state;
     BENCH b;
@@ -518,20 +518,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(documents_become_objects),
-        cmocka_unit_test(what_is_refused_changes_nothing),
-        cmocka_unit_test(the_hash_does_not_depend_on_the_order),
+        cmocka_unit_test(rejected_documents_change_nothing),
+        cmocka_unit_test(state_hash_is_independent_of_order),
         cmocka_unit_test(a_disabled_user_suspends_its_workloads),
         cmocka_unit_test(instances_follow_their_workload_to_another_group),
-        cmocka_unit_test(gangs_are_their_owners),
-        cmocka_unit_test(numbers_are_listed_by_value_and_never_again),
+        cmocka_unit_test(gangs_are_separate_per_owner),
+        cmocka_unit_test(numbers_sort_by_value_and_are_never_reused),
         cmocka_unit_test(instances_survive_their_workload),
-        cmocka_unit_test(a_node_that_goes_takes_what_is_assumed_on_it),
-        cmocka_unit_test(what_is_assumed_is_confirmed_or_given_back),
-        cmocka_unit_test(what_is_assumed_outlives_what_others_say),
-        cmocka_unit_test(what_is_assumed_gives_way_to_documents),
-        cmocka_unit_test(a_changed_template_renews_pods_and_a_changed_number_does_not),
-        cmocka_unit_test(failures_make_a_pause),
-        cmocka_unit_test(a_store_is_loaded_as_it_was_told),
+        cmocka_unit_test(removed_node_removes_assumed_instances),
+        cmocka_unit_test(assumption_is_confirmed_or_reverted),
+        cmocka_unit_test(assumption_survives_concurrent_reports),
+        cmocka_unit_test(conflicting_document_drops_assumptions),
+        cmocka_unit_test(changed_template_replaces_pods_changed_replicas_does_not),
+        cmocka_unit_test(failures_cause_back_off),
+        cmocka_unit_test(loaded_state_equals_live_state),
         cmocka_unit_test(a_store_with_too_many_resources_is_loaded),
         cmocka_unit_test(a_store_whose_work_names_too_many_resources_is_loaded),
     };

@@ -53,7 +53,7 @@ void view_drop(struct entry *e)
     mem_free(e->owner);
     mem_free(e->group);
     mem_free(e->domain);
-    kept_drop(e);
+    cached_spec_drop(e);
     if (kind_is_workload(e->object.kind))
         mem_free(e->view.work.instances);
     if (e->object.kind == KIND_NODE)
@@ -77,12 +77,12 @@ static const char *keep_list(struct entry *e, const char *const *texts, size_t l
     return keep(e, str_text(&text));
 }
 
-static const struct pasts *keep_pasts(struct entry *e, const struct pasts *pasts)
+static const struct past_runs *keep_pasts(struct entry *e, const struct past_runs *past_runs)
 {
-    if (!pasts)
+    if (!past_runs)
         return NULL;
-    struct pasts *kept = mem_alloc(sizeof *kept);
-    *kept = *pasts;
+    struct past_runs *kept = mem_alloc(sizeof *kept);
+    *kept = *past_runs;
     assert(e->kept_len < KEPT_MAX);
     e->kept[e->kept_len++] = (char *)kept;
     return kept;
@@ -186,7 +186,7 @@ static void view_instance(struct state *s, struct entry *e, const struct instanc
     v->counted_ns = d->counted_ns;
     v->failed = d->failed;
     v->outcome = d->outcome;
-    v->progress = d->words.progress_said ? d->words.progress : -1;
+    v->progress = d->words.progress_reported ? d->words.progress : -1;
     v->note = keep(e, d->words.note);
     v->unenforced = keep_list(e, d->words.unenforced, d->words.unenforced_len);
     view_owner(s, e);
@@ -195,7 +195,7 @@ static void view_instance(struct state *s, struct entry *e, const struct instanc
 void view_domain(struct state *s, struct entry *e, const struct berth_node *node)
 {
     /* copied first: the result may be e->domain itself */
-    char *domain = mem_strdup(project_domain(s, e->object.id, node));
+    char *domain = mem_strdup(node_domain(s, e->object.id, node));
     mem_free(e->domain);
     e->view.node.domain = e->domain = domain;
 }
@@ -271,25 +271,25 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
     case KIND_VOLUME:
     case KIND_SECRET:
     case KIND_CRON:
-    case KIND_NOTICE:
+    case KIND_NOTIFICATION:
         e->object.owner = keep(e, member(doc, "owner"));
         e->object.group = keep(e, member(doc, "group"));
         break;
     case KIND_GROUP:
         e->object.group = e->object.id;
-        kept_set(e, doc);
+        cached_spec_set(e, doc);
         break;
     case KIND_QUEUE:
     case KIND_POLICY:
     case KIND_WINDOW:
     case KIND_OPTASK:
-    case KIND_DOMAIN: kept_set(e, doc); break;
+    case KIND_DOMAIN: cached_spec_set(e, doc); break;
     case KIND_OPSTEP: view_opstep(e, &p->opstep); break;
     case KIND_USAGE_RECORD: view_usage(e, &p->usage); break;
     case KIND_PREDICTION:
         e->object.prediction = &e->view.prediction;
         e->view.prediction = p->prediction;
-        e->view.prediction.pasts = keep_pasts(e, p->prediction.pasts);
+        e->view.prediction.past_runs = keep_pasts(e, p->prediction.past_runs);
         break;
     case KIND_FACT:
         e->view.fact.value = p->fact.value;
@@ -315,7 +315,7 @@ static struct listing listing_of(struct entry *e)
     return (struct listing){&e->view.work.instances, &e->view.work.instances_len, &e->view.work.instances_cap};
 }
 
-static size_t listing_place(const struct listing *l, uint64_t number)
+static size_t listing_position(const struct listing *l, uint64_t number)
 {
     size_t low = 0, high = *l->len;
     while (low < high) {
@@ -335,7 +335,7 @@ static void listing_add(struct entry *e, struct object *instance)
         *l.cap = *l.cap ? *l.cap * 2 : 4;
         *l.at = mem_resize(*l.at, *l.cap, sizeof **l.at);
     }
-    size_t at = listing_place(&l, instance->instance->number);
+    size_t at = listing_position(&l, instance->instance->number);
     memmove(*l.at + at + 1, *l.at + at, (*l.len - at) * sizeof **l.at);
     (*l.at)[at] = instance;
     ++*l.len;
@@ -344,7 +344,7 @@ static void listing_add(struct entry *e, struct object *instance)
 static void listing_drop(struct entry *e, const struct object *instance)
 {
     struct listing l = listing_of(e);
-    size_t at = listing_place(&l, instance->instance->number);
+    size_t at = listing_position(&l, instance->instance->number);
     assert(at < *l.len && (*l.at)[at] == instance);
     memmove(*l.at + at, *l.at + at + 1, (*l.len - at - 1) * sizeof **l.at);
     --*l.len;

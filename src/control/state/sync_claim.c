@@ -56,7 +56,7 @@ static void domains_fill(const struct queue_terms *q, struct arena *arena, struc
     shape->domains_len = len ? len : q->domains_len;
 }
 
-static void word_add(struct berth_label *words, size_t *len, const char *key, const char *value)
+static void trait_add(struct berth_label *words, size_t *len, const char *key, const char *value)
 {
     for (size_t i = 0; i < *len; i++)
         if (strcmp(words[i].key, key) == 0)
@@ -65,7 +65,7 @@ static void word_add(struct berth_label *words, size_t *len, const char *key, co
         words[(*len)++] = (struct berth_label){key, value};
 }
 
-static void traits_fill(const struct state *s, const struct work_doc *d, struct arena *arena, struct berth_traits *t)
+static void fill_traits(const struct state *s, const struct work_doc *d, struct arena *arena, struct berth_traits *t)
 {
     const struct object *user = d->owner ? state_find(s, KIND_USER, d->owner) : NULL;
     const struct object *group = user && *user->user->group ? state_find(s, KIND_GROUP, user->user->group) : NULL;
@@ -78,12 +78,12 @@ static void traits_fill(const struct state *s, const struct work_doc *d, struct 
     t->interference = predict_interference(s, said(j->class_name));
     struct berth_label *words = ARENA_ARRAY(arena, struct berth_label, WORDS_OWN + j->attributes_len);
     size_t len = 0;
-    word_add(words, &len, "type", j->type);
-    word_add(words, &len, "class", j->class_name);
-    word_add(words, &len, "network", j->network);
-    word_add(words, &len, "name", d->name);
+    trait_add(words, &len, "type", j->type);
+    trait_add(words, &len, "class", j->class_name);
+    trait_add(words, &len, "network", j->network);
+    trait_add(words, &len, "name", d->name);
     for (size_t i = 0; i < j->attributes_len; i++)
-        word_add(words, &len, j->attributes[i].key, j->attributes[i].value);
+        trait_add(words, &len, j->attributes[i].key, j->attributes[i].value);
     t->words = words;
     t->words_len = len;
 }
@@ -100,7 +100,7 @@ int64_t work_size(const struct work_doc *d)
     for (size_t i = 0; i < w->shape.requests_len; i++)
         if (strcmp(w->shape.requests[i].resource, "cpu") == 0)
             cpu = w->shape.requests[i].amount;
-    return past_size(work_tasks(d), w->shape.gpu.count, cpu);
+    return past_run_size(work_tasks(d), w->shape.gpu.count, cpu);
 }
 
 static const char *queue_of(const struct work_doc *d)
@@ -108,7 +108,7 @@ static const char *queue_of(const struct work_doc *d)
     return d->job.queue && *d->job.queue ? d->job.queue : QUEUE_DEFAULT;
 }
 
-void project_times(const struct state *s, const struct work_doc *d, struct berth_workload *w)
+void sync_times(const struct state *s, const struct work_doc *d, struct berth_workload *w)
 {
     const struct job_terms *j = &d->job;
     const struct queue_terms terms = queue_terms(s, queue_of(d));
@@ -124,8 +124,8 @@ void project_times(const struct state *s, const struct work_doc *d, struct berth
     w->min_run_ns = j->min_run_ns;
 }
 
-void project_claim(const struct state *s, const struct object *o, const struct work_doc *d, struct arena *arena,
-                   struct berth_workload *w)
+void sync_scheduling(const struct state *s, const struct object *o, const struct work_doc *d, struct arena *arena,
+                     struct berth_workload *w)
 {
     if (d->cancelled || d->failed || d->ended)
         return;
@@ -138,8 +138,8 @@ void project_claim(const struct state *s, const struct object *o, const struct w
     const struct object *queue = state_find(s, KIND_QUEUE, w->queue);
     const struct queue_terms terms = queue_terms(s, w->queue);
     quotas_fill(o, d, arena, w);
-    project_times(s, d, w);
-    traits_fill(s, d, arena, &w->traits);
+    sync_times(s, d, w);
+    fill_traits(s, d, arena, &w->traits);
     w->unpreemptible = !d->job.preemptible;
     w->never_preempts = !d->job.preempts;
     domains_fill(&terms, arena, &w->shape);
@@ -147,13 +147,13 @@ void project_claim(const struct state *s, const struct object *o, const struct w
         w->priority = add_priority(w->priority, queue->queue->priority_class);
 }
 
-int project_parallel(struct berth_cluster *cluster, const struct object *o, const struct work_doc *d,
+int sync_array_limit(struct berth_cluster *cluster, const struct object *o, const struct work_doc *d,
                      struct arena *arena, struct berth_err *err)
 {
     if (o->kind != KIND_JOB)
         return 0;
     if (d->job.array.parallel == 0)
-        return project_quota_remove(cluster, "job", o->id, err);
+        return sync_quota_remove(cluster, "job", o->id, err);
     struct berth_amount pods = {"pods", d->job.array.parallel};
     struct berth_quota q = {.id = arena_fmt(arena, "job/%s", o->id), .limits = &pods, .limits_len = 1};
     return berth_quota_put(cluster, &q, err);

@@ -56,7 +56,7 @@ bool domain_has(const struct domain_doc *d, const char *id, const struct berth_n
     return false;
 }
 
-const char *project_domain(const struct state *s, const char *id, const struct berth_node *node)
+const char *node_domain(const struct state *s, const char *id, const struct berth_node *node)
 {
     const struct table *domains = &s->tables[KIND_DOMAIN];
     const struct object *found = NULL;

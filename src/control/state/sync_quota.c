@@ -34,12 +34,12 @@ static const char *below(struct arena *arena, const char *kind, const char *id)
 
 static int quota_put(struct berth_cluster *cluster, struct berth_quota *q, struct arena *arena, struct berth_err *err)
 {
-    project_names_of_quota(cluster, q, arena);
+    sync_cut_quota(cluster, q, arena);
     return berth_quota_put(cluster, q, err);
 }
 
-int project_user(const struct state *s, struct berth_cluster *cluster, const char *id, const struct user_doc *d,
-                 struct arena *arena, struct berth_err *err)
+int sync_user_quota(const struct state *s, struct berth_cluster *cluster, const char *id, const struct user_doc *d,
+                    struct arena *arena, struct berth_err *err)
 {
     struct berth_quota q = quota_describe(s, below(arena, "user", id), &d->quota, arena);
     q.parent = below(arena, "group", d->group);
@@ -47,8 +47,8 @@ int project_user(const struct state *s, struct berth_cluster *cluster, const cha
     return quota_put(cluster, &q, arena, err);
 }
 
-int project_group(const struct state *s, struct berth_cluster *cluster, const char *id, const struct group_doc *d,
-                  struct arena *arena, struct berth_err *err)
+int sync_group_quota(const struct state *s, struct berth_cluster *cluster, const char *id, const struct group_doc *d,
+                     struct arena *arena, struct berth_err *err)
 {
     struct berth_quota q = quota_describe(s, below(arena, "group", id), &d->quota, arena);
     q.weight = d->weight;
@@ -56,9 +56,9 @@ int project_group(const struct state *s, struct berth_cluster *cluster, const ch
 }
 
 /* A transaction's changes of several queues are applied one by one. In between, the tree may have a loop or be too
- * deep. In that case the queue has no parent until the other changes are applied (follow_order). */
-int project_queue(const struct state *s, struct berth_cluster *cluster, const char *id, const struct queue_doc *d,
-                  struct arena *arena, struct berth_err *err)
+ * deep. In that case the queue has no parent until the other changes are applied (sync_dependents). */
+int sync_queue_quota(const struct state *s, struct berth_cluster *cluster, const char *id, const struct queue_doc *d,
+                     struct arena *arena, struct berth_err *err)
 {
     struct berth_quota q = quota_describe(s, below(arena, "queue", id), &d->quota, arena);
     q.parent = below(arena, "queue", d->parent);
@@ -126,7 +126,7 @@ bool queue_within(const struct state *s, const char *queue, const char *above)
     return false;
 }
 
-int project_quota_remove(struct berth_cluster *cluster, const char *kind, const char *id, struct berth_err *err)
+int sync_quota_remove(struct berth_cluster *cluster, const char *kind, const char *id, struct berth_err *err)
 {
     char name[OBJECT_KEY_MAX];
     (void)snprintf(name, sizeof name, "%s/%s", kind, id);

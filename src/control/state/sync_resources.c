@@ -54,14 +54,14 @@ static bool is_near_full(const struct berth_cluster *cluster, size_t names)
         (len) = n_;                                                                                                    \
     } while (0)
 
-void project_names_of_node(const struct berth_cluster *cluster, struct berth_node *n, struct arena *arena)
+void sync_cut_node(const struct berth_cluster *cluster, struct berth_node *n, struct arena *arena)
 {
     struct room r = {.cluster = cluster};
     if (is_near_full(cluster, n->allocatable_len))
         CUT(&r, arena, struct berth_amount, n->allocatable, n->allocatable_len);
 }
 
-bool project_names_of_shape(const struct berth_cluster *cluster, struct berth_shape *shape, struct arena *arena)
+bool sync_cut_shape(const struct berth_cluster *cluster, struct berth_shape *shape, struct arena *arena)
 {
     struct room r = {.cluster = cluster};
     if (is_near_full(cluster, shape->requests_len + shape->limits_len)) {
@@ -71,14 +71,14 @@ bool project_names_of_shape(const struct berth_cluster *cluster, struct berth_sh
     return r.beyond;
 }
 
-void project_names_of_usage(const struct berth_cluster *cluster, struct berth_instance *i, struct arena *arena)
+void sync_cut_usage(const struct berth_cluster *cluster, struct berth_instance *i, struct arena *arena)
 {
     struct room r = {.cluster = cluster};
     if (is_near_full(cluster, i->usage_len))
         CUT(&r, arena, struct berth_usage, i->usage, i->usage_len);
 }
 
-void project_names_of_quota(const struct berth_cluster *cluster, struct berth_quota *q, struct arena *arena)
+void sync_cut_quota(const struct berth_cluster *cluster, struct berth_quota *q, struct arena *arena)
 {
     struct room r = {.cluster = cluster};
     if (is_near_full(cluster, q->limits_len + q->guarantees_len + q->admitted_len + q->totals_len)) {

@@ -76,7 +76,7 @@ static void older_documents_are_rewritten(void **state)
     store_close(store);
 }
 
-static void what_is_not_ours_is_refused(void **state)
+static void foreign_documents_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -102,7 +102,7 @@ static void what_is_not_ours_is_refused(void **state)
     }
 }
 
-static void the_present_table_ends_at_the_present_version(void **state)
+static void upgrade_table_ends_at_schema_version(void **state)
 {
     (void)state;
     assert_int_equal(upgrades.version, SCHEMA_VERSION);
@@ -114,8 +114,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(older_documents_are_rewritten),
-        cmocka_unit_test(what_is_not_ours_is_refused),
-        cmocka_unit_test(the_present_table_ends_at_the_present_version),
+        cmocka_unit_test(foreign_documents_are_refused),
+        cmocka_unit_test(upgrade_table_ends_at_schema_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

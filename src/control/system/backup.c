@@ -42,7 +42,7 @@ int backup_key_derive(struct backup_key *key, const char *passphrase, size_t len
     return 0;
 }
 
-int backup_look(const char *path, enum backup_kind *ret_kind, struct backup_key *ret_key, struct berth_err *err)
+int backup_inspect(const char *path, enum backup_kind *ret_kind, struct backup_key *ret_key, struct berth_err *err)
 {
     static const char sqlite[16] = "SQLite format 3";
     unsigned char raw[BACKUP_HEAD_LEN];
@@ -80,13 +80,14 @@ static int entry_head_write(struct backup_stream *s, const char *name, uint64_t 
 }
 
 /* Skips a missing file unless `must` is set. */
-static int entry_write(struct backup_stream *s, const char *path, const char *name, bool must, struct berth_err *err)
+static int entry_write(struct backup_stream *s, const char *path, const char *name, bool required,
+                       struct berth_err *err)
 {
     CLEANUP(backup_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     CLEANUP(mem) unsigned char *piece = mem_alloc(BACKUP_CHUNK);
     struct stat st;
 
-    if (fd < 0 && errno == ENOENT && !must)
+    if (fd < 0 && errno == ENOENT && !required)
         return 0;
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));

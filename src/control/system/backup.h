@@ -47,7 +47,7 @@ void backup_key_salt(struct backup_key *key);
 int backup_key_derive(struct backup_key *key, const char *passphrase, size_t len, struct berth_err *err);
 /* Determines the kind of a file, and for BACKUP_PASSPHRASE reads salt and costs into *ret_key. -EINVAL: not a
  * backup. */
-int backup_look(const char *path, enum backup_kind *ret_kind, struct backup_key *ret_key, struct berth_err *err);
+int backup_inspect(const char *path, enum backup_kind *ret_kind, struct backup_key *ret_key, struct berth_err *err);
 
 struct backup_options {
     const struct backup_key *key;

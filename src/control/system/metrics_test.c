@@ -92,7 +92,7 @@ static void buckets_are_cumulative(void **state)
 }
 
 /* Every metric appears once, with help and type, and without duplicate labels. */
-static void the_table_is_whole(void **state)
+static void metrics_table_is_complete(void **state)
 {
     (void)state;
     struct metrics *m = metrics_new();
@@ -141,7 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_printed),
         cmocka_unit_test(buckets_are_cumulative),
-        cmocka_unit_test(the_table_is_whole),
+        cmocka_unit_test(metrics_table_is_complete),
         cmocka_unit_test(promtool_accepts_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,7 +121,7 @@ static int by_time(const void *a, const void *b)
 static void waits_take(const struct control *c, struct point *p)
 {
     struct waits w = {.state = c->state};
-    p->of[WAITING] = (double)scheduler_waits(c->scheduler, SERIES_LOOKED_AT, wait_add, &w);
+    p->of[WAITING] = (double)scheduler_each_waiting(c->scheduler, SERIES_LOOKED_AT, wait_add, &w);
     if (w.created_ns.len) {
         size_t middle = w.created_ns.len / 2;
         qsort(w.created_ns.at, w.created_ns.len, sizeof *w.created_ns.at, by_time);
@@ -133,14 +133,14 @@ static void waits_take(const struct control *c, struct point *p)
 
 static void point_take(struct control *c, struct point *p)
 {
-    struct use_sum sum;
+    struct occupancy_sum sum;
     *p = (struct point){.at_ns = control_now_ns(c)};
-    use_total(c->state, &sum);
+    occupancy_total(c->state, &sum);
     p->of[NODES] = (double)sum.nodes;
     p->of[READY] = (double)sum.ready;
     for (size_t i = 0; i < USES; i++) {
-        p->of[CPU_THERE + 2 * i] = use_amount(i, sum.use[i].there);
-        p->of[CPU_HELD + 2 * i] = use_amount(i, sum.use[i].held);
+        p->of[CPU_THERE + 2 * i] = occupancy_units(i, sum.use[i].there);
+        p->of[CPU_HELD + 2 * i] = occupancy_units(i, sum.use[i].held);
     }
     waits_take(c, p);
 }

@@ -33,7 +33,7 @@ static void a_point_every_ten_seconds(void **state)
     struct kit k;
     (void)state;
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     kit_sleep(&k, 31);
     CALL(&k, 200, "user:alice", "GET", "/v1/series", NULL);
     assert_int_equal(points(&k), 4);
@@ -99,7 +99,7 @@ static void five_minutes_are_a_mean(void **state)
 }
 
 /* After more than an hour and more than a week, the oldest points are dropped, and the order is kept. */
-static void no_more_is_kept_than_is_said(void **state)
+static void series_length_is_bounded(void **state)
 {
     static const struct {
         const char *path;
@@ -141,7 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_point_every_ten_seconds),
         cmocka_unit_test(five_minutes_are_a_mean),
-        cmocka_unit_test(no_more_is_kept_than_is_said),
+        cmocka_unit_test(series_length_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static int charges_check(struct call *c, const char *text)
 }
 
 /* Settings are readable by many users and recorded in the journal: they may name secrets, but not contain them. */
-static int secrets_apart(struct call *c, const json_t *settings)
+static int reject_secrets(struct call *c, const json_t *settings)
 {
     const char *secret = json_string_value(json_object_get(settings, "notify_secret")), *text;
     const char *smtp = json_string_value(json_object_get(settings, "smtp_url"));
@@ -65,12 +65,12 @@ static int secrets_apart(struct call *c, const json_t *settings)
         return err_set(&c->err, EINVAL,
                        "smtp_url: must not contain a name and password; if the server needs them, set a program "
                        "like msmtp as mail_command in berthd's configuration file");
-    int rc = secret ? notice_secret(c->control, secret, &c->arena, &text, &c->err) : 0;
+    int rc = secret ? notification_secret(c->control, secret, &c->arena, &text, &c->err) : 0;
     return rc < 0 ? err_prefix(&c->err, "notify_secret") : 0;
 }
 
 /* A setting that names a program to run would give the permissions of berthd to every user who may change settings. */
-static int programs_apart(struct call *c, json_t *settings)
+static int reject_programs(struct call *c, json_t *settings)
 {
     const json_t *command = json_object_get(settings, "mail_command");
     if (!command || json_is_null(command) || (json_is_string(command) && !*json_string_value(command))) {
@@ -83,7 +83,7 @@ static int programs_apart(struct call *c, json_t *settings)
 }
 
 /* A command-line option of berthd overrides its setting: a different stored value would have no effect. */
-static int options_apart(struct call *c, const json_t *settings)
+static int reject_overridden(struct call *c, const json_t *settings)
 {
     const struct control_options *o = &c->control->options;
     const struct {
@@ -117,7 +117,7 @@ static int settings_write(struct call *c, json_t *settings)
     const json_t *defaults = json_object_get(next, "defaults");
     CLEANUP(json) json_t *schema = system_settings_schema(json_is_integer(defaults) ? json_integer_value(defaults) : 1);
     CLEANUP(json) json_t *filled = NULL;
-    int rc = programs_apart(c, next);
+    int rc = reject_programs(c, next);
     if (rc == 0)
         rc = settings_check(schema, next, &filled, &c->err);
     if (rc == 0)
@@ -127,13 +127,13 @@ static int settings_write(struct call *c, json_t *settings)
         rc = agent_addresses_check(agents, &c->err);
     const char *allow = json_string_value(json_object_get(next, "notify_allow"));
     if (rc == 0 && allow)
-        rc = notice_allow_check(allow, &c->err);
+        rc = notification_allow_check(allow, &c->err);
     const char *policy = json_string_value(json_object_get(next, "policy"));
     if (rc == 0 && policy)
-        rc = policy_known(c, "policy", policy);
+        rc = policy_check_exists(c, "policy", policy);
     const char *before = json_string_value(json_object_get(next, "backfill_policy"));
     if (rc == 0 && before && *before)
-        rc = policy_known(c, "backfill_policy", before);
+        rc = policy_check_exists(c, "backfill_policy", before);
     const char *charges = json_string_value(json_object_get(next, "charges"));
     if (rc == 0 && charges)
         rc = charges_check(c, charges);
@@ -147,9 +147,9 @@ static int settings_write(struct call *c, json_t *settings)
     if (rc == 0 && requests && work_defaults_check(requests, &c->arena, &c->err) < 0)
         rc = err_prefix(&c->err, "default_requests");
     if (rc == 0)
-        rc = secrets_apart(c, next);
+        rc = reject_secrets(c, next);
     if (rc == 0)
-        rc = options_apart(c, next);
+        rc = reject_overridden(c, next);
     if (rc < 0)
         return rc;
     c->change.verb = "system.settings";

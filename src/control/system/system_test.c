@@ -10,7 +10,7 @@ static int open_kit(void **state)
 {
     struct kit *k = mem_alloc(sizeof *k);
     kit_open(k);
-    kit_people(k);
+    kit_add_users(k);
     *state = k;
     return 0;
 }
@@ -108,7 +108,7 @@ static void settings_are_put_and_patched(void **state)
     assert_int_equal(kit_number(k, "seed"), 7);
 }
 
-static void services_are_managed_but_not_made(void **state)
+static void system_services_cannot_be_created(void **state)
 {
     struct kit *k = *state;
     kit_put(k, KIND_APP, "dns.system",
@@ -190,7 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(settings_have_defaults_and_bounds), TEST(a_cluster_keeps_its_defaults),
         TEST(settings_are_put_and_patched),      TEST(a_setting_behind_an_option_is_refused),
-        TEST(services_are_managed_but_not_made),
+        TEST(system_services_cannot_be_created),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ static int queue_check(struct call *c, const json_t *old, const struct work_doc 
     const char *queue = d->job.queue && *d->job.queue ? d->job.queue : QUEUE_DEFAULT;
     const char *was = json_string_value(json_object_get(old, "queue"));
     bool moves = !old || strcmp(was ? was : QUEUE_DEFAULT, queue) != 0;
-    int rc = moves ? queue_known(c, "queue", queue) : 0;
+    int rc = moves ? queue_check_exists(c, "queue", queue) : 0;
     if (rc < 0 || !queue_of(c, queue, &q))
         return rc;
     if (moves && !is_open(&q, d->owner, d->group))
@@ -85,7 +85,7 @@ static bool is_over(const json_t *doc)
 
 /* Returns whether a change asks for more resources, another queue, or another run. Otherwise an admitted workload stays
  * admitted until it ends. */
-static bool asks_anew(const json_t *old, const json_t *doc)
+static bool asks_for_more(const json_t *old, const json_t *doc)
 {
     static const char *const keys[] = {"replicas", "requests", "resources", "gpu",      "queue",
                                        "array",    "min",      "max",       "estimate", "time_limit"};
@@ -103,29 +103,29 @@ static bool is_work(const struct change_item *item)
 }
 
 /* Tells the workload to the cluster for a moment, so that other workloads of the same transaction count, too. */
-static void item_tell(struct call *c, const struct change_item *item)
+static void item_put(struct call *c, const struct change_item *item)
 {
     char *text = item->doc ? json_dumps(item->doc, JSON_COMPACT) : NULL;
     struct object o = {
         .kind = item->kind, .id = item->id, .owner = "", .group = "", .doc = {text, text ? strlen(text) : 0}
     };
     if (text)
-        (void)object_project(c->state, state_cluster(c->state), &o, NULL);
+        (void)object_sync(c->state, state_cluster(c->state), &o, NULL);
     else
         (void)berth_workload_remove(state_cluster(c->state), item->id, NULL);
     free(text);
 }
 
-static void item_untell(struct call *c, const struct change_item *item)
+static void item_remove(struct call *c, const struct change_item *item)
 {
     if (state_find(c->state, item->kind, item->id))
-        state_restore(c->state, item->kind, item->id);
+        state_revert(c->state, item->kind, item->id);
     else
         (void)berth_workload_remove(state_cluster(c->state), item->id, NULL);
 }
 
 /* Returns, for example, "ask a manager of group vision". */
-static const char *whom(struct arena *arena, const char *quota, const char *group)
+static const char *contact_text(struct arena *arena, const char *quota, const char *group)
 {
     return strncmp(quota, "user/", 5) == 0 && group && *group ? arena_fmt(arena, "ask a manager of group %s", group)
                                                               : "ask an administrator";
@@ -136,10 +136,10 @@ static const char *hours(struct arena *arena, const char *resource, int64_t amou
     return arena_fmt(arena, "%lld", (long long)(amount / quota_hour(resource)));
 }
 
-int admit_refuse(const struct berth_verdict *v, const char *kind, const char *group, struct arena *arena,
+int admit_refuse(const struct berth_admission_result *v, const char *kind, const char *group, struct arena *arena,
                  struct berth_err *err)
 {
-    const char *r = v->resource, *ask = whom(arena, v->quota, group);
+    const char *r = v->resource, *ask = contact_text(arena, v->quota, group);
     if (strcmp(v->kind, "total") == 0)
         return err_set(err, EACCES,
                        "quota %s: %s of %s %s hours are used or reserved; this %s requests %s, and %s would be "
@@ -159,7 +159,7 @@ int admit_refuse(const struct berth_verdict *v, const char *kind, const char *gr
                    v->quota, quota_amount_text(r, v->used, arena), limit, kind, asked, accepted, ask);
 }
 
-static int judge(struct call *c, enum kind kind, const char *id, const struct work_doc *d)
+static int quotas_check(struct call *c, enum kind kind, const char *id, const struct work_doc *d)
 {
     static const enum berth_workload_kind core_kind[KINDS] = {
         [KIND_APP] = BERTH_SERVICE, [KIND_JOB] = BERTH_JOB, [KIND_VM] = BERTH_VM};
@@ -168,20 +168,20 @@ static int judge(struct call *c, enum kind kind, const char *id, const struct wo
     w.id = id;
     w.kind = core_kind[kind];
     w.created_ns = c->now_ns;
-    project_claim(c->state, &draft, d, &c->arena, &w);
-    struct berth_verdict v = berth_judge(state_cluster(c->state), &w, c->now_ns);
+    sync_scheduling(c->state, &draft, d, &c->arena, &w);
+    struct berth_admission_result v = berth_admission_check(state_cluster(c->state), &w, c->now_ns);
     return v.ok ? 0 : admit_refuse(&v, kinds[kind].name, d->group, &c->arena, &c->err);
 }
 
-static int judge_item(struct call *c, const struct change_item *item)
+static int item_quotas_check(struct call *c, const struct change_item *item)
 {
     struct work_doc d;
     const struct object *o = state_find(c->state, item->kind, item->id);
     CLEANUP(json) json_t *old = o ? object_doc(o) : NULL;
-    if (!asks_anew(old, item->doc))
+    if (!asks_for_more(old, item->doc))
         return 0;
     int rc = work_doc_read(item->doc, &c->arena, &d, &c->err);
-    return rc < 0 ? rc : judge(c, item->kind, item->id, &d);
+    return rc < 0 ? rc : quotas_check(c, item->kind, item->id, &d);
 }
 
 int admit_all(struct call *c)
@@ -191,12 +191,12 @@ int admit_all(struct call *c)
     for (; rc == 0 && told < c->change.items.len; told++) {
         if (!is_work(&c->change.items.at[told]))
             continue;
-        rc = c->change.items.at[told].doc ? judge_item(c, &c->change.items.at[told]) : 0;
-        item_tell(c, &c->change.items.at[told]);
+        rc = c->change.items.at[told].doc ? item_quotas_check(c, &c->change.items.at[told]) : 0;
+        item_put(c, &c->change.items.at[told]);
     }
     for (size_t i = 0; i < told; i++)
         if (is_work(&c->change.items.at[i]))
-            item_untell(c, &c->change.items.at[i]);
+            item_remove(c, &c->change.items.at[i]);
     return rc;
 }
 
@@ -206,14 +206,14 @@ int admit_check(struct call *c, enum kind kind, const char *id, const json_t *ol
     int rc = kind == KIND_JOB ? queue_check(c, old, d) : 0;
     if (rc == 0)
         rc = cap_admit(c, kind, id, d);
-    if (rc < 0 || c->judge_later || !asks_anew(old, doc))
+    if (rc < 0 || c->quota_check_deferred || !asks_for_more(old, doc))
         return rc;
     for (size_t i = 0; i < c->change.items.len; i++)
         if (is_work(&c->change.items.at[i]) && strcmp(c->change.items.at[i].id, id) != 0)
-            item_tell(c, &c->change.items.at[i]);
-    rc = judge(c, kind, id, d);
+            item_put(c, &c->change.items.at[i]);
+    rc = quotas_check(c, kind, id, d);
     for (size_t i = 0; i < c->change.items.len; i++)
         if (is_work(&c->change.items.at[i]) && strcmp(c->change.items.at[i].id, id) != 0)
-            item_untell(c, &c->change.items.at[i]);
+            item_remove(c, &c->change.items.at[i]);
     return rc;
 }

@@ -14,9 +14,9 @@
 #include "wire/text/document.h"
 #include "wire/text/words.h"
 
-enum { NAMES_TRIED = 1000 };
+enum { NAMES_TRIED_MAX = 1000 };
 
-struct taking {
+struct importing {
     struct call *call;
     const char *old_user, *user;
     json_t *renamed; /* {"volumes/maps": "volumes/maps-2"} */
@@ -24,7 +24,7 @@ struct taking {
     json_t *kept;    /* ["apps/web.ann"]: existing objects, left as they are; NULL: no merge */
 };
 
-static void taking_cleanup(struct taking *t)
+static void importing_cleanup(struct importing *t)
 {
     json_decref(t->renamed);
     json_decref(t->volumes);
@@ -36,7 +36,7 @@ static const char *member(const json_t *doc, const char *key)
     return json_string_value(json_object_get(doc, key));
 }
 
-static void note_renamed(struct taking *t, enum kind kind, const char *from, const char *to)
+static void note_renamed(struct importing *t, enum kind kind, const char *from, const char *to)
 {
     struct arena *arena = &t->call->arena;
     if (strcmp(from, to) != 0)
@@ -45,7 +45,7 @@ static void note_renamed(struct taking *t, enum kind kind, const char *from, con
 }
 
 /* Gets the first of NAME, NAME-2, NAME-3, ... that no object of the kind has. */
-static int free_name(struct taking *t, enum kind kind, const char *name, const char **ret)
+static int free_name(struct importing *t, enum kind kind, const char *name, const char **ret)
 {
     struct call *c = t->call;
     char folded[ID_MAX + 1];
@@ -53,8 +53,8 @@ static int free_name(struct taking *t, enum kind kind, const char *name, const c
     if (rc < 0)
         return rc;
     *ret = arena_strdup(&c->arena, folded);
-    for (int n = 2; change_rest_on(&c->change, kind, *ret); n++) {
-        if (n > NAMES_TRIED)
+    for (int n = 2; change_guard(&c->change, kind, *ret); n++) {
+        if (n > NAMES_TRIED_MAX)
             return err_set(&c->err, EEXIST, "%s %s exists, and so do all alternative names", kinds[kind].name, folded);
         char number[16];
         int len = snprintf(number, sizeof number, "-%d", n);
@@ -63,7 +63,7 @@ static int free_name(struct taking *t, enum kind kind, const char *name, const c
     return 0;
 }
 
-static int put(struct taking *t, enum kind kind, json_t *doc, const char **ret_id)
+static int put(struct importing *t, enum kind kind, json_t *doc, const char **ret_id)
 {
     bool is_new;
     return crud_put(t->call, crud_find(kind), NULL, doc, CRUD_CREATE, ret_id, &is_new);
@@ -81,7 +81,7 @@ static int merge_option(struct call *c, bool *ret)
 }
 
 /* Merges into an existing user, which is not changed. */
-static int merge_user(struct taking *t, const char *id)
+static int merge_user(struct importing *t, const char *id)
 {
     struct call *c = t->call;
     if (!crud_open(c, KIND_USER, id, PERMIT_USERS, &t->user))
@@ -92,7 +92,7 @@ static int merge_user(struct taking *t, const char *id)
     return 0;
 }
 
-static int make_user(struct taking *t, json_t *doc, const char *id)
+static int make_user(struct importing *t, json_t *doc, const char *id)
 {
     struct call *c = t->call;
     const char *group = call_query(c, "group"), *role = call_query(c, "role");
@@ -111,7 +111,7 @@ static int make_user(struct taking *t, json_t *doc, const char *id)
     return rc;
 }
 
-static int take_user(struct taking *t, const json_t *archive, const char *as)
+static int import_user(struct importing *t, const json_t *archive, const char *as)
 {
     struct call *c = t->call;
     CLEANUP(json) json_t *doc = json_deep_copy(json_object_get(archive, "user"));
@@ -140,7 +140,7 @@ static int take_user(struct taking *t, const json_t *archive, const char *as)
 /* ---- objects of the user ---------------------------------------------------------------------------------------- */
 
 /* Returns the document's ID as text; it may be a number. */
-static const char *id_of(struct taking *t, const json_t *doc)
+static const char *id_of(struct importing *t, const json_t *doc)
 {
     const json_t *id = json_object_get(doc, "id");
     if (json_is_integer(id))
@@ -149,7 +149,7 @@ static const char *id_of(struct taking *t, const json_t *doc)
 }
 
 /* Returns true if a merge finds the object already there and keeps it. */
-static bool is_kept(struct taking *t, enum kind kind, const char *id)
+static bool is_kept(struct importing *t, enum kind kind, const char *id)
 {
     struct call *c = t->call;
     const json_t *there = t->kept ? change_read(&c->change, kind, id) : NULL;
@@ -161,7 +161,7 @@ static bool is_kept(struct taking *t, enum kind kind, const char *id)
 }
 
 /* Returns the ID NAME.USER of an app or VM with its name folded; NULL: the name is invalid and is rejected later. */
-static const char *owned_id_of(struct taking *t, const json_t *doc)
+static const char *owned_id_of(struct importing *t, const json_t *doc)
 {
     char folded[ID_MAX + 1];
     const char *name = member(doc, "name");
@@ -170,7 +170,7 @@ static const char *owned_id_of(struct taking *t, const json_t *doc)
     return arena_fmt(&t->call->arena, "%s.%s", folded, t->user);
 }
 
-static int rename_volume(struct taking *t, json_t *doc, const char *old)
+static int rename_volume(struct importing *t, json_t *doc, const char *old)
 {
     const char *name = NULL;
     int rc = free_name(t, KIND_VOLUME, old, &name);
@@ -180,7 +180,7 @@ static int rename_volume(struct taking *t, json_t *doc, const char *old)
     return json_object_set_new(doc, "id", json_string(name));
 }
 
-static bool volume_is_kept(struct taking *t, const char *old)
+static bool volume_is_kept(struct importing *t, const char *old)
 {
     char folded[ID_MAX + 1];
     if (!t->kept || id_fold("id", old, folded, NULL) < 0 || !is_kept(t, KIND_VOLUME, folded))
@@ -189,14 +189,14 @@ static bool volume_is_kept(struct taking *t, const char *old)
     return true;
 }
 
-static json_t *volume_renamed(struct taking *t, json_t *name)
+static json_t *volume_renamed(struct importing *t, json_t *name)
 {
     json_t *to = json_is_string(name) ? json_object_get(t->volumes, json_string_value(name)) : NULL;
     return json_incref(to ? to : name);
 }
 
 /* Renames the mounted volumes and the gang. Gang names are global in the cluster, so each user gets its own. */
-static void rename_in_work(struct taking *t, json_t *doc)
+static void rename_in_work(struct importing *t, json_t *doc)
 {
     json_t *mounts = json_object_get(doc, "volumes");
     const char *gang = member(doc, "gang");
@@ -215,7 +215,7 @@ static void rename_in_work(struct taking *t, json_t *doc)
     (void)json_object_set_new(doc, "gang", json_string(arena_fmt(&t->call->arena, "%.*s.%s", (int)len, gang, t->user)));
 }
 
-static int take_item(struct taking *t, enum kind kind, const json_t *item)
+static int import_item(struct importing *t, enum kind kind, const json_t *item)
 {
     struct call *c = t->call;
     CLEANUP(json) json_t *doc = json_deep_copy(item);
@@ -248,7 +248,7 @@ static int take_item(struct taking *t, enum kind kind, const json_t *item)
     return rc;
 }
 
-static int take_parts(struct taking *t, const json_t *archive)
+static int import_parts(struct importing *t, const json_t *archive)
 {
     struct call *c = t->call;
     for (size_t p = 0; p < archive_parts_len; p++) {
@@ -256,7 +256,7 @@ static int take_parts(struct taking *t, const json_t *archive)
         json_t *item;
         json_array_foreach(json_object_get(archive, archive_parts[p].name), i, item)
         {
-            int rc = take_item(t, archive_parts[p].kind, item);
+            int rc = import_item(t, archive_parts[p].kind, item);
             if (rc < 0)
                 return err_prefix(&c->err, "%s[%zu]", archive_parts[p].name, i);
         }
@@ -266,15 +266,15 @@ static int take_parts(struct taking *t, const json_t *archive)
 
 int archive_import(struct call *c, const json_t *archive, const char *as)
 {
-    CLEANUP(taking) struct taking t = {.call = c, .renamed = json_object(), .volumes = json_object()};
+    CLEANUP(importing) struct importing t = {.call = c, .renamed = json_object(), .volumes = json_object()};
     bool dry_run = c->dry_run;
     int rc = archive_check(archive, &c->err);
     if (rc < 0)
         return rc;
     c->dry_run = false; /* a dry run would show every job the same next number; number gaps are accepted instead */
-    rc = take_user(&t, archive, as);
+    rc = import_user(&t, archive, as);
     if (rc == 0)
-        rc = take_parts(&t, archive);
+        rc = import_parts(&t, archive);
     c->dry_run = dry_run;
     if (rc < 0)
         return rc;

@@ -21,7 +21,7 @@ static void people_open(struct people *p)
 }
 
 /* Creates the user ann's objects. */
-static void ann_works(struct people *p)
+static void ann_objects_create(struct people *p)
 {
     asked(&p->k, p->ann, "POST", "/v1/volumes", "{\"id\": \"maps\", \"driver\": \"disk\"}", 201);
     asked(&p->k, p->ann, "POST", "/v1/apps",
@@ -59,13 +59,13 @@ static size_t objects(struct people *p)
     return all;
 }
 
-static void what_is_in_it(void **state)
+static void archive_has_the_users_objects(void **state)
 {
     (void)state;
     struct people p;
     char sum[ARCHIVE_CHECKSUM_MAX];
     people_open(&p);
-    ann_works(&p);
+    ann_objects_create(&p);
     asked(&p.k, p.bob, "POST", "/v1/apps", "{\"name\": \"web\"}", 201);
     CLEANUP(mem) char *text = export_of(&p, p.ann, "ann");
     const json_t *a = p.k.body;
@@ -89,12 +89,12 @@ static void what_is_in_it(void **state)
     kit_close(&p.k);
 }
 
-static void in_beside_the_original(void **state)
+static void import_beside_the_original(void **state)
 {
     (void)state;
     struct people p;
     people_open(&p);
-    ann_works(&p);
+    ann_objects_create(&p);
     CLEANUP(mem) char *text = export_of(&p, p.ann, "ann");
     size_t before = objects(&p);
     uint64_t at = store_revision(p.k.store);
@@ -153,12 +153,12 @@ static void in_beside_the_original(void **state)
 }
 
 /* A merge keeps the objects that the user has, and adds those that are missing. */
-static void a_merge_keeps_what_the_user_has(void **state)
+static void merge_keeps_existing_objects(void **state)
 {
     (void)state;
     struct people p;
     people_open(&p);
-    ann_works(&p);
+    ann_objects_create(&p);
     CLEANUP(mem) char *text = export_of(&p, p.ann, "ann");
     asked(&p.k, p.k.admin, "PATCH", "/v1/users/ann", "{\"display\": \"Ann of now\"}", 200);
     asked(&p.k, p.ann, "PATCH", "/v1/apps/web.ann", "{\"replicas\": 7}", 200);
@@ -187,12 +187,12 @@ static void a_merge_keeps_what_the_user_has(void **state)
 }
 
 /* After export, deletion and import the user's objects are the same. */
-static void round_trip(void **state)
+static void export_delete_import_restores_objects(void **state)
 {
     (void)state;
     struct people p;
     people_open(&p);
-    ann_works(&p);
+    ann_objects_create(&p);
     asked(&p.k, p.k.admin, "POST", "/v1/users/ann/disable", NULL, 200);
     CLEANUP(mem) char *text = export_of(&p, p.k.admin, "ann");
     asked(&p.k, p.k.admin, "DELETE", "/v1/users/ann?force=true", NULL, 204);
@@ -216,13 +216,13 @@ static void round_trip(void **state)
     kit_close(&p.k);
 }
 
-static void who_may(void **state)
+static void permissions_of_export_and_import(void **state)
 {
     (void)state;
     struct people p;
     char viewer[TOKEN_TEXT_MAX], op[TOKEN_TEXT_MAX];
     people_open(&p);
-    ann_works(&p);
+    ann_objects_create(&p);
     kit_user(&p.k, "vic", "red", "viewer", viewer);
     kit_user(&p.k, "op", "", "operator", op);
     asked(&p.k, viewer, "GET", "/v1/users/ann/export", NULL, 403);
@@ -256,7 +256,7 @@ static char *resealed(const json_t *archive)
     return json_dumps(archive, JSON_COMPACT);
 }
 
-static void refused_whole(void **state)
+static void invalid_archive_changes_nothing(void **state)
 {
     (void)state;
     static const struct {
@@ -289,7 +289,7 @@ static void refused_whole(void **state)
     };
     struct people p;
     people_open(&p);
-    ann_works(&p);
+    ann_objects_create(&p);
     CLEANUP(mem) char *text = export_of(&p, p.ann, "ann");
     uint64_t at = store_revision(p.k.store);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -325,7 +325,7 @@ static void refused_whole(void **state)
 }
 
 /* Members that only the daemon sets are ignored in an archive. */
-static void nothing_is_smuggled_in(void **state)
+static void daemon_members_of_an_archive_are_ignored(void **state)
 {
     (void)state;
     struct people p;
@@ -346,7 +346,7 @@ static void nothing_is_smuggled_in(void **state)
     kit_close(&p.k);
 }
 
-static void too_much(void **state)
+static void oversized_archive_is_rejected(void **state)
 {
     (void)state;
     struct people p;
@@ -373,14 +373,14 @@ static void too_much(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_in_it),
-        cmocka_unit_test(in_beside_the_original),
-        cmocka_unit_test(a_merge_keeps_what_the_user_has),
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(who_may),
-        cmocka_unit_test(refused_whole),
-        cmocka_unit_test(nothing_is_smuggled_in),
-        cmocka_unit_test(too_much),
+        cmocka_unit_test(archive_has_the_users_objects),
+        cmocka_unit_test(import_beside_the_original),
+        cmocka_unit_test(merge_keeps_existing_objects),
+        cmocka_unit_test(export_delete_import_restores_objects),
+        cmocka_unit_test(permissions_of_export_and_import),
+        cmocka_unit_test(invalid_archive_changes_nothing),
+        cmocka_unit_test(daemon_members_of_an_archive_are_ignored),
+        cmocka_unit_test(oversized_archive_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

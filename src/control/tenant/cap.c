@@ -76,7 +76,7 @@ int cap_exceptions_check(const char *text, struct arena *arena, struct berth_err
     return 0;
 }
 
-static bool is_whom(const struct exception *e, const char *kind, const char *id)
+static bool applies_to(const struct exception *e, const char *kind, const char *id)
 {
     size_t len = strlen(kind);
     return e->whom_len == len + strlen(id) && strncmp(e->whom, kind, len) == 0 &&
@@ -91,8 +91,8 @@ int64_t cap_limit(const struct state *s, enum cap cap, const char *owner, struct
     for (const char *text = system_setting_text(s, SETTING_CAP_EXCEPTIONS, arena); *text;) {
         struct exception e;
         text = exception_read(text, arena, &e);
-        bool is_user = e.cap == cap && is_whom(&e, "user/", owner);
-        if (is_user || (!own && e.cap == cap && user && is_whom(&e, "group/", user->group)))
+        bool is_user = e.cap == cap && applies_to(&e, "user/", owner);
+        if (is_user || (!own && e.cap == cap && user && applies_to(&e, "group/", user->group)))
             limit = e.value;
         own = own || is_user;
     }
@@ -204,7 +204,8 @@ int cap_admit(struct call *c, enum kind kind, const char *id, const struct work_
                        "replicas: %" PRId64 " exceed the limit of one %s, %" PRId64
                        "; ask an administrator to raise the setting replicas_max",
                        replicas, kinds[kind].name, most);
-    if (is_exempt(&c->caller) || !d->owner || c->judge_later) /* cap_check also sees what the transaction deletes */
+    if (is_exempt(&c->caller) || !d->owner ||
+        c->quota_check_deferred) /* cap_check also sees what the transaction deletes */
         return 0;
     struct cap_claim claim = {.owner = d->owner};
     claim.add.of[kind == KIND_JOB ? CAP_JOBS : CAP_INSTANCES] = replicas - had;

@@ -42,7 +42,7 @@ static void replicas_of_one_user_are_bounded(void **state)
     struct kit k;
     (void)state;
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     static const struct row rows[] = {
         {ALICE, "PUT",    "/v1/apps/huge",             "{replicas: 3000000}",      403,
          "replicas: 3000000 exceed the limit of one app, 100000"                                                         },
@@ -75,7 +75,7 @@ static void tasks_of_jobs_are_bounded(void **state)
     struct kit k;
     (void)state;
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     caps_set(&k, "{cap_jobs: 10}");
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{array: 0-8}");
     char cancel[64];
@@ -105,7 +105,7 @@ static void stored_bytes_are_bounded(void **state)
     static char body[400 * 1024];
     (void)state;
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     caps_set(&k, "{cap_stored_mb: 1}");
     int len =
         snprintf(body, sizeof body, "{env: {A: \"%0*d\", B: \"%0*d\", C: \"%0*d\"}}", 100000, 0, 100000, 0, 100000, 0);
@@ -134,7 +134,7 @@ static void tokens_are_bounded_and_exceptions_hold(void **state)
     struct kit k;
     (void)state;
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     caps_set(&k, "{cap_tokens: 2, cap_exceptions: 'group/red:tokens=3,user/bob:tokens=1'}");
     static const struct row rows[] = {
         {ALICE, "POST",  "/v1/tokens",          "{}",                                  201, ""                            },
@@ -187,13 +187,13 @@ static void send_raw(struct kit *k, const char *who, const char *method, const c
     control_handle(k->control, &request, sent_answered, to);
 }
 
-static void requests_under_way_count(void **state)
+static void requests_in_progress_count(void **state)
 {
     struct kit k;
     struct sent sent = {0};
     (void)state;
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     for (int i = 0; i < 64; i++) {
         char path[32];
         (void)snprintf(path, sizeof path, "/v1/apps/a%d", i);
@@ -213,7 +213,7 @@ static void watches_are_bounded(void **state)
     struct sent open[6] = {0}, other = {0};
     (void)state;
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     caps_set(&k, "{cap_watches: 4}");
     for (int i = 0; i < 6; i++)
         send_raw(&k, ALICE, "GET", "/v1/jobs", "", &open[i]);
@@ -236,7 +236,7 @@ static void schedules_are_bounded(void **state)
     struct kit k;
     (void)state;
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     caps_set(&k, "{cap_jobs: 2}");
     CALL(&k, 201, ALICE, "POST", "/v1/crons",
          "{name: often, schedule: '* * * * *', overlap: allow, job: {hold: true}}");
@@ -264,12 +264,12 @@ static void audited(struct kit *k)
         fail_msg("%s", err.text);
 }
 
-static void a_node_takes_250_pods_unless_it_says(void **state)
+static void node_takes_250_pods_by_default(void **state)
 {
     struct kit k;
     (void)state;
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 1000, memory: 1Ti}}");
     CALL(&k, 201, ALICE, "PUT", "/v1/apps/many", "{replicas: 600, requests: {cpu: 10m, memory: 1Mi}}");
     assert_int_equal(placed(&k, "/v1/instances?limit=1000"), 250);
@@ -294,12 +294,12 @@ static void a_node_takes_250_pods_unless_it_says(void **state)
 }
 
 /* A cluster created by an earlier version has no such limit: running pods stay, and journals replay the same. */
-static void clusters_of_earlier_versions_keep_their_pods(void **state)
+static void older_clusters_keep_their_pods(void **state)
 {
     struct kit k;
     (void)state;
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     caps_set(&k, "{defaults: 2}");
     CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 1000, memory: 1Ti}}");
     CALL(&k, 201, ALICE, "PUT", "/v1/apps/many", "{replicas: 300, requests: {cpu: 10m, memory: 1Mi}}");
@@ -311,13 +311,13 @@ static void clusters_of_earlier_versions_keep_their_pods(void **state)
 }
 
 /* Half of the resource names are for nodes: users cannot use them up by jobs or quotas. */
-static void users_leave_names_of_resources_to_nodes(void **state)
+static void users_cannot_use_up_resource_names(void **state)
 {
     struct kit k;
     char body[8192], name[32];
     (void)state;
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     for (int round = 0; round < 12; round++) {
         size_t len = (size_t)snprintf(body, sizeof body, "{hold: true, requests: {cpu: 1");
         for (int i = 0; i < 20; i++)
@@ -343,15 +343,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replicas_of_one_user_are_bounded),
-        cmocka_unit_test(users_leave_names_of_resources_to_nodes),
+        cmocka_unit_test(users_cannot_use_up_resource_names),
         cmocka_unit_test(tasks_of_jobs_are_bounded),
         cmocka_unit_test(stored_bytes_are_bounded),
         cmocka_unit_test(tokens_are_bounded_and_exceptions_hold),
-        cmocka_unit_test(requests_under_way_count),
+        cmocka_unit_test(requests_in_progress_count),
         cmocka_unit_test(watches_are_bounded),
         cmocka_unit_test(schedules_are_bounded),
-        cmocka_unit_test(a_node_takes_250_pods_unless_it_says),
-        cmocka_unit_test(clusters_of_earlier_versions_keep_their_pods),
+        cmocka_unit_test(node_takes_250_pods_by_default),
+        cmocka_unit_test(older_clusters_keep_their_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

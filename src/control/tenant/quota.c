@@ -118,7 +118,7 @@ static struct sums sums_of(struct call *c, const char *group, const struct quota
         for (size_t i = 0; i < part_len(d, p); i++)
             sums.of[p][i] = 0;
     }
-    (void)change_rest_on(&c->change, KIND_COUNTER, kinds[KIND_USER].plural);
+    (void)change_guard(&c->change, KIND_COUNTER, kinds[KIND_USER].plural);
     for (size_t i = 0; i < len; i++) {
         if (strcmp(users[i]->group, group) != 0 || strcmp(users[i]->id, but) == 0 || written(&c->change, users[i]->id))
             continue;
@@ -237,14 +237,14 @@ json_t *quota_use_show(const struct call *c, const char *id, const struct quota_
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
-int people_check(struct call *c, const char *const *users, size_t users_len, const char *const *groups,
-                 size_t groups_len)
+int users_groups_check(struct call *c, const char *const *users, size_t users_len, const char *const *groups,
+                       size_t groups_len)
 {
     for (size_t i = 0; i < users_len; i++)
-        if (!change_rest_on(&c->change, KIND_USER, users[i]))
+        if (!change_guard(&c->change, KIND_USER, users[i]))
             return err_set(&c->err, EINVAL, "users[%zu]: there is no user %.80s; see 'berth get users'", i, users[i]);
     for (size_t i = 0; i < groups_len; i++)
-        if (!change_rest_on(&c->change, KIND_GROUP, groups[i]))
+        if (!change_guard(&c->change, KIND_GROUP, groups[i]))
             return err_set(&c->err, EINVAL, "groups[%zu]: there is no group %.80s; see 'berth get groups'", i,
                            groups[i]);
     return 0;
@@ -258,7 +258,7 @@ static bool lists(const char *const *texts, size_t len, const char *text)
     return false;
 }
 
-int people_named(struct call *c, enum kind kind, const char *id)
+int users_groups_check_unused(struct call *c, enum kind kind, const char *id)
 {
     size_t len;
     bool user = kind == KIND_USER;
@@ -266,7 +266,7 @@ int people_named(struct call *c, enum kind kind, const char *id)
     for (size_t i = 0; i < len; i++) {
         const struct queue_doc *d = queues[i]->queue;
         if (lists(user ? d->users : d->groups, user ? d->users_len : d->groups_len, id) &&
-            change_rest_on(&c->change, KIND_QUEUE, queues[i]->id))
+            change_guard(&c->change, KIND_QUEUE, queues[i]->id))
             return err_set(&c->err, EBUSY, "queue %s is open to %s %s; change the queue first", queues[i]->id,
                            kinds[kind].name, id);
     }
@@ -274,7 +274,7 @@ int people_named(struct call *c, enum kind kind, const char *id)
     for (size_t i = 0; i < len; i++) {
         const struct window_doc *d = windows[i]->window;
         if (d->end_ns > c->now_ns && lists(user ? d->users : d->groups, user ? d->users_len : d->groups_len, id) &&
-            change_rest_on(&c->change, KIND_WINDOW, windows[i]->id))
+            change_guard(&c->change, KIND_WINDOW, windows[i]->id))
             return err_set(&c->err, EBUSY, "window %s is for %s %s; change the window first", windows[i]->id,
                            kinds[kind].name, id);
     }

@@ -74,7 +74,7 @@ static void plan_end(struct kit *k)
 /* The app uses more than the limit, which was lowered since. A migration needs no more quota as long as the old
  * instance exists. During planning the node restarts without the old instance; the new one alone would then exceed the
  * limit. */
-static void a_move_from_what_is_gone_takes_a_quota(void **state)
+static void migration_from_a_gone_instance_counts(void **state)
 {
     (void)state;
     struct kit k;
@@ -109,7 +109,7 @@ static void a_move_from_what_is_gone_takes_a_quota(void **state)
 }
 
 /* A queued transaction makes bob's use count for the group red; the batch for alice is submitted after it. */
-static void what_counts_elsewhere_meanwhile_is_counted(void **state)
+static void use_moved_to_another_quota_counts(void **state)
 {
     static const struct {
         const char *label, *url, *body, *undo;
@@ -123,7 +123,7 @@ static void what_counts_elsewhere_meanwhile_is_counted(void **state)
         struct kit_query none = {0};
         bool queue = i == 1;
         kit_open(&k);
-        kit_people(&k);
+        kit_add_users(&k);
         node(&k, "a");
         CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: upper, quota: {limits: {cpu: 2}}}");
         CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: other}");
@@ -158,12 +158,12 @@ static void what_counts_elsewhere_meanwhile_is_counted(void **state)
 }
 
 /* A batch that places nothing under a quota, or stays within it, does not write the quota ledger. */
-static void the_ledger_is_written_only_when_counts_move(void **state)
+static void ledger_is_written_only_when_counts_change(void **state)
 {
     (void)state;
     struct kit k;
     kit_open(&k);
-    kit_people(&k);
+    kit_add_users(&k);
     node(&k, "a");
     CALL(&k, 200, ADMIN, "PATCH", "/v1/groups/red", "{quota: {limits: {cpu: 4}}}");
     const struct object *before = state_find(control_state(k.control), KIND_LEDGER, LEDGER_QUOTAS);
@@ -187,9 +187,9 @@ static void the_ledger_is_written_only_when_counts_move(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_move_from_what_is_gone_takes_a_quota),
-        cmocka_unit_test(what_counts_elsewhere_meanwhile_is_counted),
-        cmocka_unit_test(the_ledger_is_written_only_when_counts_move),
+        cmocka_unit_test(migration_from_a_gone_instance_counts),
+        cmocka_unit_test(use_moved_to_another_quota_counts),
+        cmocka_unit_test(ledger_is_written_only_when_counts_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,14 +10,14 @@
 
 /* ---- shares ----------------------------------------------------------------------------------------------------- */
 
-struct telling {
+struct share_list {
     struct call *c;
     json_t *items;
 };
 
 static void share_add(void *ctx, const struct berth_share *share)
 {
-    struct telling *t = ctx;
+    struct share_list *t = ctx;
     static const char user[] = "user/";
     if (strncmp(share->quota, user, sizeof user - 1) != 0)
         return;
@@ -33,10 +33,10 @@ static void share_add(void *ctx, const struct berth_share *share)
 int shares_run(struct call *c)
 {
     const struct forecast_run *run = NULL;
-    int rc = forecast_ask(c, &(struct forecast_wish){0}, &run);
+    int rc = forecast_ask(c, &(struct forecast_spec){0}, &run);
     if (rc < 0 || !run)
         return rc;
-    struct telling t = {c, json_array()};
+    struct share_list t = {c, json_array()};
     berth_plan_shares(run->plans[0].plan, share_add, &t);
     c->answer.body =
         json_pack("{s:o, s:I, s:o}", "items", t.items, "half_life_s",

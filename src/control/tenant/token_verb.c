@@ -41,10 +41,10 @@ static const struct object *token_open(struct call *c)
 {
     const struct object *o = state_find(c->state, KIND_TOKEN, c->args[0]);
     if (!o || !sees(c, o)) {
-        (void)crud_absent(c, KIND_TOKEN, c->args[0]);
+        (void)crud_not_found(c, KIND_TOKEN, c->args[0]);
         return NULL;
     }
-    (void)change_rest_on(&c->change, KIND_TOKEN, o->id);
+    (void)change_guard(&c->change, KIND_TOKEN, o->id);
     return o;
 }
 
@@ -53,7 +53,7 @@ static const struct object *token_open(struct call *c)
 static json_t *shown(const struct call *c, const struct object *o)
 {
     json_t *doc = object_doc(o);
-    crud_hide(&c->caller, o, doc);
+    crud_redact(&c->caller, o, doc);
     (void)json_object_set_new(doc, "revision", json_integer((json_int_t)o->revision));
     return doc;
 }
@@ -112,7 +112,7 @@ static const char *role_of(const json_t *user)
 
 /* ---- create ----------------------------------------------------------------------------------------------------- */
 
-struct wish {
+struct token_request {
     const char *user, *node, *role, *note;
     int64_t expires_ns;
 };
@@ -135,7 +135,7 @@ static int read_expiry(struct call *c, const json_t *ttl, int64_t *expires_ns)
     return 0;
 }
 
-static int read_wish(struct call *c, struct wish *ret)
+static int token_request_read(struct call *c, struct token_request *ret)
 {
     static const char *const foreign[] = {"id", "hash", "display"};
     CLEANUP(json) json_t *body = json_copy((json_t *)c->body);
@@ -152,11 +152,11 @@ static int read_wish(struct call *c, struct wish *ret)
         rc = read_expiry(c, json_is_null(ttl) ? NULL : ttl, &d.expires_ns);
     if (rc < 0)
         return rc;
-    *ret = (struct wish){.user = d.user ? d.user : "",
-                         .node = d.node ? d.node : "",
-                         .role = d.role ? d.role : "",
-                         .note = d.note ? d.note : "",
-                         .expires_ns = d.expires_ns};
+    *ret = (struct token_request){.user = d.user ? d.user : "",
+                                  .node = d.node ? d.node : "",
+                                  .role = d.role ? d.role : "",
+                                  .note = d.note ? d.note : "",
+                                  .expires_ns = d.expires_ns};
     /* The document is freed on return. */
     ret->user = arena_strdup(&c->arena, ret->user);
     ret->node = arena_strdup(&c->arena, ret->node);
@@ -165,7 +165,7 @@ static int read_wish(struct call *c, struct wish *ret)
     return 0;
 }
 
-static int too_many(struct call *c, const struct wish *w)
+static int too_many(struct call *c, const struct token_request *w)
 {
     size_t len, n = 0;
     const struct object *const *list = state_list(c->state, KIND_TOKEN, &len);
@@ -176,7 +176,7 @@ static int too_many(struct call *c, const struct wish *w)
     return err_set(&c->err, EBUSY, "%s has %zu tokens; revoke some first", w->node[0] ? w->node : w->user, n);
 }
 
-static int node_wish(struct call *c, struct wish *w)
+static int node_token_check(struct call *c, struct token_request *w)
 {
     if (!permit(&c->caller, PERMIT_NODES, "", ""))
         return err_set(&c->err, EACCES, "role %s may not create tokens for nodes", c->caller.role);
@@ -189,12 +189,12 @@ static int node_wish(struct call *c, struct wish *w)
 }
 
 /* Checks what the token would permit: the user's role, narrowed by the token's own role. */
-static int wish_covered(struct call *c, const struct wish *w, const char *user_role)
+static int token_check_covered(struct call *c, const struct token_request *w, const char *user_role)
 {
     enum scope gives[PERMISSIONS] = {SCOPE_NONE}, narrowed[PERMISSIONS] = {SCOPE_NONE};
-    int rc = role_rest_on(c, user_role, gives);
+    int rc = role_guard(c, user_role, gives);
     if (rc == 0 && w->role[0])
-        rc = role_rest_on(c, w->role, narrowed);
+        rc = role_guard(c, w->role, narrowed);
     if (rc < 0)
         return rc;
     for (size_t p = 0; p < PERMISSIONS && w->role[0]; p++)
@@ -208,7 +208,7 @@ static int wish_covered(struct call *c, const struct wish *w, const char *user_r
                    c->caller.role);
 }
 
-static int user_wish(struct call *c, struct wish *w)
+static int user_token_check(struct call *c, struct token_request *w)
 {
     char role[ID_MAX + 1];
     const json_t *user;
@@ -237,12 +237,12 @@ static int user_wish(struct call *c, struct wish *w)
     }
     if (!user)
         return -c->err.code;
-    return wish_covered(c, w, role_of(user));
+    return token_check_covered(c, w, role_of(user));
 }
 
 int token_create(struct call *c)
 {
-    struct wish w = {.user = "", .node = "", .role = "", .note = ""};
+    struct token_request w = {.user = "", .node = "", .role = "", .note = ""};
     char text[TOKEN_TEXT_MAX];
     unsigned char random[40];
     const char *id = NULL;
@@ -250,9 +250,9 @@ int token_create(struct call *c)
         return err_set(&c->err, EINVAL,
                        "Idempotency-Key: not allowed for tokens: the response is secret and is not stored; revoke "
                        "surplus tokens");
-    int rc = read_wish(c, &w);
+    int rc = token_request_read(c, &w);
     if (rc == 0)
-        rc = w.node[0] ? node_wish(c, &w) : user_wish(c, &w);
+        rc = w.node[0] ? node_token_check(c, &w) : user_token_check(c, &w);
     if (rc == 0)
         rc = too_many(c, &w);
     if (rc < 0)

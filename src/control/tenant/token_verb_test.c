@@ -29,7 +29,7 @@ static const char *id_of(const char *token, char buf[static TOKEN_ID_LEN + 1])
     return buf;
 }
 
-static void made_and_used(void **state)
+static void token_is_created_and_used(void **state)
 {
     (void)state;
     struct people p;
@@ -64,7 +64,7 @@ static void made_and_used(void **state)
     kit_close(&p.k);
 }
 
-static void bodies(void **state)
+static void invalid_bodies_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -123,7 +123,7 @@ static size_t listed(struct people *p, const char *who, const char *query)
     return json_array_size(json_object_get(p->k.body, "items"));
 }
 
-static void each_sees_what_is_theirs(void **state)
+static void callers_see_only_permitted_tokens(void **state)
 {
     (void)state;
     struct people p;
@@ -186,7 +186,7 @@ static void nodes_have_tokens(void **state)
 }
 
 /* A restricted token cannot create a less restricted one. */
-static void narrow_stays_narrow(void **state)
+static void restricted_token_stays_restricted(void **state)
 {
     (void)state;
     struct people p;
@@ -209,7 +209,7 @@ static void narrow_stays_narrow(void **state)
     kit_close(&p.k);
 }
 
-static void not_too_many(void **state)
+static void number_of_tokens_is_bounded(void **state)
 {
     (void)state;
     struct people p;
@@ -226,12 +226,9 @@ static void not_too_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(made_and_used),
-        cmocka_unit_test(bodies),
-        cmocka_unit_test(each_sees_what_is_theirs),
-        cmocka_unit_test(nodes_have_tokens),
-        cmocka_unit_test(narrow_stays_narrow),
-        cmocka_unit_test(not_too_many),
+        cmocka_unit_test(token_is_created_and_used),         cmocka_unit_test(invalid_bodies_are_rejected),
+        cmocka_unit_test(callers_see_only_permitted_tokens), cmocka_unit_test(nodes_have_tokens),
+        cmocka_unit_test(restricted_token_stays_restricted), cmocka_unit_test(number_of_tokens_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "control/system/settings_table.h"
 
 #define COUNTER "uids"
-enum { AT_ONCE = 500 }; /* users that get a uid in one transaction */
+enum { ASSIGN_BATCH_MAX = 500 }; /* users that get a uid in one transaction */
 
 int uid_take(struct change *c, uint32_t *ret, struct berth_err *err)
 {
@@ -25,20 +25,20 @@ int uid_take(struct change *c, uint32_t *ret, struct berth_err *err)
     return 0;
 }
 
-struct allotted {
+struct assigned {
     int rc;
     bool done;
 };
 
-static void allotted(void *ctx, const struct store_result *result)
+static void assigned(void *ctx, const struct store_result *result)
 {
-    *(struct allotted *)ctx = (struct allotted){.rc = result->rc, .done = true};
+    *(struct assigned *)ctx = (struct assigned){.rc = result->rc, .done = true};
 }
 
 /* Assigns uids to the next few users; *ret_given 0: all users have one. */
-static int allot_some(struct control *c, size_t *ret_given, struct berth_err *err)
+static int uids_assign_some(struct control *c, size_t *ret_given, struct berth_err *err)
 {
-    struct allotted result = {0};
+    struct assigned result = {0};
     struct arena arena;
     struct change change;
     size_t len, given = 0;
@@ -46,7 +46,7 @@ static int allot_some(struct control *c, size_t *ret_given, struct berth_err *er
     const struct object *const *users = state_list(c->state, KIND_USER, &len);
     arena_init(&arena);
     change_init(&change, c->state, &arena);
-    for (size_t i = 0; rc == 0 && i < len && given < AT_ONCE; i++) {
+    for (size_t i = 0; rc == 0 && i < len && given < ASSIGN_BATCH_MAX; i++) {
         uint32_t uid = 0;
         if (users[i]->user->uid)
             continue;
@@ -58,7 +58,7 @@ static int allot_some(struct control *c, size_t *ret_given, struct berth_err *er
     }
     if (rc == 0 && given) {
         struct commit_note note = {.who = "berth", .verb = "uids"};
-        rc = commit_submit(c, &change, &note, allotted, &result, err);
+        rc = commit_submit(c, &change, &note, assigned, &result, err);
         if (rc > 0) {
             store_drain(c->store);
             control_pump(c);
@@ -73,14 +73,14 @@ static int allot_some(struct control *c, size_t *ret_given, struct berth_err *er
     return rc;
 }
 
-int control_uids_allot(struct control *c, size_t *ret, struct berth_err *err)
+int control_uids_assign(struct control *c, size_t *ret, struct berth_err *err)
 {
     size_t given = 0, users;
     int rc = 0;
     *ret = 0;
     (void)state_list(c->state, KIND_USER, &users);
-    for (size_t turns = 0; rc == 0 && turns <= users / AT_ONCE + 1; turns++) {
-        rc = allot_some(c, &given, err);
+    for (size_t turns = 0; rc == 0 && turns <= users / ASSIGN_BATCH_MAX + 1; turns++) {
+        rc = uids_assign_some(c, &given, err);
         *ret += rc == 0 ? given : 0;
         if (given == 0)
             break;

@@ -16,4 +16,4 @@ struct control;
 int uid_take(struct change *c, uint32_t *ret, struct berth_err *err);
 /* Assigns a uid to every user that has none, as users of earlier versions do; *ret: how many there were. Runs at the
  * start and commits before it returns. */
-int control_uids_allot(struct control *c, size_t *ret, struct berth_err *err);
+int control_uids_assign(struct control *c, size_t *ret, struct berth_err *err);

@@ -14,7 +14,7 @@ static int64_t uid_of(struct kit *k, const char *user)
     return kit_number(k, "uid");
 }
 
-static void every_user_has_its_own(void **state)
+static void every_user_has_its_own_uid(void **state)
 {
     struct kit k;
     (void)state;
@@ -42,7 +42,7 @@ static void every_user_has_its_own(void **state)
 }
 
 /* As after an update of berthd. */
-static void users_of_before_get_one(void **state)
+static void existing_users_get_a_uid(void **state)
 {
     struct kit k;
     struct berth_err err;
@@ -58,10 +58,10 @@ static void users_of_before_get_one(void **state)
     }
     size_t len, before;
     (void)state_list(control_state(k.control), KIND_USER, &before);
-    if (control_uids_allot(k.control, &given, &err) != 0)
+    if (control_uids_assign(k.control, &given, &err) != 0)
         fail_msg("%s", err.text);
     assert_true(given >= 1200 && given < before + 1);
-    assert_int_equal(control_uids_allot(k.control, &given, &err), 0);
+    assert_int_equal(control_uids_assign(k.control, &given, &err), 0);
     assert_int_equal(given, 0);
     const struct object *const *users = state_list(control_state(k.control), KIND_USER, &len);
     assert_int_equal(len, before);
@@ -77,7 +77,7 @@ static void users_of_before_get_one(void **state)
     kit_done(&k);
 }
 
-static void nodes_are_told(void **state)
+static void node_config_has_the_uid(void **state)
 {
     struct kit k;
     (void)state;
@@ -94,7 +94,7 @@ static void nodes_are_told(void **state)
 }
 
 /* A manager of one group could once become `rabbitmq` on nodes with such an account. */
-static void only_managers_of_all_make_accounts(void **state)
+static void only_managers_of_all_users_allow_accounts(void **state)
 {
     struct kit k;
     (void)state;
@@ -125,10 +125,10 @@ static void only_managers_of_all_make_accounts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_user_has_its_own),
-        cmocka_unit_test(users_of_before_get_one),
-        cmocka_unit_test(nodes_are_told),
-        cmocka_unit_test(only_managers_of_all_make_accounts),
+        cmocka_unit_test(every_user_has_its_own_uid),
+        cmocka_unit_test(existing_users_get_a_uid),
+        cmocka_unit_test(node_config_has_the_uid),
+        cmocka_unit_test(only_managers_of_all_users_allow_accounts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

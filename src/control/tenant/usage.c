@@ -53,7 +53,7 @@ static int64_t began_ns(const struct instance_view *v, const struct usage_end *e
 {
     if (v->started_ns)
         return v->counted_ns > v->started_ns ? v->counted_ns : v->started_ns;
-    bool ran = end->exit_said || strcmp(end->outcome, "ended") == 0;
+    bool ran = end->exit_reported || strcmp(end->outcome, "ended") == 0;
     return ran && v->state != BERTH_RESERVED ? v->since_ns : 0;
 }
 
@@ -83,14 +83,15 @@ static json_t *record_make(const struct change *c, const struct object *instance
     if (v->started_ns && v->started_ns < start_ns)
         put_time(record, "began", v->started_ns);
     put_time(record, "end", end->at_ns);
-    if (end->exit_said)
+    if (end->exit_reported)
         (void)json_object_set_new(record, "exit", json_integer(end->exit));
     if (!known)
         return record;
     put_text(record, "name", d.name);
     put_text(record, "class", d.job.class_name);
     if (d.job.class_name && *d.job.class_name)
-        (void)json_object_set_new(record, "beside", predict_beside(c->state, instance, start_ns, end->at_ns));
+        (void)json_object_set_new(record, "beside",
+                                  predict_neighbour_classes(c->state, instance, start_ns, end->at_ns));
     if (of && of->kind == KIND_JOB)
         put_text(record, "queue", d.job.queue && *d.job.queue ? d.job.queue : "default");
     if (d.job.estimate_ns)

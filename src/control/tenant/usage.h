@@ -19,7 +19,7 @@
 struct usage_end {
     const char *outcome; /* "ended", "failed", "stopped", "lost", "removed"; "running": a partial record */
     int64_t at_ns;
-    bool exit_said; /* an exit status was reported, so the instance has run, even if no report said so */
+    bool exit_reported; /* an exit status was reported, so the instance has run, even if no report said so */
     int32_t exit;
 };
 /* Adds the record of an ended instance to the change. An instance that never ran has used nothing. `doc` is its
@@ -65,7 +65,7 @@ bool usage_spent(const struct state *s, const char *quota, const char *resource,
 
 /* Returns the run's weight for fair shares at a time after its end: thousandths of units x seconds
  * (berth_usage_add). */
-int64_t usage_row_worth(const struct usage_row *row, const struct berth_order *order, int64_t at_ns);
+int64_t usage_row_weight(const struct usage_row *row, const struct berth_order *order, int64_t at_ns);
 /* Returns amount x seconds of the part of a run that lies in the period, limited to the countable maximum. */
 int64_t usage_row_spent(const struct usage_row *row, const char *resource, int64_t since_ns);
 /* Returns the start of the period that contains `at_ns`; periods start at multiples of their length since 1970. */

@@ -90,7 +90,7 @@ static int64_t add_capped(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) || sum > BERTH_AMOUNT_MAX ? BERTH_AMOUNT_MAX : sum;
 }
 
-int64_t usage_row_worth(const struct usage_row *row, const struct berth_order *order, int64_t at_ns)
+int64_t usage_row_weight(const struct usage_row *row, const struct berth_order *order, int64_t at_ns)
 {
     struct berth_shape shape = {0};
     struct berth_amount requests[USAGE_RESOURCES_MAX];
@@ -118,7 +118,7 @@ void usage_book_use(struct change *c, const char *account, const struct usage_ro
         (void)timestamp_parse(at, &at_ns, NULL);
     int64_t was = json_integer_value(json_object_get(old, "value"));
     fact.value =
-        add_capped(berth_usage_decay(was, at_ns, now_ns, order->half_life_ns), usage_row_worth(row, order, now_ns));
+        add_capped(berth_usage_decay(was, at_ns, now_ns, order->half_life_ns), usage_row_weight(row, order, now_ns));
     change_put(c, KIND_FACT, id, fact_doc_make(&fact));
 }
 
@@ -209,8 +209,8 @@ void usage_book_totals(struct change *c, const struct usage_row *row, int64_t no
 static int64_t size_of(const struct usage_row *row)
 {
     int64_t milli = usage_row_amount(row, "gpu");
-    return past_size(row->tasks, (uint32_t)((milli + BERTH_GPU_MILLI - 1) / BERTH_GPU_MILLI),
-                     usage_row_amount(row, "cpu"));
+    return past_run_size(row->tasks, (uint32_t)((milli + BERTH_GPU_MILLI - 1) / BERTH_GPU_MILLI),
+                         usage_row_amount(row, "cpu"));
 }
 
 static void book(struct change *c, const struct object *record, const struct berth_order *order, int64_t now_ns)
@@ -274,7 +274,7 @@ static void write_books(struct usage_books *b, const struct object *const *list,
     plan_policy_done(&policy);
     b->booking = usage_number(list[len - 1]);
     usage_expire(&change, now_ns);
-    (void)change_rest_on(&change, KIND_COUNTER, BOOKED);
+    (void)change_guard(&change, KIND_COUNTER, BOOKED);
     change_put(&change, KIND_COUNTER, BOOKED, json_pack("{s:I}", "last", (json_int_t)b->booking));
     struct commit_note note = {.who = "berth", .verb = "usage"};
     b->submitted = true;

@@ -20,7 +20,7 @@ static int open_scene(void **state)
 {
     struct scene *s = mem_zalloc(sizeof *s);
     kit_open(&s->k);
-    kit_people(&s->k);
+    kit_add_users(&s->k);
     CALL(&s->k, 201, ADMIN, "POST", "/v1/nodes",
          "{id: n1, allocatable: {cpu: 64, memory: 64Gi}, gpus: [{model: a, memory: 80Gi}, {model: a, memory: 80Gi}]}");
     *state = s;
@@ -42,7 +42,7 @@ static void says(struct scene *s, const char *items)
     CALL(&s->k, 200, N1, "POST", "/v1/nodes/n1/report", body);
 }
 
-static void pass(struct scene *s, int64_t seconds)
+static void time_passes(struct scene *s, int64_t seconds)
 {
     s->k.now_ns += seconds * SECOND;
     s->k.steady_ns += SECOND;
@@ -72,9 +72,9 @@ static void runs(struct scene *s, const char *who, const char *job, int64_t seco
 {
     int64_t instance = placed(s, who, job);
     item(s, instance, "state: running");
-    pass(s, seconds);
+    time_passes(s, seconds);
     item(s, instance, end);
-    pass(s, 1);
+    time_passes(s, 1);
 }
 
 static size_t records(struct scene *s)
@@ -106,7 +106,7 @@ static int64_t use_of(struct scene *s, const char *user)
 
 /* ---- records ---------------------------------------------------------------------------------------------------- */
 
-static void each_end_is_recorded(void **state)
+static void each_end_is_recorded_once(void **state)
 {
     struct scene *s = *state;
     static const struct {
@@ -124,7 +124,7 @@ static void each_end_is_recorded(void **state)
         int64_t instance =
             placed(s, ALICE, "{name: a, requests: {cpu: 2, memory: 4Gi}, gpu: 1, restart_policy: never}");
         item(s, instance, rows[i].before);
-        pass(s, 100);
+        time_passes(s, 100);
         item(s, instance, rows[i].end);
         item(s, instance, rows[i].end); /* reported again */
         want += *rows[i].outcome != 0;
@@ -151,7 +151,7 @@ static void each_end_is_recorded(void **state)
     assert_true(json_is_true(kit_at(&s->k, "more")));
 }
 
-static void what_is_lost_counts_until_its_node_was_heard(void **state)
+static void lost_instance_counts_until_last_report(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 201, ALICE, "POST", "/v1/apps", "{name: web, on_lost: fence, fence: 20s, requests: {cpu: 1}}");
@@ -179,19 +179,19 @@ static void what_is_lost_counts_until_its_node_was_heard(void **state)
     assert_string_equal(kit_text(&s->k, "items/0/kind"), "app");
 }
 
-static void a_node_that_is_removed_ends_what_ran_there(void **state)
+static void removed_node_ends_its_instances(void **state)
 {
     struct scene *s = *state;
     int64_t instance = placed(s, ALICE, "{name: a, requests: {cpu: 1}}");
     item(s, instance, "state: running");
-    pass(s, 10);
+    time_passes(s, 10);
     CALL(&s->k, 204, ADMIN, "DELETE", "/v1/nodes/n1?force=true", NULL);
     assert_int_equal(records(s), 1);
     assert_string_equal(kit_text(&s->k, "items/0/outcome"), "removed");
     ABOUT(10, real_at(&s->k, "items/0/seconds"));
 }
 
-static void what_runs_for_long_is_recorded_in_pieces(void **state)
+static void long_run_has_partial_records(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{usage_cut_s: 60, lease_s: 86400}");
@@ -203,7 +203,7 @@ static void what_runs_for_long_is_recorded_in_pieces(void **state)
     assert_int_equal(use_of(s, "alice"), 0); /* running instances are no past use */
     assert_string_equal(kit_text(&s->k, "items/0/outcome"), "running");
     item(s, instance, "state: ended, exit: 0");
-    pass(s, 1);
+    time_passes(s, 1);
     assert_int_equal(records(s), pieces + 1);
     CALL(&s->k, 200, ADMIN, "GET", "/v1/usage", NULL);
     ABOUT(130.04 / 3600, real_at(&s->k, "total/core_hours"));
@@ -217,7 +217,7 @@ static void what_runs_for_long_is_recorded_in_pieces(void **state)
 
 /* ---- visibility ------------------------------------------------------------------------------------------------- */
 
-static void people_see_their_own(void **state)
+static void users_see_their_own_records(void **state)
 {
     struct scene *s = *state;
     runs(s, ALICE, "{name: a, requests: {cpu: 4}}", 3600, "state: ended, exit: 0");
@@ -257,7 +257,7 @@ static void people_see_their_own(void **state)
     CALL(&s->k, 400, ADMIN, "GET", "/v1/usage_records?limit=0", NULL);
 }
 
-static void the_last_records_are_told(void **state)
+static void last_records_are_returned(void **state)
 {
     struct scene *s = *state;
     static const struct {
@@ -288,12 +288,12 @@ static void the_last_records_are_told(void **state)
 }
 
 /* Alice has used four times as much as bob: bob comes first. Visibility is that of users. */
-static void shares_are_told(void **state)
+static void shares_are_returned(void **state)
 {
     struct scene *s = *state;
     runs(s, ALICE, "{name: a, requests: {cpu: 4}}", 3600, "state: ended, exit: 0");
     runs(s, BOB, "{name: b, requests: {cpu: 1}}", 3600, "state: failed, exit: 1");
-    pass(s, 1);
+    time_passes(s, 1);
     CALL(&s->k, 200, ADMIN, "GET", "/v1/shares", NULL);
     assert_int_equal(json_array_size(kit_at(&s->k, "items")), 2);
     bool first = strcmp(kit_text(&s->k, "items/0/user"), "alice") == 0;
@@ -315,7 +315,7 @@ static void shares_are_told(void **state)
     ABOUT(1, real_at(&s->k, "items/1/core_hours"));
 }
 
-static void prices_are_handed_on(void **state)
+static void prices_are_returned(void **state)
 {
     struct scene *s = *state;
     static const struct {
@@ -347,7 +347,7 @@ static void prices_are_handed_on(void **state)
     assert_null(kit_at(&s->k, "budgets"));
 }
 
-static void only_the_time_asked_for_is_summed(void **state)
+static void only_the_requested_time_is_summed(void **state)
 {
     struct scene *s = *state;
     runs(s, ALICE, "{name: a, requests: {cpu: 1}}", 7200, "state: ended, exit: 0"); /* from 12:00 on */
@@ -373,23 +373,23 @@ static void only_the_time_asked_for_is_summed(void **state)
 
 /* ---- the books -------------------------------------------------------------------------------------------------- */
 
-static void use_is_booked_once_whoever_crashes(void **state)
+static void use_is_booked_once_despite_crashes(void **state)
 {
     struct scene *s = *state;
     int64_t instance = placed(s, ALICE, "{name: a, requests: {cpu: 2}}");
     item(s, instance, "state: running");
-    pass(s, 1000);
+    time_passes(s, 1000);
     item(s, instance, "state: ended, exit: 0");
     assert_int_equal(use_of(s, "alice"), 0); /* not booked yet */
     assert_int_equal(usage_booked(control_state(s->k.control)), 0);
     kit_restart(&s->k);
-    pass(s, 1);
+    time_passes(s, 1);
     int64_t once = use_of(s, "alice");
     assert_true(once > 0);
     assert_int_equal(usage_booked(control_state(s->k.control)), 1);
     for (int i = 0; i < 3; i++) {
         kit_restart(&s->k);
-        pass(s, 1);
+        time_passes(s, 1);
         assert_int_equal(use_of(s, "alice"), once);
     }
     runs(s, ALICE, "{name: a, requests: {cpu: 2}}", 1000, "state: ended, exit: 0");
@@ -397,13 +397,13 @@ static void use_is_booked_once_whoever_crashes(void **state)
     assert_int_equal(use_of(s, "bob"), 0);
 }
 
-static void books_that_cannot_be_written_wait(void **state)
+static void unwritable_books_are_retried(void **state)
 {
     struct scene *s = *state;
     struct control *c = s->k.control;
     int64_t instance = placed(s, ALICE, "{name: a, requests: {cpu: 2}}");
     item(s, instance, "state: running");
-    pass(s, 1000);
+    time_passes(s, 1000);
     item(s, instance, "state: ended, exit: 0");
     kit_queue_fill(&s->k);
     int64_t now_ns = s->k.steady_ns, next_ns = usage_books_step(c->books, now_ns);
@@ -411,11 +411,11 @@ static void books_that_cannot_be_written_wait(void **state)
     (void)snprintf(c->broken, sizeof c->broken, "for tests");
     assert_int_equal(usage_books_step(c->books, next_ns), INT64_MAX);
     *c->broken = 0;
-    pass(s, 1);
+    time_passes(s, 1);
     assert_int_equal(usage_booked(control_state(c)), 1);
 }
 
-static void totals_are_spent_and_begin_anew(void **state)
+static void totals_restart_with_each_period(void **state)
 {
     struct scene *s = *state;
     int64_t spent = 0, since = 0;
@@ -440,9 +440,9 @@ static void totals_are_spent_and_begin_anew(void **state)
     int64_t instance = placed(s, ALICE, "{name: a, requests: {cpu: 2}, gpu: 1}");
     item(s, instance, "state: running");
     int64_t left = 86400 - (s->k.now_ns / SECOND) % 86400;
-    pass(s, left + 600);
+    time_passes(s, left + 600);
     item(s, instance, "state: ended, exit: 0");
-    pass(s, 1);
+    time_passes(s, 1);
     assert_true(usage_spent(st, "group/red", "gpu", &spent, &since));
     assert_int_equal(since, before + 86400 * SECOND);
     assert_true(spent >= 1000 * 599 && spent <= 1000 * 602);
@@ -455,10 +455,10 @@ static void neighbours_of_a_class_are_recorded(void **state)
     struct scene *s = *state;
     int64_t one = placed(s, ALICE, "{name: a, class: llm, requests: {cpu: 1}}");
     item(s, one, "state: running");
-    pass(s, 10);
+    time_passes(s, 10);
     int64_t two = placed(s, BOB, "{name: b, class: vision, requests: {cpu: 1}}");
     item(s, two, "state: running");
-    pass(s, 100);
+    time_passes(s, 100);
     int64_t late = placed(s, BOB, "{name: c, class: tiny, requests: {cpu: 1}}");
     item(s, late, "state: running");
     item(s, one, "state: ended, exit: 0");
@@ -476,7 +476,7 @@ static void neighbours_of_a_class_are_recorded(void **state)
 }
 
 /* Names and classes may be any text; none disturbs the books. */
-static void odd_names_are_booked_too(void **state)
+static void any_names_are_booked(void **state)
 {
     struct scene *s = *state;
     for (int i = 0; i < 6; i++)
@@ -487,7 +487,7 @@ static void odd_names_are_booked_too(void **state)
     assert_true(predict_time(control_state(s->k.control), "alice", "a b/c \xc3\xbc", &p50, &p90, &version));
 }
 
-static void jobs_show_what_is_predicted(void **state)
+static void jobs_show_predictions(void **state)
 {
     struct scene *s = *state;
     runs(s, ALICE, "{name: train-1, requests: {cpu: 1}}", 100, "state: ended, exit: 0");
@@ -513,7 +513,7 @@ static size_t runs_known(struct scene *s, const char *id)
 
 /* Runs that succeeded or reached their limit predict the next run by the share of the limit; failed and cancelled runs
  * do not. */
-static void limits_are_recorded_and_learned_from(void **state)
+static void time_limits_are_learned_from(void **state)
 {
     struct scene *s = *state;
     runs(s, ALICE, "{name: train, requests: {cpu: 1}, time_limit: 1000s}", 200, "state: ended, exit: 0");
@@ -532,11 +532,11 @@ static void limits_are_recorded_and_learned_from(void **state)
     int64_t last = placed(s, ALICE, "{name: gang, replicas: 2, gang: true, requests: {cpu: 1}}");
     for (int64_t i = last - 1; i <= last; i++)
         item(s, i, "state: running");
-    pass(s, 100);
+    time_passes(s, 100);
     for (int64_t i = last - 1; i <= last; i++)
         item(s, i, "state: ended, exit: 0");
-    pass(s, 1);
-    pass(s, 1);
+    time_passes(s, 1);
+    time_passes(s, 1);
     assert_int_equal(runs_known(s, "alice/gang"), 1);
     CALL(&s->k, 200, ADMIN, "GET", "/v1/usage_records", NULL);
     assert_int_equal(kit_number(&s->k, "items/4/tasks"), 2);
@@ -545,7 +545,7 @@ static void limits_are_recorded_and_learned_from(void **state)
         fail_msg("%s", err.text);
 }
 
-static void old_records_go_and_numbers_go_on(void **state)
+static void numbers_go_on_after_old_records_are_deleted(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{usage_keep_s: 3600, lease_s: 86400}");
@@ -562,14 +562,14 @@ static void old_records_go_and_numbers_go_on(void **state)
     assert_int_equal(kit_number(&s->k, "first"), 4);
 }
 
-static void the_most_that_was_used_is_kept(void **state)
+static void peak_use_is_kept(void **state)
 {
     struct scene *s = *state;
     int64_t instance = placed(s, ALICE, "{name: a, requests: {cpu: 2, memory: 4Gi}}");
     item(s, instance, "state: running, usage: {memory: 1Gi, cpu: 1}");
     item(s, instance, "state: running, usage: {memory: 3Gi, cpu: 500m}");
     item(s, instance, "state: running, usage: {memory: 2Gi}");
-    pass(s, 10);
+    time_passes(s, 10);
     item(s, instance, "state: ended, exit: 0");
     assert_int_equal(records(s), 1);
     assert_string_equal(kit_text(&s->k, "items/0/used/memory"), "3Gi");
@@ -581,24 +581,24 @@ static void the_most_that_was_used_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_end_is_recorded),
-        TEST(what_is_lost_counts_until_its_node_was_heard),
-        TEST(a_node_that_is_removed_ends_what_ran_there),
-        TEST(what_runs_for_long_is_recorded_in_pieces),
-        TEST(people_see_their_own),
-        TEST(the_last_records_are_told),
-        TEST(shares_are_told),
-        TEST(prices_are_handed_on),
-        TEST(only_the_time_asked_for_is_summed),
-        TEST(use_is_booked_once_whoever_crashes),
-        TEST(books_that_cannot_be_written_wait),
-        TEST(totals_are_spent_and_begin_anew),
+        TEST(each_end_is_recorded_once),
+        TEST(lost_instance_counts_until_last_report),
+        TEST(removed_node_ends_its_instances),
+        TEST(long_run_has_partial_records),
+        TEST(users_see_their_own_records),
+        TEST(last_records_are_returned),
+        TEST(shares_are_returned),
+        TEST(prices_are_returned),
+        TEST(only_the_requested_time_is_summed),
+        TEST(use_is_booked_once_despite_crashes),
+        TEST(unwritable_books_are_retried),
+        TEST(totals_restart_with_each_period),
         TEST(neighbours_of_a_class_are_recorded),
-        TEST(odd_names_are_booked_too),
-        TEST(jobs_show_what_is_predicted),
-        TEST(limits_are_recorded_and_learned_from),
-        TEST(old_records_go_and_numbers_go_on),
-        TEST(the_most_that_was_used_is_kept),
+        TEST(any_names_are_booked),
+        TEST(jobs_show_predictions),
+        TEST(time_limits_are_learned_from),
+        TEST(numbers_go_on_after_old_records_are_deleted),
+        TEST(peak_use_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,8 +13,9 @@
 #include "wire/text/document.h"
 
 enum {
-    TAKEN_ALONG_MAX = 1500, /* workloads and volumes of a user that one transaction deletes or moves to another group */
-    FORGOTTEN_MAX = 500,    /* answers kept for idempotency keys; the others expire by themselves */
+    OWNED_WRITES_MAX =
+        1500, /* workloads and volumes of a user that one transaction deletes or moves to another group */
+    REPLIES_DELETED_MAX = 500, /* answers kept for idempotency keys; the others expire by themselves */
     OPS_MAX = STORE_OPS_MAX - 64,
 };
 
@@ -80,7 +81,7 @@ static int user_belongs(struct call *c, const struct crud *k, const char *id, co
     /* Users of other groups are hidden. If such a user may not be created, a PUT is answered as if it existed and were
      * hidden. */
     if (strcmp(c->request->method, "PUT") == 0 && !permit(&c->caller, k->make, "", *ret_group))
-        return crud_absent(c, KIND_USER, c->args[0]);
+        return crud_not_found(c, KIND_USER, c->args[0]);
     return 0;
 }
 
@@ -120,7 +121,7 @@ static int user_prepare(struct call *c, const struct crud *k, const char *id, co
     return rc;
 }
 
-int role_rest_on(struct call *c, const char *role, enum scope ret[static PERMISSIONS])
+int role_guard(struct call *c, const char *role, enum scope ret[static PERMISSIONS])
 {
     const struct role *built_in = role_find(role);
     if (built_in) {
@@ -136,7 +137,7 @@ int role_rest_on(struct call *c, const char *role, enum scope ret[static PERMISS
 int user_covered(struct call *c, const char *id, const json_t *doc)
 {
     enum scope scope[PERMISSIONS] = {SCOPE_NONE};
-    if (is_self(c, id) || role_rest_on(c, member(doc, "role"), scope) < 0) {
+    if (is_self(c, id) || role_guard(c, member(doc, "role"), scope) < 0) {
         c->err = (struct berth_err){0};
         return 0; /* a missing role permits nothing */
     }
@@ -153,7 +154,7 @@ static int role_check(struct call *c, const char *role)
     enum scope scope[PERMISSIONS] = {SCOPE_NONE};
     if (strcmp(role, "agent") == 0)
         return err_set(&c->err, EINVAL, "role: agent is only for tokens of nodes; use another role");
-    int rc = role_rest_on(c, role, scope);
+    int rc = role_guard(c, role, scope);
     if (rc < 0)
         return rc;
     if (!caller_covers(&c->caller, scope))
@@ -164,7 +165,7 @@ static int role_check(struct call *c, const char *role)
 /* Only callers that manage all users may move a user between groups. */
 static int group_check(struct call *c, const char *id, const json_t *old, const char *group)
 {
-    if (*group && !change_rest_on(&c->change, KIND_GROUP, group))
+    if (*group && !change_guard(&c->change, KIND_GROUP, group))
         return err_set(&c->err, EINVAL, "group: there is no group %s; see 'berth get groups'", group);
     if (c->caller.scope[PERMIT_USERS] == SCOPE_ALL)
         return 0;
@@ -189,8 +190,8 @@ static int other_admin(struct call *c, const char *id)
 }
 
 /* Calls back for everything that belongs to a user; stops at the first result other than 0. */
-typedef int belonging(struct call *c, const struct object *o, void *ctx);
-static int each_belonging(struct call *c, const char *user, belonging *visit, void *ctx)
+typedef int owned_visit(struct call *c, const struct object *o, void *ctx);
+static int each_owned(struct call *c, const char *user, owned_visit *visit, void *ctx)
 {
     static const enum kind all[] = {KIND_CRON, KIND_APP,    KIND_JOB,
                                     KIND_VM,   KIND_VOLUME, KIND_SECRET}; /* objects that use others come first */
@@ -209,7 +210,7 @@ static int each_belonging(struct call *c, const char *user, belonging *visit, vo
 static int still_there(struct call *c, const struct object *o, void *ctx)
 {
     const struct object **ret = ctx;
-    if (!change_rest_on(&c->change, o->kind, o->id))
+    if (!change_guard(&c->change, o->kind, o->id))
         return 0; /* deleted by this transaction */
     *ret = o;
     return 1;
@@ -217,11 +218,11 @@ static int still_there(struct call *c, const struct object *o, void *ctx)
 
 /* Rejects a new user while objects of an earlier user of this name remain: a token or workload that was written during
  * that user's deletion must not belong to the new user. */
-static int leftovers(struct call *c, const char *id)
+static int leftovers_check(struct call *c, const char *id)
 {
     const struct object *left = NULL;
     size_t len;
-    if (each_belonging(c, id, still_there, &left) > 0)
+    if (each_owned(c, id, still_there, &left) > 0)
         return err_set(&c->err, EBUSY, "%s %s belongs to an earlier user %s; delete it first", kinds[left->kind].name,
                        left->id, id);
     const struct object *const *tokens = state_list(c->state, KIND_TOKEN, &len);
@@ -247,7 +248,7 @@ static int user_check(struct call *c, const struct crud *k, const char *id, cons
     if (rc < 0)
         return rc;
     if (!old)
-        return leftovers(c, id);
+        return leftovers_check(c, id);
     if (is_self(c, id) && is_disabled(doc) && !is_disabled(old))
         return err_set(&c->err, EACCES, "you cannot disable yourself; ask another administrator");
     return is_admin(old) && !is_admin(doc) ? other_admin(c, id) : 0;
@@ -284,18 +285,18 @@ static void count_cleanup(struct count *count)
 static int count_one(struct call *c, const struct object *o, void *ctx)
 {
     struct count *count = ctx;
-    if (!change_rest_on(&c->change, o->kind, o->id))
+    if (!change_guard(&c->change, o->kind, o->id))
         return 0;
     if (count->n < 3)
         str_addf(&count->names, "%s%s %s", count->n ? ", " : "", kinds[o->kind].name, o->id);
-    return ++count->n > TAKEN_ALONG_MAX;
+    return ++count->n > OWNED_WRITES_MAX;
 }
 
 static int remove_one(struct call *c, const struct object *o, void *ctx)
 {
     (void)ctx;
     const char *id = arena_strdup(&c->arena, o->id);
-    return change_rest_on(&c->change, o->kind, id) ? crud_remove(c, crud_find(o->kind), id) : 0;
+    return change_guard(&c->change, o->kind, id) ? crud_remove(c, crud_find(o->kind), id) : 0;
 }
 
 static int user_delete(struct call *c, const char *id, const json_t *old)
@@ -307,12 +308,12 @@ static int user_delete(struct call *c, const char *id, const json_t *old)
     if (rc == 0 && is_admin(old))
         rc = other_admin(c, id);
     if (rc == 0)
-        rc = people_named(c, KIND_USER, id);
+        rc = users_groups_check_unused(c, KIND_USER, id);
     if (rc < 0)
         return rc;
 
     CLEANUP(count) struct count count = {0};
-    bool many = each_belonging(c, id, count_one, &count) > 0;
+    bool many = each_owned(c, id, count_one, &count) > 0;
     if (count.n && !(force && strcmp(force, "true") == 0))
         return err_set(&c->err, EBUSY,
                        "user %s still has %s%s; delete them first, or delete everything with force (--force, "
@@ -321,7 +322,7 @@ static int user_delete(struct call *c, const char *id, const json_t *old)
     if (many)
         return too_many(c, id);
     crud_name(c, KIND_USER, id, "delete"); /* names the request for the audit, before the deletions of parts do */
-    rc = each_belonging(c, id, remove_one, NULL);
+    rc = each_owned(c, id, remove_one, NULL);
     if (rc == -EBUSY) /* a volume that instances still use */
         return err_prefix(&c->err,
                           "user %s cannot be deleted yet; disable the user, and try again when all "
@@ -334,7 +335,7 @@ static int user_delete(struct call *c, const char *id, const json_t *old)
     for (size_t i = 0; i < len; i++)
         if (strcmp(tokens[i]->token->user, id) == 0)
             change_delete(&c->change, KIND_TOKEN, tokens[i]->id);
-    (void)reply_forget(&c->change, id, FORGOTTEN_MAX);
+    (void)reply_delete_user(&c->change, id, REPLIES_DELETED_MAX);
     return writes_of(&c->change) > OPS_MAX ? too_many(c, id) : 0;
 }
 
@@ -354,10 +355,10 @@ static int user_leaving(struct call *c, const struct crud *k, const char *id, co
     if (strcmp(member(old, "group"), member(next, "group")) == 0)
         return 0;
     CLEANUP(count) struct count count = {0};
-    bool many = each_belonging(c, id, count_one, &count) > 0;
+    bool many = each_owned(c, id, count_one, &count) > 0;
     if (many)
         return too_many(c, id);
-    return each_belonging(c, id, regroup_one, (void *)member(next, "group"));
+    return each_owned(c, id, regroup_one, (void *)member(next, "group"));
 }
 
 static void user_show(const struct call *c, const struct object *o, json_t *doc)

@@ -9,7 +9,7 @@
 #include "control/api/crud.h"
 
 /* Gets the permissions of a role as the transaction would leave it, and guards the role. -EINVAL: no such role. */
-int role_rest_on(struct call *c, const char *role, enum scope ret[static PERMISSIONS]);
+int role_guard(struct call *c, const char *role, enum scope ret[static PERMISSIONS]);
 /* Checks that the caller may act for this user (its document): change it, delete it, create tokens for it. -EACCES: the
  * user has more permissions than the caller. */
 int user_covered(struct call *c, const char *id, const json_t *doc);

@@ -60,7 +60,7 @@ static void run_rows(struct people *p, const struct row *rows, size_t len)
 
 #define ROWS(p, rows) run_rows(p, rows, sizeof(rows) / sizeof *(rows))
 
-static void users_are_made(void **state)
+static void users_are_created(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -150,7 +150,7 @@ static void managers_stay_in_their_group(void **state)
     kit_close(&p.k);
 }
 
-static void the_last_administrator_stays(void **state)
+static void last_administrator_stays(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -177,7 +177,7 @@ static void the_last_administrator_stays(void **state)
 }
 
 /* If two administrators delete each other at the same time, one of them stays. */
-static void not_both_at_once(void **state)
+static void two_administrators_cannot_delete_each_other(void **state)
 {
     (void)state;
     struct people p;
@@ -204,21 +204,21 @@ static void not_both_at_once(void **state)
     kit_close(&p.k);
 }
 
-static void disabled_and_back(void **state)
+static void user_is_disabled_and_enabled(void **state)
 {
     (void)state;
     struct people p;
     people_open(&p);
     asked(&p.k, p.ann, "POST", "/v1/apps", "{\"name\": \"web\"}", 201);
     const struct object *web = state_find(control_state(p.k.control), KIND_APP, "web.ann");
-    assert_true(state_work_wanted(control_state(p.k.control), web));
+    assert_true(state_work_should_run(control_state(p.k.control), web));
     asked(&p.k, p.k.admin, "GET", "/v1/users/ann", NULL, 200);
     CLEANUP(mem) char *before = mem_strdup(p.k.text);
     uint64_t at = revision(&p);
 
     asked(&p.k, p.k.admin, "POST", "/v1/users/ann/disable", NULL, 200);
     assert_int_equal(revision(&p), at + 1);
-    assert_false(state_work_wanted(control_state(p.k.control), web));
+    assert_false(state_work_should_run(control_state(p.k.control), web));
     asked(&p.k, p.ann, "GET", "/v1/whoami", NULL, 401);
     asked(&p.k, p.k.admin, "POST", "/v1/users/ann/disable", NULL, 200); /* disabled already */
     assert_int_equal(revision(&p), at + 1);
@@ -228,7 +228,7 @@ static void disabled_and_back(void **state)
 
     asked(&p.k, p.k.admin, "POST", "/v1/users/ann/enable", NULL, 200);
     asked(&p.k, p.ann, "GET", "/v1/whoami", NULL, 200);
-    assert_true(state_work_wanted(control_state(p.k.control), web));
+    assert_true(state_work_should_run(control_state(p.k.control), web));
     asked(&p.k, p.k.admin, "GET", "/v1/users/ann", NULL, 200);
     CLEANUP(mem) char *after = mem_strdup(p.k.text);
     char *cut = strstr(before, "\"revision\""), *cut_after = strstr(after, "\"revision\"");
@@ -320,7 +320,7 @@ static void users_with_volumes_in_use(void **state)
 }
 
 /* Two concurrent requests with one key: one job, one answer. */
-static void once_only(void **state)
+static void concurrent_requests_with_one_key_run_once(void **state)
 {
     (void)state;
     struct people p;
@@ -429,7 +429,7 @@ static void groups_and_roles_in_use(void **state)
 }
 
 /* A caller that may define roles cannot thereby get more permissions. */
-static void roles_give_no_more(void **state)
+static void roles_grant_no_more_than_their_creator_has(void **state)
 {
     (void)state;
     struct people p;
@@ -456,7 +456,7 @@ static void roles_give_no_more(void **state)
 }
 
 /* The same rules apply in a transaction, also between its parts. */
-static void rules_hold_in_transactions(void **state)
+static void rules_apply_in_transactions(void **state)
 {
     (void)state;
     struct people p;
@@ -484,7 +484,7 @@ static void rules_hold_in_transactions(void **state)
     kit_close(&p.k);
 }
 
-static void who_am_i(void **state)
+static void whoami_shows_the_caller(void **state)
 {
     (void)state;
     struct people p;
@@ -511,19 +511,19 @@ static void who_am_i(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(users_are_made),
+        cmocka_unit_test(users_are_created),
         cmocka_unit_test(managers_stay_in_their_group),
-        cmocka_unit_test(the_last_administrator_stays),
-        cmocka_unit_test(not_both_at_once),
-        cmocka_unit_test(disabled_and_back),
+        cmocka_unit_test(last_administrator_stays),
+        cmocka_unit_test(two_administrators_cannot_delete_each_other),
+        cmocka_unit_test(user_is_disabled_and_enabled),
         cmocka_unit_test(users_with_workloads),
         cmocka_unit_test(users_with_volumes_in_use),
-        cmocka_unit_test(once_only),
+        cmocka_unit_test(concurrent_requests_with_one_key_run_once),
         cmocka_unit_test(groups_move_with_their_users),
         cmocka_unit_test(groups_and_roles_in_use),
-        cmocka_unit_test(roles_give_no_more),
-        cmocka_unit_test(rules_hold_in_transactions),
-        cmocka_unit_test(who_am_i),
+        cmocka_unit_test(roles_grant_no_more_than_their_creator_has),
+        cmocka_unit_test(rules_apply_in_transactions),
+        cmocka_unit_test(whoami_shows_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

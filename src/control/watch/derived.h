@@ -32,7 +32,7 @@ struct node_config {
     uint64_t mark;
 };
 /* Updates the configuration: examines each instance of the node, and reads the documents of changed ones. */
-void node_config_renew(struct node_config *c, const struct state *s, const struct object *node);
+void node_config_update(struct node_config *c, const struct state *s, const struct object *node);
 void node_config_done(struct node_config *c);
 /* Returns the document from which the instance was placed. NULL: workload and spec are deleted, so there is nothing to
  * run. */

@@ -81,7 +81,7 @@ static void same_json(const json_t *found, const char *want)
 
 /* ---- node_config ------------------------------------------------------------------------------------------------ */
 
-static void a_node_is_told_all_it_needs(void **state)
+static void node_config_is_complete(void **state)
 {
     struct world *w = *state;
 
@@ -110,7 +110,7 @@ static void a_node_is_told_all_it_needs(void **state)
 }
 
 /* Ports that must accept connections before an instance is ready. */
-static void awaited_ports(void **state)
+static void awaited_ports_follow_health_check(void **state)
 {
     static const struct {
         const char *keys;
@@ -142,7 +142,7 @@ static void awaited_ports(void **state)
     }
 }
 
-static void gpus_have_the_names_of_their_driver(void **state)
+static void node_config_has_gpu_uuids(void **state)
 {
     struct world *w = *state;
 
@@ -159,7 +159,7 @@ static void gpus_have_the_names_of_their_driver(void **state)
     assert_null(json_object_get(json_array_get(list, 1), "gpu_uuids")); /* the UUID is unknown */
 }
 
-static void an_image_may_be_asked_for_again_and_run_as_its_owner(void **state)
+static void node_config_has_image_pull_and_user(void **state)
 {
     struct world *w = *state;
 
@@ -175,7 +175,7 @@ static void an_image_may_be_asked_for_again_and_run_as_its_owner(void **state)
     assert_string_equal(json_string_value(json_object_get(json_array_get(list, 1), "run_as")), "owner");
 }
 
-static void a_virtual_machine_is_told(void **state)
+static void node_config_describes_vm(void **state)
 {
     struct world *w = *state;
 
@@ -194,7 +194,7 @@ static void a_virtual_machine_is_told(void **state)
                      "\"guest\":22}]");
 }
 
-static void how_it_runs_is_told(void **state)
+static void node_config_has_run_options(void **state)
 {
     struct world *w = *state;
 
@@ -229,7 +229,7 @@ static void how_it_runs_is_told(void **state)
         "\"log\":{\"bytes\":10485760,\"files\":3}}]}");
 }
 
-static void only_what_shall_be_there_is_listed(void **state)
+static void node_config_lists_desired_instances_only(void **state)
 {
     struct world *w = *state;
     static const struct {
@@ -261,46 +261,46 @@ static void only_what_shall_be_there_is_listed(void **state)
 }
 
 /* Checks that the kept configuration equals a new one. */
-static void kept_as_written(const struct world *w, struct node_config *kept)
+static void expect_incremental_equals_full(const struct world *w, struct node_config *kept)
 {
     CLEANUP(str) struct str text = {0};
     char hash[DERIVED_HASH_MAX];
 
     assert_int_equal(node_config_write(w->state, "n1", &text), 0);
-    node_config_renew(kept, w->state, state_find(w->state, KIND_NODE, "n1"));
+    node_config_update(kept, w->state, state_find(w->state, KIND_NODE, "n1"));
     assert_string_equal(str_text(&kept->text), text.at);
     assert_string_equal(kept->hash, derived_hash(&text, hash));
 }
 
-static void what_is_kept_of_a_configuration_is_as_written_anew(void **state)
+static void incremental_node_config_equals_full_one(void **state)
 {
     struct world *w = *state;
     struct node_config kept = {0};
 
-    kept_as_written(w, &kept);
+    expect_incremental_equals_full(w, &kept);
     app_put(w, "web", "alice", 1, ",\"command\":[\"/old\"]");
     for (int i = 0; i < 4; i++) {
         instance_put(w, 5 + 2 * (unsigned)i, "web.alice", "n1", "starting", "");
-        kept_as_written(w, &kept);
+        expect_incremental_equals_full(w, &kept);
     }
     instance_put(w, 8, "web.alice", "n1", "running", ""); /* inserted between two */
-    kept_as_written(w, &kept);
+    expect_incremental_equals_full(w, &kept);
     instance_put(w, 5, "web.alice", "n1", "ended", ""); /* the first is removed */
-    kept_as_written(w, &kept);
+    expect_incremental_equals_full(w, &kept);
     instance_put(w, 7, "web.alice", "n1", "stopping", "");
-    kept_as_written(w, &kept);
+    expect_incremental_equals_full(w, &kept);
     world_put(
         w, KIND_SPEC, "web.alice/1",
         "{\"v\":1,\"id\":\"web.alice\",\"name\":\"web\",\"owner\":\"alice\",\"generation\":1,\"command\":[\"/old\"]}");
     app_put(w, "web", "alice", 2, ",\"command\":[\"/new\"],\"settings\":{\"size\":4}");
-    kept_as_written(w, &kept);
+    expect_incremental_equals_full(w, &kept);
     app_put(w, "web", "alice", 2, ",\"command\":[\"/new\"],\"settings\":{\"size\":5}");
-    kept_as_written(w, &kept);
+    expect_incremental_equals_full(w, &kept);
     assert_non_null(strstr(kept.text.at, "\"size\":5"));
     node_config_done(&kept);
 }
 
-static void an_older_instance_keeps_what_it_was_placed_from(void **state)
+static void older_instance_keeps_spec_of_its_placement(void **state)
 {
     struct world *w = *state;
 
@@ -368,7 +368,7 @@ static void services_put(struct world *w)
     instance_put(w, 3, "web.alice", "n2", "starting", ",\"ports\":[{\"endpoint\":\"http\",\"port\":10004}]");
 }
 
-static void a_service_is_where_its_instances_say(void **state)
+static void service_lists_reported_ports(void **state)
 {
     struct world *w = *state;
 
@@ -414,7 +414,7 @@ static void the_selector_follows_a_migration(void **state)
     }
 }
 
-static void a_gateway_prefers_what_is_near(void **state)
+static void gateway_prefers_near_targets(void **state)
 {
     struct world *w = *state;
 
@@ -445,7 +445,7 @@ static void a_gateway_prefers_what_is_near(void **state)
 }
 
 /* Cached values never affect the result. */
-static void a_kept_gateway_equals_a_fresh_one(void **state)
+static void cached_gateway_equals_new_gateway(void **state)
 {
     struct world *w = *state;
     struct gateway *kept = gateway_new();
@@ -526,7 +526,7 @@ static void lists_show_what_the_caller_may_see(void **state)
 
 /* ---- permissions ------------------------------------------------------------------------------------------------ */
 
-static void the_table_of_permissions(void **state)
+static void rbac_table_lists_all_subjects(void **state)
 {
     struct world *w = *state;
 
@@ -548,7 +548,7 @@ static void the_table_of_permissions(void **state)
 }
 
 /* An agent reads only the users with instances on its node. */
-static void an_agent_reads_its_part_of_the_table(void **state)
+static void rbac_table_of_node_is_restricted(void **state)
 {
     struct world *w = *state;
 
@@ -571,7 +571,7 @@ static void an_agent_reads_its_part_of_the_table(void **state)
 
 /* ---- all documents ---------------------------------------------------------------------------------------------- */
 
-static void what_is_not_there_is_not_written(void **state)
+static void missing_objects_write_nothing(void **state)
 {
     const struct world *w = *state;
     CLEANUP(str) struct str text = {0};
@@ -583,7 +583,7 @@ static void what_is_not_there_is_not_written(void **state)
 }
 
 /* The same content gives the same bytes, whatever the order of arrival and the history. */
-static void bytes_follow_from_content_alone(void **state)
+static void bytes_depend_on_content_only(void **state)
 {
     struct world *w = *state, other;
     static const struct {
@@ -633,25 +633,25 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        CASE(a_node_is_told_all_it_needs),
-        CASE(awaited_ports),
-        CASE(gpus_have_the_names_of_their_driver),
-        CASE(an_image_may_be_asked_for_again_and_run_as_its_owner),
-        CASE(a_virtual_machine_is_told),
-        CASE(how_it_runs_is_told),
-        CASE(only_what_shall_be_there_is_listed),
-        CASE(an_older_instance_keeps_what_it_was_placed_from),
-        CASE(what_is_kept_of_a_configuration_is_as_written_anew),
+        CASE(node_config_is_complete),
+        CASE(awaited_ports_follow_health_check),
+        CASE(node_config_has_gpu_uuids),
+        CASE(node_config_has_image_pull_and_user),
+        CASE(node_config_describes_vm),
+        CASE(node_config_has_run_options),
+        CASE(node_config_lists_desired_instances_only),
+        CASE(older_instance_keeps_spec_of_its_placement),
+        CASE(incremental_node_config_equals_full_one),
         CASE(fences_follow_the_workload),
-        CASE(a_service_is_where_its_instances_say),
+        CASE(service_lists_reported_ports),
         CASE(the_selector_follows_a_migration),
-        CASE(a_gateway_prefers_what_is_near),
-        CASE(a_kept_gateway_equals_a_fresh_one),
+        CASE(gateway_prefers_near_targets),
+        CASE(cached_gateway_equals_new_gateway),
         CASE(lists_show_what_the_caller_may_see),
-        CASE(the_table_of_permissions),
-        CASE(an_agent_reads_its_part_of_the_table),
-        CASE(what_is_not_there_is_not_written),
-        CASE(bytes_follow_from_content_alone),
+        CASE(rbac_table_lists_all_subjects),
+        CASE(rbac_table_of_node_is_restricted),
+        CASE(missing_objects_write_nothing),
+        CASE(bytes_depend_on_content_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,14 +58,14 @@ struct seen_key {
     const char *id;
 };
 
-static bool seen_same(const void *ctx, uint32_t at, const void *key)
+static bool cached_same(const void *ctx, uint32_t at, const void *key)
 {
     const struct gateway *g = ctx;
     const struct seen_key *k = key;
     return g->seen.at[at]->kind == k->kind && strcmp(g->seen.at[at]->id, k->id) == 0;
 }
 
-static void seen_clear(struct seen *e)
+static void cached_clear(struct seen *e)
 {
     mem_free(e->address);
     mem_free(e->zone);
@@ -75,9 +75,9 @@ static void seen_clear(struct seen *e)
     e->address = e->zone = NULL;
 }
 
-static void seen_free(struct seen *e)
+static void cached_free(struct seen *e)
 {
-    seen_clear(e);
+    cached_clear(e);
     vec_done(&e->ports);
     mem_free(e->id);
     mem_free(e);
@@ -86,24 +86,24 @@ static void seen_free(struct seen *e)
 static void cache_drop(struct gateway *g)
 {
     for (size_t i = 0; i < g->seen.len; i++)
-        seen_free(g->seen.at[i]);
+        cached_free(g->seen.at[i]);
     g->seen.len = 0;
     map_done(&g->map);
 }
 
-static void seen_port(struct seen *e, const char *name, uint16_t port, enum berth_protocol protocol)
+static void cached_port_add(struct seen *e, const char *name, uint16_t port, enum berth_protocol protocol)
 {
     struct named_port named = {.name = mem_strdup(name), .port = port, .protocol = protocol};
     vec_push(&e->ports, named);
 }
 
-static void seen_read(struct seen *e, const struct state *s, const struct object *o)
+static void cached_read(struct seen *e, const struct state *s, const struct object *o)
 {
     struct arena arena;
     CLEANUP(json) json_t *doc = object_doc(o);
     int rc = 0;
 
-    seen_clear(e);
+    cached_clear(e);
     arena_init(&arena);
     if (o->kind == KIND_NODE) {
         struct place place = node_place(s, o->id, &arena);
@@ -113,12 +113,12 @@ static void seen_read(struct seen *e, const struct state *s, const struct object
         struct instance_doc read;
         rc = instance_doc_read(doc, &arena, &read, NULL);
         for (size_t i = 0; rc == 0 && i < read.ports_len; i++)
-            seen_port(e, read.ports[i].endpoint, read.ports[i].port, BERTH_TCP);
+            cached_port_add(e, read.ports[i].endpoint, read.ports[i].port, BERTH_TCP);
     } else {
         struct work_doc read;
         rc = work_doc_read(doc, &arena, &read, NULL);
         for (size_t i = 0; rc == 0 && i < read.endpoints_len; i++)
-            seen_port(e, read.endpoints[i].name, 0, read.endpoints[i].protocol);
+            cached_port_add(e, read.endpoints[i].name, 0, read.endpoints[i].protocol);
         e->weight = rc == 0 ? read.weight : 0;
     }
     assert(rc == 0); /* the document was parsed when it arrived */
@@ -129,7 +129,7 @@ static void seen_read(struct seen *e, const struct state *s, const struct object
 static const struct seen *look(struct gateway *g, const struct state *s, const struct object *o)
 {
     uint64_t hash = hash_bytes(o->id, strlen(o->id), o->kind + 1u);
-    uint32_t at = map_find(&g->map, hash, seen_same, g, &(struct seen_key){o->kind, o->id});
+    uint32_t at = map_find(&g->map, hash, cached_same, g, &(struct seen_key){o->kind, o->id});
     struct seen *e;
 
     if (at == MAP_NONE) {
@@ -142,7 +142,7 @@ static const struct seen *look(struct gateway *g, const struct state *s, const s
         e = g->seen.at[at];
     }
     if (e->revision != o->revision)
-        seen_read(e, s, o);
+        cached_read(e, s, o);
     e->round = g->round;
     return e;
 }

@@ -45,7 +45,7 @@ static bool is_here(const struct object *instance)
 }
 
 /* Tells whether this user, or this app, has an instance on the node. `node` NULL: any node. */
-static bool concerns(const struct state *s, const struct object *node, const struct object *o)
+static bool has_instance_here(const struct state *s, const struct object *node, const struct object *o)
 {
     if (!node)
         return true;
@@ -70,7 +70,7 @@ int rbac_write(const struct state *s, const char *of_node, struct str *to)
     out_open(&o, "subjects", '[');
     const struct object *const *list = state_list(s, KIND_USER, &len);
     for (size_t i = 0; i < len; i++)
-        if (concerns(s, node, list[i]))
+        if (has_instance_here(s, node, list[i]))
             user_write(&o, s, list[i]);
     out_close(&o, ']');
     out_open(&o, "nodes", '[');
@@ -87,7 +87,7 @@ int rbac_write(const struct state *s, const char *of_node, struct str *to)
     out_open(&o, "apps", '[');
     list = state_list(s, KIND_APP, &len);
     for (size_t i = 0; i < len; i++) {
-        if (!concerns(s, node, list[i]))
+        if (!has_instance_here(s, node, list[i]))
             continue;
         out_open(&o, NULL, '{');
         out_text(&o, "app", list[i]->id);

@@ -73,7 +73,7 @@ static void stream_free(struct stream *s)
         s->next->link = s->link;
     if (s->waits)
         fair_queue_remove(s->hub->control->requests, &s->turn);
-    fair_account_leave(s->hub->control->requests, s->account);
+    fair_account_unref(s->hub->control->requests, s->account);
     s->hub->watchers -= !s->fed;
     stream_count(s, -1);
     mem_free(s->texts);
@@ -144,7 +144,7 @@ bool stream_open(struct stream *s)
 }
 
 /* Ends a fed stream: the feed may add a last text. */
-static void feed_end(struct stream *s, const char *code)
+static void feed_closed(struct stream *s, const char *code)
 {
     const struct stream_feed *feed = take_ptr(&s->feed);
     CLEANUP(str) struct str last = {0};
@@ -165,7 +165,7 @@ static void stream_end(struct stream *s, const char *code)
     if (!s->started)
         return; /* the reason is sent when the stream starts */
     if (!s->stopped && s->fed)
-        feed_end(s, code);
+        feed_closed(s, code);
     else if (!s->stopped)
         stream_send(s, NULL, line, (size_t)len);
     if (!s->stopped)
@@ -181,10 +181,10 @@ void stream_settle(struct stream *s)
         stream_end(s, s->end_code);
 }
 
-static void turn_wait_for(struct stream *s);
+static void history_turn_enqueue(struct stream *s);
 
 /* Runs the stream's turn in the fair queue: reads history. May free the stream. */
-static void turn_run(struct fair_entry *turn)
+static void history_turn_run(struct fair_entry *turn)
 {
     struct stream *s = (struct stream *)((char *)turn - offsetof(struct stream, turn));
 
@@ -192,8 +192,8 @@ static void turn_run(struct fair_entry *turn)
     if (s->hub->control->stopping)
         return;
     bool more = ring_step(s);
-    if (more && ring_is_far(s) && !s->stopped && !s->end_code) {
-        turn_wait_for(s);
+    if (more && ring_is_far_behind(s) && !s->stopped && !s->end_code) {
+        history_turn_enqueue(s);
         return;
     }
     while (more)
@@ -201,12 +201,12 @@ static void turn_run(struct fair_entry *turn)
     stream_settle(s);
 }
 
-static void turn_wait_for(struct stream *s)
+static void history_turn_enqueue(struct stream *s)
 {
     struct control *c = s->hub->control;
 
-    s->turn.run = turn_run;
-    s->refused = !turn_wait(c, s->account, &s->turn);
+    s->turn.run = history_turn_run;
+    s->refused = !request_turn_enqueue(c, s->account, &s->turn);
     s->waits = !s->refused;
     if (s->refused) {
         s->hub->refused = true;
@@ -223,8 +223,8 @@ static void collection_serve(struct stream *s)
     if (s->waits || !stream_open(s))
         return;
     s->refused = false;
-    if (turns && ring_is_far(s))
-        turn_wait_for(s);
+    if (turns && ring_is_far_behind(s))
+        history_turn_enqueue(s);
     else
         while (ring_step(s))
             ;
@@ -269,7 +269,7 @@ static void caller_copy(struct stream *s, const struct caller *from)
 }
 
 /* Checks the limits on open streams. */
-static int room_check(struct call *c)
+static int check_watch_limits(struct call *c)
 {
     const struct watch_hub *h = control_hub(c->control);
 
@@ -294,7 +294,7 @@ static struct stream *stream_new(struct call *c, bool fed)
     s->beat = s->sse ? ":\n\n" : "\n";
     caller_copy(s, &c->caller);
     s->account = call_account(c);
-    fair_account_rejoin(s->account);
+    fair_account_ref_again(s->account);
     s->next = h->streams;
     s->link = &h->streams;
     if (h->streams)
@@ -317,7 +317,7 @@ int watch_open(struct call *c, enum kind kind, uint64_t from)
         return err_set(&c->err, ESTALE,
                        "changes after revision %llu are no longer available; list again and watch from that revision",
                        (unsigned long long)from);
-    int rc = room_check(c);
+    int rc = check_watch_limits(c);
     if (rc < 0)
         return rc;
     struct stream *s = stream_new(c, false);
@@ -330,7 +330,7 @@ int watch_open(struct call *c, enum kind kind, uint64_t from)
 
 int watch_open_derived(struct call *c, derived_write *write, const char *id, const char *known)
 {
-    int rc = room_check(c);
+    int rc = check_watch_limits(c);
 
     if (rc < 0)
         return rc;
@@ -412,19 +412,19 @@ void stream_stop(struct stream *s)
 
 /* ---- changes ---------------------------------------------------------------------------------------------------- */
 
-void watch_hub_before(struct watch_hub *h, const struct store_event *event)
+void watch_hub_change_begin(struct watch_hub *h, const struct store_event *event)
 {
     const char *id;
     enum kind kind = object_key_split(event->key, &id);
 
     mem_free(h->before_key);
     h->before_key = mem_strdup(event->key);
-    h->before = kind == KINDS ? (struct who){0} : who_now(control_state(h->control), kind, id);
+    h->before = kind == KINDS ? (struct who){0} : owner_now(control_state(h->control), kind, id);
     if (kind != KINDS)
         topics_touch(h, kind, id);
 }
 
-void watch_hub_event(struct watch_hub *h, const struct store_event *event)
+void watch_hub_change_end(struct watch_hub *h, const struct store_event *event)
 {
     const struct who nobody = {0};
     const char *id;
@@ -454,10 +454,10 @@ static void callers_check(struct watch_hub *h)
         const struct object *token = state_find(state, KIND_TOKEN, s->caller.token);
         if (token)
             s->expires_ns = token->token->expires_ns;
-        if (caller_alive(state, &s->caller, now_ns))
+        if (caller_unchanged(state, &s->caller, now_ns))
             continue;
         /* A valid token with other permissions: the reader must list again, because the visible objects differ. */
-        bool alive = s->caller.token[0] && token_alive(state, s->caller.token, now_ns);
+        bool alive = s->caller.token[0] && token_is_valid(state, s->caller.token, now_ns);
         stream_end(s, alive ? "compacted" : "unauthenticated");
     }
 }

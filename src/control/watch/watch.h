@@ -29,8 +29,8 @@ void watch_hub_free(struct watch_hub *h);
 /* Reports every committed change, in order, before the request that made the change is answered. Called twice per
  * change: `before` while the state is still the old one (so that readers who could see the object learn of its
  * removal), `event` when the state has the change. */
-void watch_hub_before(struct watch_hub *h, const struct store_event *event);
-void watch_hub_event(struct watch_hub *h, const struct store_event *event);
+void watch_hub_change_begin(struct watch_hub *h, const struct store_event *event);
+void watch_hub_change_end(struct watch_hub *h, const struct store_event *event);
 /* Wakes the watchers after a batch of events. */
 void watch_hub_flush(struct watch_hub *h);
 /* Sends heartbeats (every 15 s) and ends streams with expired or revoked tokens. */

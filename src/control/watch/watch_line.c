@@ -24,7 +24,7 @@ bool stream_manages(const struct stream *s, const struct who *who)
 }
 
 /* Copies a name. A name that is too long becomes "": only callers with the scope `all` see such an object. */
-static void who_text(char to[static ID_MAX + 1], const char *text)
+static void owner_copy(char to[static ID_MAX + 1], const char *text)
 {
     size_t len = text ? strlen(text) : 0;
 
@@ -35,48 +35,48 @@ static void who_text(char to[static ID_MAX + 1], const char *text)
     to[len] = '\0';
 }
 
-static struct who who_make(const char *owner, const char *group)
+static struct who owner_make(const char *owner, const char *group)
 {
     struct who who = {.there = true};
 
-    who_text(who.owner, owner);
-    who_text(who.group, group);
+    owner_copy(who.owner, owner);
+    owner_copy(who.group, group);
     return who;
 }
 
-struct who who_now(const struct state *s, enum kind kind, const char *id)
+struct who owner_now(const struct state *s, enum kind kind, const char *id)
 {
     const struct object *o = state_find(s, kind, id);
-    return o ? who_make(o->owner, o->group) : (struct who){0};
+    return o ? owner_make(o->owner, o->group) : (struct who){0};
 }
 
 /* Reads the owner from an instance's document, else from its workload. */
-static struct who instance_then(const struct state *s, const json_t *doc)
+static struct who instance_owner_then(const struct state *s, const json_t *doc)
 {
     const char *owner = json_string_value(json_object_get(doc, "owner"));
     const char *group = json_string_value(json_object_get(doc, "group"));
     const char *workload = json_string_value(json_object_get(doc, "workload"));
 
     if (owner)
-        return who_make(owner, group);
+        return owner_make(owner, group);
     const struct object *of = workload ? state_find_work(s, workload) : NULL;
     if (!of && workload)
         of = state_spec(s, workload, (uint64_t)json_integer_value(json_object_get(doc, "of")));
-    return of ? who_make(of->owner, of->group) : who_make(NULL, NULL);
+    return of ? owner_make(of->owner, of->group) : owner_make(NULL, NULL);
 }
 
-struct who who_then(const struct state *s, enum kind kind, const char *id, const struct bytes *text)
+struct who owner_then(const struct state *s, enum kind kind, const char *id, const struct bytes *text)
 {
     CLEANUP(json) json_t *doc = json_loadb(text->at, text->len, 0, NULL);
     const char *owner = json_string_value(json_object_get(doc, "owner"));
     const char *group = json_string_value(json_object_get(doc, "group"));
 
     switch (kind) {
-    case KIND_USER: return who_make(id, group);
-    case KIND_GROUP: return who_make(NULL, id);
-    case KIND_TOKEN: return who_make(json_string_value(json_object_get(doc, "user")), NULL);
-    case KIND_INSTANCE: return instance_then(s, doc);
-    default: return who_make(owner, group);
+    case KIND_USER: return owner_make(id, group);
+    case KIND_GROUP: return owner_make(NULL, id);
+    case KIND_TOKEN: return owner_make(json_string_value(json_object_get(doc, "user")), NULL);
+    case KIND_INSTANCE: return instance_owner_then(s, doc);
+    default: return owner_make(owner, group);
     }
 }
 
@@ -95,7 +95,7 @@ void line_put(struct str *to, const struct stream *s, enum kind kind, const stru
     CLEANUP(json) json_t *object = json_loadb(doc->at, doc->len, 0, NULL);
 
     assert(json_is_object(object)); /* every stored document has been parsed before */
-    crud_hide(&s->caller, &o, object);
+    crud_redact(&s->caller, &o, object);
     (void)json_object_set_new(object, "revision", json_integer((json_int_t)revision));
     str_addf(to, "{\"type\":\"put\",\"revision\":%llu,\"object\":", (unsigned long long)revision);
     (void)json_dump_callback(object, text_add, to, JSON_COMPACT);

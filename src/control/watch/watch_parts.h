@@ -109,7 +109,7 @@ struct watch_hub {
     bool stale[KINDS];              /* changed since the last flush */
     uint64_t changed[KINDS];        /* last revision with a change of the kind */
     bool refused;                   /* some stream has `refused` set */
-    char *before_key;               /* key of the change in watch_hub_before */
+    char *before_key;               /* key of the change in watch_hub_change_begin */
     struct who before;
 
     VEC(struct topic *) topics; /* by slot; NULL: unused */
@@ -129,9 +129,9 @@ struct watch_hub {
 bool stream_sees(const struct stream *s, enum kind kind, const struct who *who);
 bool stream_manages(const struct stream *s, const struct who *who);
 /* Returns the owner according to the state. */
-struct who who_now(const struct state *s, enum kind kind, const char *id);
+struct who owner_now(const struct state *s, enum kind kind, const char *id);
 /* Returns the owner according to a document of the past. */
-struct who who_then(const struct state *s, enum kind kind, const char *id, const struct bytes *doc);
+struct who owner_then(const struct state *s, enum kind kind, const char *id, const struct bytes *doc);
 /* Writes {"type": "put", "revision", "object"} without the keys that the stream's caller may not see. */
 void line_put(struct str *to, const struct stream *s, enum kind kind, const struct who *who, uint64_t revision,
               const struct bytes *doc);
@@ -155,7 +155,7 @@ void ring_add(struct watch_hub *h, const struct store_event *event, enum kind ki
               const struct who *before);
 void ring_done(struct watch_hub *h);
 /* Tells whether the stream needs more than one step to catch up. */
-bool ring_is_far(const struct stream *s);
+bool ring_is_far_behind(const struct stream *s);
 /* Runs one step: sends changes, or records why the stream must end. Returns false if nothing is left to read, or if the
  * reader must first take bytes. */
 bool ring_step(struct stream *s);

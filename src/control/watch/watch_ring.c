@@ -65,7 +65,7 @@ void ring_add(struct watch_hub *h, const struct store_event *event, enum kind ki
         memcpy(text, event->value.at, event->value.len);
         text[event->value.len] = '\0';
         e->doc = (struct bytes){text, event->value.len};
-        e->after = who_now(control_state(h->control), kind, id);
+        e->after = owner_now(control_state(h->control), kind, id);
         e->after.there = true;
     }
     ring_grow(h, e, sizeof *e + e->doc.len);
@@ -100,7 +100,7 @@ static size_t ring_after(const struct watch_hub *h, uint64_t revision)
 /* Advances the stream's position to the nth change of its kind in this revision. Returns false if the change was
  * processed before. The store reports the changes of a transaction in the same order live and from history, so the
  * count is valid for both. */
-static bool place_step(struct stream *s, uint64_t revision, size_t nth)
+static bool position_advance(struct stream *s, uint64_t revision, size_t nth)
 {
     if (s->part != revision) {
         s->part = revision;
@@ -113,7 +113,7 @@ static bool place_step(struct stream *s, uint64_t revision, size_t nth)
     return true;
 }
 
-static void place_done(struct stream *s, uint64_t revision)
+static void position_done(struct stream *s, uint64_t revision)
 {
     s->after = revision;
     s->part = 0;
@@ -160,20 +160,20 @@ static bool ring_read(struct stream *s)
         if (!stream_open(s))
             return false;
         if (i - first >= RING_STEP && e->revision != ring_at(h, i - 1)->revision) {
-            place_done(s, e->revision - 1);
+            position_done(s, e->revision - 1);
             return true;
         }
-        if (e->kind == s->kind && place_step(s, e->revision, e->nth))
+        if (e->kind == s->kind && position_advance(s, e->revision, e->nth))
             entry_send(s, e);
     }
     if (!s->stopped)
-        place_done(s, h->revision);
+        position_done(s, h->revision);
     return false;
 }
 
 /* ---- history ---------------------------------------------------------------------------------------------------- */
 
-struct past_event {
+struct history_event {
     uint64_t revision;
     size_t nth; /* number of the change within its revision */
     bool gone;
@@ -183,15 +183,15 @@ struct past_event {
 };
 
 /* The owner of a deleted workload, cached. */
-struct past_workload {
+struct history_workload {
     char *id;
     uint64_t generation;
     struct who who;
 };
 
 struct past {
-    VEC(struct past_event) events;
-    VEC(struct past_workload) workloads;
+    VEC(struct history_event) events;
+    VEC(struct history_workload) workloads;
     bool compares; /* needs the previous documents */
     size_t bytes;
     uint64_t part; /* the first `skip` changes of this revision were processed before */
@@ -200,7 +200,7 @@ struct past {
     size_t nth;        /* number of events in `revision` */
 };
 
-static void past_done(struct past *p)
+static void history_done(struct past *p)
 {
     for (size_t i = 0; i < p->events.len; i++) {
         mem_free(p->events.at[i].key);
@@ -220,7 +220,7 @@ static struct bytes bytes_copy(const struct bytes *from)
     return (struct bytes){text, from->len};
 }
 
-static int past_add(void *ctx, const struct store_event *event)
+static int history_event_add(void *ctx, const struct store_event *event)
 {
     struct past *p = ctx;
 
@@ -228,7 +228,7 @@ static int past_add(void *ctx, const struct store_event *event)
     p->revision = event->revision;
     if (event->revision == p->part && p->nth < p->skip)
         return 0;
-    struct past_event copy = {
+    struct history_event copy = {
         .revision = event->revision, .nth = p->nth, .gone = event->gone, .key = mem_strdup(event->key)};
 
     if (!event->gone)
@@ -259,9 +259,9 @@ static void workload_note(struct finding *f, const struct bytes *text)
     f->generation = (uint64_t)json_integer_value(json_object_get(doc, "of"));
 }
 
-static void find_who(struct finding *f, enum kind kind, const char *id, const struct bytes *doc)
+static void find_owner(struct finding *f, enum kind kind, const char *id, const struct bytes *doc)
 {
-    f->found = who_then(f->state, kind, id, doc);
+    f->found = owner_then(f->state, kind, id, doc);
     if (kind == KIND_INSTANCE && !f->found.owner[0])
         workload_note(f, doc);
 }
@@ -274,19 +274,19 @@ static int key_found(void *ctx, const struct store_entry *entry)
     if (strcmp(entry->key, f->key) != 0)
         return 0;
     enum kind kind = object_key_split(entry->key, &id);
-    find_who(f, kind, id, &entry->value);
+    find_owner(f, kind, id, &entry->value);
     return 1;
 }
 
 /* Searches the history for the workload at this revision. The search reads the whole history, so its result is cached
  * for all instances of the workload, whose owner never changes. */
-static struct who find_end(struct finding *f, struct past *past, struct store *store, uint64_t revision)
+static struct who find_workload_owner(struct finding *f, struct past *past, struct store *store, uint64_t revision)
 {
     static const enum kind order[] = {KIND_JOB, KIND_APP, KIND_VM, KIND_SPEC};
     char key[OBJECT_KEY_MAX], id[OBJECT_KEY_MAX - 32];
 
     for (size_t i = 0; f->workload && i < past->workloads.len; i++) {
-        const struct past_workload *known = &past->workloads.at[i];
+        const struct history_workload *known = &past->workloads.at[i];
         if (known->generation == f->generation && strcmp(known->id, f->workload) == 0) {
             mem_free(f->workload);
             return known->who;
@@ -301,29 +301,29 @@ static struct who find_end(struct finding *f, struct past *past, struct store *s
         (void)store_range(store, key, revision, key_found, f, NULL);
     }
     if (f->workload)
-        vec_push(&past->workloads, ((struct past_workload){f->workload, f->generation, f->found}));
+        vec_push(&past->workloads, ((struct history_workload){f->workload, f->generation, f->found}));
     return f->found;
 }
 
 /* Returns the owner before this change. */
-static struct who before_then(const struct watch_hub *h, struct past *past, const struct past_event *e, enum kind kind,
-                              const char *id)
+static struct who owner_before(const struct watch_hub *h, struct past *past, const struct history_event *e,
+                               enum kind kind, const char *id)
 {
     struct finding f = {.state = control_state(h->control), .key = e->key};
 
     if (e->was.at)
-        find_who(&f, kind, id, &e->was);
-    return find_end(&f, past, control_store(h->control), e->revision - 1);
+        find_owner(&f, kind, id, &e->was);
+    return find_workload_owner(&f, past, control_store(h->control), e->revision - 1);
 }
 
 /* Returns the owner after this change. */
-static struct who after_then(const struct watch_hub *h, struct past *past, const struct past_event *e, enum kind kind,
-                             const char *id)
+static struct who owner_after(const struct watch_hub *h, struct past *past, const struct history_event *e,
+                              enum kind kind, const char *id)
 {
     struct finding f = {.state = control_state(h->control), .key = e->key};
 
-    find_who(&f, kind, id, &e->doc);
-    return find_end(&f, past, control_store(h->control), e->revision);
+    find_owner(&f, kind, id, &e->doc);
+    return find_workload_owner(&f, past, control_store(h->control), e->revision);
 }
 
 /* Tells whether the caller sees every object of the kind, so that owners need not be looked up. */
@@ -332,7 +332,7 @@ static bool sees_all(const struct stream *s)
     return stream_sees(s, s->kind, &(struct who){.there = true});
 }
 
-static void past_send(struct stream *s, struct past *past, const struct past_event *e)
+static void history_event_send(struct stream *s, struct past *past, const struct history_event *e)
 {
     const char *id;
     enum kind kind = object_key_split(e->key, &id);
@@ -340,7 +340,7 @@ static void past_send(struct stream *s, struct past *past, const struct past_eve
 
     assert(kind == s->kind);
     if (!e->gone)
-        after = after_then(s->hub, past, e, kind, id);
+        after = owner_after(s->hub, past, e, kind, id);
     if (after.there && stream_sees(s, kind, &after)) {
         struct str *line = &s->hub->line;
         str_clear(line);
@@ -350,13 +350,13 @@ static void past_send(struct stream *s, struct past *past, const struct past_eve
     }
     struct who before = {.there = true};
     if (past->compares)
-        before = before_then(s->hub, past, e, kind, id);
+        before = owner_before(s->hub, past, e, kind, id);
     if (before.there && stream_sees(s, kind, &before))
         gone_send(s, e->revision, id);
 }
 
 /* Processes one read of the history. */
-static void past_read(struct stream *s)
+static void history_read(struct stream *s)
 {
     struct watch_hub *h = s->hub;
     struct past past = {.part = s->part, .skip = s->part_len, .compares = !sees_all(s)};
@@ -364,20 +364,20 @@ static void past_read(struct stream *s)
     uint64_t to = h->ring_from;
     size_t i = 0;
 
-    int rc =
-        store_history(control_store(h->control), object_key(s->kind, "", prefix), s->after, to, past_add, &past, NULL);
+    int rc = store_history(control_store(h->control), object_key(s->kind, "", prefix), s->after, to, history_event_add,
+                           &past, NULL);
     for (; rc >= 0 && i < past.events.len && stream_open(s); i++)
-        if (place_step(s, past.events.at[i].revision, past.events.at[i].nth))
-            past_send(s, &past, &past.events.at[i]);
+        if (position_advance(s, past.events.at[i].revision, past.events.at[i].nth))
+            history_event_send(s, &past, &past.events.at[i]);
     bool all = rc == 0 && i == past.events.len;
-    past_done(&past);
+    history_done(&past);
     if (all && !s->stopped)
-        place_done(s, to);
+        position_done(s, to);
     if (rc < 0)
         s->end_code = "compacted"; /* unreadable history counts as compacted: the reader must list again */
 }
 
-bool ring_is_far(const struct stream *s)
+bool ring_is_far_behind(const struct stream *s)
 {
     const struct watch_hub *h = s->hub;
     return s->after < h->ring_from || h->ring_len - ring_after(h, s->after) > RING_STEP;
@@ -389,6 +389,6 @@ bool ring_step(struct stream *s)
         return false;
     if (s->after >= s->hub->ring_from)
         return ring_read(s);
-    past_read(s);
+    history_read(s);
     return true;
 }

@@ -103,7 +103,7 @@ static void revisions_that_cannot_be_watched(void **state)
     assert_int_equal(watch_hub_len(control_hub(k->control)), 0);
 }
 
-static void there_are_only_so_many(void **state)
+static void number_of_watches_is_bounded(void **state)
 {
     (void)state;
     struct kit k;
@@ -125,7 +125,7 @@ static void there_are_only_so_many(void **state)
 
 /* ---- visibility ------------------------------------------------------------------------------------------------- */
 
-static void tenants_see_their_own(void **state)
+static void watch_shows_own_objects_only(void **state)
 {
     struct kit *k = *state;
     char alice[TOKEN_TEXT_MAX], carol[TOKEN_TEXT_MAX];
@@ -161,7 +161,7 @@ static void tenants_see_their_own(void **state)
 }
 
 /* The same from the store's history, by a daemon that started after the changes. */
-static void tenants_see_their_own_past(void **state)
+static void history_shows_own_objects_only(void **state)
 {
     struct kit *k = *state;
     const struct control_options options = {0};
@@ -210,7 +210,7 @@ static void tenants_see_their_own_past(void **state)
     end_done(&late);
 }
 
-static void what_leaves_a_group_is_gone_for_it(void **state)
+static void object_that_leaves_group_is_gone_for_group(void **state)
 {
     struct kit *k = *state;
     char carol[TOKEN_TEXT_MAX];
@@ -237,7 +237,7 @@ static void what_leaves_a_group_is_gone_for_it(void **state)
     end_done(&past);
 }
 
-static void instances_belong_to_their_workload(void **state)
+static void instances_are_visible_with_their_workload(void **state)
 {
     struct kit *k = *state;
     char alice[TOKEN_TEXT_MAX], eve[TOKEN_TEXT_MAX];
@@ -260,7 +260,7 @@ static void instances_belong_to_their_workload(void **state)
     end_done(&other);
 }
 
-static void secrets_stay(void **state)
+static void secrets_are_not_streamed(void **state)
 {
     struct kit *k = *state;
     char alice[TOKEN_TEXT_MAX], carol[TOKEN_TEXT_MAX];
@@ -341,7 +341,7 @@ static void streams_end_when_the_token_expires(void **state)
 }
 
 /* The stream ends while the answer is being sent. */
-static void an_end_before_the_start_is_told(void **state)
+static void end_before_start_is_reported(void **state)
 {
     struct kit *k = *state;
     struct reader_end e;
@@ -359,7 +359,7 @@ static void an_end_before_the_start_is_told(void **state)
 
 /* ---- slow readers ----------------------------------------------------------------------------------------------- */
 
-static void a_reader_that_takes_nothing_is_ended(void **state)
+static void stalled_reader_is_disconnected(void **state)
 {
     struct kit *k = *state;
     struct reader_end e;
@@ -395,7 +395,7 @@ static void heartbeats(void **state)
 }
 
 /* A stream with many waiting bytes adds no lines, and misses no change afterwards. */
-static void a_slow_reader_waits_and_misses_nothing(void **state)
+static void slow_reader_misses_no_change(void **state)
 {
     struct kit *k = *state;
     struct reader_end e;
@@ -437,7 +437,7 @@ static void a_slow_reader_waits_and_misses_nothing(void **state)
     end_done(&e);
 }
 
-static void a_reader_that_stands_still_is_ended(void **state)
+static void reader_without_progress_is_disconnected(void **state)
 {
     struct kit *k = *state;
     struct reader_end e;
@@ -457,7 +457,7 @@ static void a_reader_that_stands_still_is_ended(void **state)
     end_done(&e);
 }
 
-static void a_reader_left_behind_by_compaction_is_told(void **state)
+static void compacted_reader_gets_error(void **state)
 {
     struct kit *k = *state;
     struct reader_end e;
@@ -506,7 +506,7 @@ static int64_t ticking(void *ctx)
     return ((struct kit *)ctx)->steady_ns += FAIR_QUANTUM_NS;
 }
 
-static void readers_of_the_past_do_not_delay_another_user(void **state)
+static void history_readers_do_not_delay_another_user(void **state)
 {
     enum { JOBS = 3000, READERS = 40 };
     struct kit *k = *state;
@@ -553,7 +553,7 @@ static void readers_of_the_past_do_not_delay_another_user(void **state)
 
 enum { ROUNDS = 600, READERS = 12, OWNERS = 3, JOBS = 40, CHANGES = 8 };
 
-struct told {
+struct change_seen {
     uint64_t revision;
     unsigned id, owner; /* owner: present or last owner */
     bool gone;
@@ -573,7 +573,7 @@ struct readers {
         unsigned who; /* owner of the token; OWNERS: the administrator */
         uint64_t from;
     } at[READERS];
-    VEC(struct told) told;
+    VEC(struct change_seen) change_seen;
     bool turns;              /* history is read in turns */
     unsigned owner_of[JOBS]; /* OWNERS: the job does not exist */
     unsigned seed;
@@ -584,7 +584,7 @@ static uint64_t jobs_change(struct readers *r)
 {
     char keys[CHANGES][32], texts[CHANGES][128];
     const char *pairs[CHANGES][2];
-    size_t len = 0, told_first = r->told.len;
+    size_t len = 0, told_first = r->change_seen.len;
     unsigned begin = dice(&r->seed, JOBS - CHANGES), n = 1 + dice(&r->seed, CHANGES);
     for (unsigned j = begin; j < begin + n; j++, len++) {
         bool gone = r->owner_of[j] < OWNERS && dice(&r->seed, 3) == 0;
@@ -595,12 +595,12 @@ static uint64_t jobs_change(struct readers *r)
         pairs[len][0] = keys[len];
         pairs[len][1] = gone ? NULL : texts[len];
         r->owner_of[j] = gone ? OWNERS : owner;
-        struct told t = {.id = j + 1, .owner = owner, .gone = gone};
-        vec_push(&r->told, t);
+        struct change_seen t = {.id = j + 1, .owner = owner, .gone = gone};
+        vec_push(&r->change_seen, t);
     }
     uint64_t revision = kit_txn(r->k, (const char *const(*)[2])pairs, len);
-    for (size_t i = told_first; i < r->told.len; i++)
-        r->told.at[i].revision = revision;
+    for (size_t i = told_first; i < r->change_seen.len; i++)
+        r->change_seen.at[i].revision = revision;
     return revision;
 }
 
@@ -645,7 +645,7 @@ static void reader_turn(struct readers *r, uint64_t first, uint64_t last)
 }
 
 /* Checks that the reader got exactly the visible changes since its start, in order. */
-static void reader_judge(struct readers *r, unsigned which)
+static void check_reader(struct readers *r, unsigned which)
 {
     struct reader_end *e = &r->at[which].end;
     unsigned who = r->at[which].who;
@@ -655,8 +655,8 @@ static void reader_judge(struct readers *r, unsigned which)
         stream_drained(e->stream);
         turns_run(r->k);
     }
-    for (size_t i = 0; i < r->told.len; i++) {
-        const struct told *t = &r->told.at[i];
+    for (size_t i = 0; i < r->change_seen.len; i++) {
+        const struct change_seen *t = &r->change_seen.at[i];
         char id[24];
         if (t->revision <= r->at[which].from || (who < OWNERS && who != t->owner))
             continue;
@@ -673,7 +673,7 @@ static void reader_judge(struct readers *r, unsigned which)
 
 /* A reader that starts at any revision, with any permissions and at any speed, gets the changes that it may see, in
  * order, without gap or repeat. */
-static void readers_judged(struct kit *k, unsigned seed, bool turns)
+static void check_random_readers(struct kit *k, unsigned seed, bool turns)
 {
     struct readers r = {.k = k, .seed = seed, .turns = turns};
     unsigned judged = 0;
@@ -700,21 +700,21 @@ static void readers_judged(struct kit *k, unsigned seed, bool turns)
     }
     for (unsigned i = 0; i < READERS; i++)
         if (!r.at[i].end.ended) {
-            reader_judge(&r, i);
+            check_reader(&r, i);
             judged++;
         }
     assert_true(judged > 0);
-    vec_done(&r.told);
+    vec_done(&r.change_seen);
 }
 
-static void every_reader_gets_its_part(void **state)
+static void random_readers_get_visible_changes(void **state)
 {
-    readers_judged(*state, 20260301, false);
+    check_random_readers(*state, 20260301, false);
 }
 
-static void every_reader_gets_its_part_in_turns(void **state)
+static void random_readers_get_visible_changes_with_fair_queue(void **state)
 {
-    readers_judged(*state, 20260302, true);
+    check_random_readers(*state, 20260302, true);
 }
 
 int main(void)
@@ -724,23 +724,23 @@ int main(void)
         CASE(changes_come_in_order),
         CASE(server_sent_events),
         CASE(revisions_that_cannot_be_watched),
-        CASE(there_are_only_so_many),
-        CASE(tenants_see_their_own),
-        CASE(tenants_see_their_own_past),
-        CASE(what_leaves_a_group_is_gone_for_it),
-        CASE(instances_belong_to_their_workload),
-        CASE(secrets_stay),
+        CASE(number_of_watches_is_bounded),
+        CASE(watch_shows_own_objects_only),
+        CASE(history_shows_own_objects_only),
+        CASE(object_that_leaves_group_is_gone_for_group),
+        CASE(instances_are_visible_with_their_workload),
+        CASE(secrets_are_not_streamed),
         CASE(streams_end_with_their_token),
         CASE(streams_end_when_the_token_expires),
-        CASE(an_end_before_the_start_is_told),
-        CASE(a_reader_that_takes_nothing_is_ended),
+        CASE(end_before_start_is_reported),
+        CASE(stalled_reader_is_disconnected),
         CASE(heartbeats),
-        CASE(a_slow_reader_waits_and_misses_nothing),
-        CASE(a_reader_that_stands_still_is_ended),
-        CASE(a_reader_left_behind_by_compaction_is_told),
-        CASE(readers_of_the_past_do_not_delay_another_user),
-        CASE(every_reader_gets_its_part),
-        CASE(every_reader_gets_its_part_in_turns),
+        CASE(slow_reader_misses_no_change),
+        CASE(reader_without_progress_is_disconnected),
+        CASE(compacted_reader_gets_error),
+        CASE(history_readers_do_not_delay_another_user),
+        CASE(random_readers_get_visible_changes),
+        CASE(random_readers_get_visible_changes_with_fair_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -285,7 +285,7 @@ static bool topic_visible(const struct stream *s)
 {
     if (s->topic->kind != TOPIC_SERVICE)
         return true;
-    struct who who = who_now(control_state(s->hub->control), KIND_APP, s->topic->id);
+    struct who who = owner_now(control_state(s->hub->control), KIND_APP, s->topic->id);
     return !who.there || stream_sees(s, KIND_APP, &who);
 }
 
@@ -302,14 +302,14 @@ static void line_send(struct stream *s, const char *hash, const struct str *text
 
 /* Tells whether the document pauses. A large document that changes often is not sent at every change: the cost of
  * deriving, sending and reading would grow with the square of its size. */
-static bool topic_rests(const struct watch_hub *h, const struct topic *t)
+static bool topic_is_paused(const struct watch_hub *h, const struct topic *t)
 {
     const struct control_env *env = control_env(h->control);
 
     return t->dirty && t->rest_ns > env->steady_ns(env->ctx);
 }
 
-static void topic_rest(const struct watch_hub *h, struct topic *t, const struct str *text)
+static void topic_pause(const struct watch_hub *h, struct topic *t, const struct str *text)
 {
     const struct control_env *env = control_env(h->control);
 
@@ -324,7 +324,7 @@ void topic_serve(struct stream *s)
     CLEANUP(str) struct str made = {0}, line = {0};
     char hash[DERIVED_HASH_MAX];
 
-    if (topic_rests(s->hub, s->topic))
+    if (topic_is_paused(s->hub, s->topic))
         return; /* topics_flush sends the document later */
     const struct str *text = topic_text(s->hub, s->topic, &made, hash);
     line_send(s, hash, text, &line);
@@ -337,7 +337,7 @@ static void topic_flush(struct watch_hub *h, struct topic *t)
     const struct str *text = topic_text(h, t, &made, hash);
 
     t->dirty = false;
-    topic_rest(h, t, text);
+    topic_pause(h, t, text);
     for (struct stream *s = t->streams, *next; s; s = next) {
         next = s->peer_next; /* the topic is freed with its last stream */
         line_send(s, hash, text, &line);
@@ -355,7 +355,7 @@ void topics_flush(struct watch_hub *h)
     for (size_t i = 0; i < h->dirty.len; i++) {
         struct topic *t = h->dirty.at[i];
         h->dirty.at[i] = NULL;
-        if (t && topic_rests(h, t)) {
+        if (t && topic_is_paused(h, t)) {
             env->wake_at(env->ctx, t->rest_ns);
             h->dirty.at[resting++] = t;
         } else if (t) {

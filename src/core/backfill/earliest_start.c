@@ -29,7 +29,7 @@ struct point {
 };
 
 struct sweep {
-    struct future *f;
+    struct reservation_state *f;
     const struct pods_wanted *d;
     int64_t duration_ns, longest_ns, horizon_ns;
     uint64_t *plain;   /* nodes without a reserved place */
@@ -57,7 +57,7 @@ struct sweep {
 /* ---- nodes without a reserved place ----------------------------------------------------------------------------- */
 
 /* Returns whether windows allow a pod on the node for all of that time. */
-static bool windows_allow(const struct future *f, uint64_t foreign, uint32_t position, int64_t at_ns,
+static bool windows_allow(const struct reservation_state *f, uint64_t foreign, uint32_t position, int64_t at_ns,
                           int64_t duration_ns)
 {
     BITS_EACH (i, foreign) {
@@ -71,16 +71,16 @@ static bool windows_allow(const struct future *f, uint64_t foreign, uint32_t pos
 /* Finds the nodes that could take a pod; returns whether some of them have a reserved place. */
 static bool sort_nodes(struct sweep *s)
 {
-    struct future *f = s->f;
+    struct reservation_state *f = s->f;
     struct cycle *c = &f->p->c;
-    const struct turn fixed = {.c = c, .k = s->d->k};
-    const uint64_t *rules = turn_rules_mask(c, &fixed);
+    const struct attempt fixed = {.c = c, .k = s->d->k};
+    const uint64_t *constraints = attempt_constraints_mask(c, &fixed);
     uint64_t any = 0;
 
     s->plain = ARENA_ARRAY(c->scratch, uint64_t, c->blocks + 1);
     s->special = ARENA_ARRAY(c->scratch, uint64_t, c->blocks + 1);
     for (uint32_t b = 0; b < c->blocks; b++) {
-        uint64_t may = rules[b];
+        uint64_t may = constraints[b];
         if (s->d->only != NONE)
             may &= s->d->only / BLOCK == b ? (uint64_t)1 << s->d->only % BLOCK : 0;
         s->plain[b] = may & ~f->reserved[b];
@@ -162,7 +162,7 @@ static bool load_plain(struct sweep *s)
     return true;
 }
 
-static void plain_gains(struct sweep *s, uint32_t position, const struct class *of, uint64_t gpus)
+static void plain_node_gains(struct sweep *s, uint32_t position, const struct class *of, uint64_t gpus)
 {
     const struct class *k = s->d->k;
     if (!bits_has(s->plain, position))
@@ -182,7 +182,7 @@ static void plain_gains(struct sweep *s, uint32_t position, const struct class *
 }
 
 /* Returns the first start with which a pod of that duration still runs at at_ns. */
-static int64_t too_late(const struct sweep *s, int64_t at_ns, int64_t for_ns)
+static int64_t first_overlapping_start(const struct sweep *s, int64_t at_ns, int64_t for_ns)
 {
     int64_t now = s->f->p->s->now_ns;
     return for_ns == BERTH_NEVER_NS || at_ns - now < for_ns ? now : at_ns - for_ns + 1;
@@ -197,7 +197,8 @@ static void plain_close(struct sweep *s, int64_t now)
         return;
     s->closed_next = BERTH_NEVER_NS;
     BITS_EACH (i, s->d->foreign) {
-        int64_t from = too_late(s, s->f->windows[i].start_ns, s->longest_ns), to = s->f->windows[i].end_ns;
+        int64_t from = first_overlapping_start(s, s->f->windows[i].start_ns, s->longest_ns),
+                to = s->f->windows[i].end_ns;
         int64_t next = now < from ? from : now < to ? to : BERTH_NEVER_NS;
         windows |= (uint64_t)(from <= now && now < to) << i;
         s->closed_next = next < s->closed_next ? next : s->closed_next;
@@ -229,7 +230,7 @@ static void point_add(struct sweep *s, const struct room *r, int64_t at_ns, bool
  * resources are kept. */
 static bool points_of(struct sweep *s, uint32_t position)
 {
-    struct changes x = timeline_of(s->f, position);
+    struct changes x = timeline_changes(s->f, position);
     int64_t last = add_ns(s->horizon_ns, s->duration_ns);
     struct room room;
     s->points.len = 0;
@@ -260,7 +261,7 @@ static uint32_t fits_from(struct sweep *s, uint32_t position, size_t from, int64
         return 0;
     if (k->gpu.count && k->gpu.milli < BERTH_GPU_MILLI) { /* shares must be checked device by device */
         struct room low;
-        (void)timeline_low(s->f, k, position, t, s->duration_ns, &low);
+        (void)timeline_min_room(s->f, k, position, t, s->duration_ns, &low);
         return room_fits(k, &low, s->d->pods);
     }
     uint32_t fits = at[from].fits;
@@ -291,7 +292,7 @@ static void time_add(struct sweep *s, int64_t at_ns)
 
 static void special_steps(struct sweep *s, uint32_t position)
 {
-    struct future *f = s->f;
+    struct reservation_state *f = s->f;
     uint32_t last = 0;
 
     s->times.len = 0;
@@ -300,11 +301,11 @@ static void special_steps(struct sweep *s, uint32_t position)
     for (size_t i = 0; i < s->points.len; i++) {
         time_add(s, s->points.at[i].at_ns);
         if (s->points.at[i].less)
-            time_add(s, too_late(s, s->points.at[i].at_ns, s->duration_ns));
+            time_add(s, first_overlapping_start(s, s->points.at[i].at_ns, s->duration_ns));
     }
     BITS_EACH (i, s->d->foreign)
         if (bits_has(f->windows[i].nodes, position)) {
-            time_add(s, too_late(s, f->windows[i].start_ns, s->longest_ns));
+            time_add(s, first_overlapping_start(s, f->windows[i].start_ns, s->longest_ns));
             time_add(s, f->windows[i].end_ns);
         }
     for (size_t i = 0, from = 0; i < s->times.len; i++) {
@@ -337,24 +338,24 @@ static void load_special(struct sweep *s)
 /* ---- the sweep -------------------------------------------------------------------------------------------------- */
 
 /* Each sets the time of the next valid entry, from the current index on. */
-static void find_fresh(struct sweep *s)
+static void skip_to_fresh(struct sweep *s)
 {
-    const struct future *f = s->f;
+    const struct reservation_state *f = s->f;
     while (s->fresh < f->fresh_order.len && f->fresh.at[f->fresh_order.at[s->fresh]].gone)
         s->fresh++;
     bool any = s->fresh < f->fresh_order.len;
     s->fresh_ns = any ? f->fresh.at[f->fresh_order.at[s->fresh]].at_ns : BERTH_NEVER_NS;
 }
 
-static void find_end(struct sweep *s)
+static void skip_to_end(struct sweep *s)
 {
-    const struct future *f = s->f;
+    const struct reservation_state *f = s->f;
     while (s->end < f->ends_len && bits_has(f->p->c.stopped, f->ends[s->end].slot))
         s->end++;
     s->end_ns = s->end < f->ends_len ? f->ends[s->end].at_ns : BERTH_NEVER_NS;
 }
 
-static void find_step(struct sweep *s)
+static void skip_to_step(struct sweep *s)
 {
     s->step_ns = s->step < s->steps.len ? s->steps.at[s->order[s->step].value].at_ns : BERTH_NEVER_NS;
 }
@@ -368,17 +369,17 @@ static int64_t next_moment(const struct sweep *s)
 }
 
 /* Applies all changes until then. */
-static void take_moment(struct sweep *s, int64_t now)
+static void apply_changes_until(struct sweep *s, int64_t now)
 {
-    for (; s->end_ns <= now && s->end < s->f->ends_len; s->end++, find_end(s)) {
+    for (; s->end_ns <= now && s->end < s->f->ends_len; s->end++, skip_to_end(s)) {
         const struct ending *e = &s->f->ends[s->end];
-        plain_gains(s, e->position, e->k, e->gpus);
+        plain_node_gains(s, e->position, e->k, e->gpus);
     }
-    for (; s->fresh_ns <= now && s->fresh < s->f->fresh_order.len; s->fresh++, find_fresh(s)) {
+    for (; s->fresh_ns <= now && s->fresh < s->f->fresh_order.len; s->fresh++, skip_to_fresh(s)) {
         const struct fresh_end *x = &s->f->fresh.at[s->f->fresh_order.at[s->fresh]];
-        plain_gains(s, x->position, x->k, x->gpus);
+        plain_node_gains(s, x->position, x->k, x->gpus);
     }
-    for (; s->step_ns <= now && s->step < s->steps.len; s->step++, find_step(s)) {
+    for (; s->step_ns <= now && s->step < s->steps.len; s->step++, skip_to_step(s)) {
         const struct step *t = &s->steps.at[s->order[s->step].value];
         s->fits[t->position] += (uint32_t)t->more;
         s->total += (uint64_t)(int64_t)t->more;
@@ -395,11 +396,11 @@ static int64_t sweep(struct sweep *s)
     if (!load_plain(s))
         return BERTH_NEVER_NS;
     load_special(s);
-    find_end(s);
-    find_fresh(s);
-    find_step(s);
+    skip_to_end(s);
+    skip_to_fresh(s);
+    skip_to_step(s);
     int64_t moment = s->f->p->s->now_ns;
-    for (take_moment(s, moment); s->total < s->d->pods; take_moment(s, moment)) {
+    for (apply_changes_until(s, moment); s->total < s->d->pods; apply_changes_until(s, moment)) {
         moment = next_moment(s);
         if (moment == BERTH_NEVER_NS || moment > s->horizon_ns)
             return BERTH_NEVER_NS;
@@ -442,10 +443,10 @@ static uint32_t add_place(const struct sweep *s, uint32_t position, int64_t at_n
     const struct class *k = s->d->k;
     struct room low;
     if (!windows_allow(s->f, s->d->foreign, position, at_ns, s->longest_ns) ||
-        !timeline_low(s->f, k, position, at_ns, s->duration_ns, &low))
+        !timeline_min_room(s->f, k, position, at_ns, s->duration_ns, &low))
         return 0;
     uint32_t pods = room_fits(k, &low, most);
-    struct reserved_place x = {.wish = s->d->wish, .position = position, .pods = pods};
+    struct reserved_place x = {.demand = s->d->demand, .position = position, .pods = pods};
     if (!pods)
         return 0;
     if (k->gpu.count && k->gpu.milli < BERTH_GPU_MILLI) {
@@ -480,13 +481,14 @@ static void sweep_done(struct sweep *s, struct arena_mark mark)
     arena_rewind(&s->f->p->scratch, mark);
 }
 
-static struct sweep sweep_of(struct future *f, const struct pods_wanted *d, int64_t duration_ns)
+static struct sweep sweep_of(struct reservation_state *f, const struct pods_wanted *d, int64_t duration_ns)
 {
     int64_t longest_ns = d->longest_ns > duration_ns ? d->longest_ns : duration_ns;
     return (struct sweep){.f = f, .d = d, .duration_ns = duration_ns, .longest_ns = longest_ns};
 }
 
-int64_t earliest(struct future *f, const struct pods_wanted *d, int64_t duration_ns, place_list *places)
+int64_t find_earliest_start(struct reservation_state *f, const struct pods_wanted *d, int64_t duration_ns,
+                            place_list *places)
 {
     struct sweep s = sweep_of(f, d, duration_ns);
     struct arena_mark mark = arena_mark(&f->p->scratch);
@@ -511,7 +513,8 @@ int64_t earliest(struct future *f, const struct pods_wanted *d, int64_t duration
     return at;
 }
 
-bool places_at(struct future *f, const struct pods_wanted *d, int64_t at_ns, int64_t duration_ns, place_list *places)
+bool places_at(struct reservation_state *f, const struct pods_wanted *d, int64_t at_ns, int64_t duration_ns,
+               place_list *places)
 {
     struct sweep s = sweep_of(f, d, duration_ns);
     struct arena_mark mark = arena_mark(&f->p->scratch);

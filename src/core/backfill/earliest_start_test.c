@@ -36,10 +36,10 @@ static void make_nodes(struct world *w, uint64_t *seed)
         {"A", 80},
         {"A", 80}
     };
-    w->nodes = 1 + scene_below(seed, NODES_MAX);
+    w->nodes = 1 + scene_random_below(seed, NODES_MAX);
     for (uint32_t i = 0; i < w->nodes; i++) {
-        w->cpu[i] = 1000 * (1 + scene_below(seed, 3));
-        w->devices[i] = scene_below(seed, DEVICES_MAX + 1);
+        w->cpu[i] = 1000 * (1 + scene_random_below(seed, 3));
+        w->devices[i] = scene_random_below(seed, DEVICES_MAX + 1);
         scene_put_node(
             &w->s,
             (struct berth_node){.id = node_names[i], HAS(w->cpu[i], 100000), .gpus = gpus, .gpus_len = w->devices[i]});
@@ -48,17 +48,17 @@ static void make_nodes(struct world *w, uint64_t *seed)
 
 static void make_jobs(struct world *w, uint64_t *seed)
 {
-    w->jobs_len = 4 + scene_below(seed, JOBS_MAX - 4);
+    w->jobs_len = 4 + scene_random_below(seed, JOBS_MAX - 4);
     for (uint32_t i = 0; i < w->jobs_len; i++) {
         snprintf(w->ids[i], sizeof w->ids[i], "j%02u", i);
         w->jobs[i] = (struct job){.id = w->ids[i],
-                                  .pods = scene_below(seed, 3) ? 0 : 1 + scene_below(seed, 4),
-                                  .cpu = 100 * (1 + scene_below(seed, 10)),
-                                  .seconds = 10 * (1 + scene_below(seed, 20)),
-                                  .gpus = scene_below(seed, 3) ? 0 : 1 + scene_below(seed, 2)};
-        if (w->jobs[i].gpus == 1 && scene_below(seed, 2))
-            w->jobs[i].milli = 250 * (1 + scene_below(seed, 3));
-        if (w->roles && i && scene_below(seed, 3) == 0) {
+                                  .pods = scene_random_below(seed, 3) ? 0 : 1 + scene_random_below(seed, 4),
+                                  .cpu = 100 * (1 + scene_random_below(seed, 10)),
+                                  .seconds = 10 * (1 + scene_random_below(seed, 20)),
+                                  .gpus = scene_random_below(seed, 3) ? 0 : 1 + scene_random_below(seed, 2)};
+        if (w->jobs[i].gpus == 1 && scene_random_below(seed, 2))
+            w->jobs[i].milli = 250 * (1 + scene_random_below(seed, 3));
+        if (w->roles && i && scene_random_below(seed, 3) == 0) {
             w->jobs[i].pods += w->jobs[i].pods == 0;
             w->jobs[i].gang = w->jobs[i - 1].gang ? w->jobs[i - 1].gang : w->ids[i - 1];
         }
@@ -69,46 +69,46 @@ static void make_jobs(struct world *w, uint64_t *seed)
 /* Reserves some nodes for a window that no workload may use. */
 static void make_window(struct world *w, uint64_t *seed)
 {
-    int64_t start = scene_below(seed, 600), len = 1 + scene_below(seed, 300);
+    int64_t start = scene_random_below(seed, 600), len = 1 + scene_random_below(seed, 300);
     w->window = (struct berth_window){.id = "w",
                                       .start_ns = START_NS + start * SCENE_SECOND_NS,
                                       .end_ns = START_NS + (start + len) * SCENE_SECOND_NS,
                                       .nodes = node_names,
-                                      .nodes_len = 1 + scene_below(seed, w->nodes)};
+                                      .nodes_len = 1 + scene_random_below(seed, w->nodes)};
     w->s.policy.windows = &w->window;
     w->s.policy.windows_len = 1;
 }
 
 static void world_make(struct world *w, uint64_t *seed)
 {
-    *w = (struct world){.s = stage(0, 1 + scene_below(seed, 12)), .roles = scene_below(seed, 4) == 0};
+    *w = (struct world){.s = stage(0, 1 + scene_random_below(seed, 12)), .roles = scene_random_below(seed, 4) == 0};
     make_nodes(w, seed);
     make_jobs(w, seed);
-    if (scene_below(seed, 3) == 0)
+    if (scene_random_below(seed, 3) == 0)
         make_window(w, seed);
-    if (scene_below(seed, 3) == 0)
+    if (scene_random_below(seed, 3) == 0)
         scene_put(&w->s, (struct berth_workload){.id = "web",
-                                                 .replicas = 1 + scene_below(seed, 3),
-                                                 .created_ns = scene_below(seed, 2) ? 0 : INT64_MAX,
-                                                 .shape = {NEEDS(100 * (1 + scene_below(seed, 6)), 10)}});
+                                                 .replicas = 1 + scene_random_below(seed, 3),
+                                                 .created_ns = scene_random_below(seed, 2) ? 0 : INT64_MAX,
+                                                 .shape = {NEEDS(100 * (1 + scene_random_below(seed, 6)), 10)}});
 }
 
 /* Advances the time: some running instances end, some are stopped, and stopping ones are removed. */
-static void some_end(struct scene *s, uint64_t *seed)
+static void advance_time(struct scene *s, uint64_t *seed)
 {
-    s->now_ns += (int64_t)(1 + scene_below(seed, 150)) * SCENE_SECOND_NS;
+    s->now_ns += (int64_t)(1 + scene_random_below(seed, 150)) * SCENE_SECOND_NS;
     for (uint32_t i = 0; i < s->c->instances.len; i++) {
         struct instance in = *cluster_instance(s->c, i);
         const struct workload *w = in.id ? cluster_workload(s->c, in.workload.v) : NULL;
         if (!w || w->kind != BERTH_JOB || in.state == BERTH_ENDED || in.state == BERTH_RESERVED)
             continue;
         if (in.state == BERTH_STOPPING) {
-            scene_gone(s, in.id);
+            scene_remove(s, in.id);
             continue;
         }
-        enum berth_state to = scene_below(seed, 3) == 0    ? BERTH_ENDED
-                              : scene_below(seed, 12) == 0 ? BERTH_STOPPING
-                                                           : BERTH_RUNNING;
+        enum berth_state to = scene_random_below(seed, 3) == 0    ? BERTH_ENDED
+                              : scene_random_below(seed, 12) == 0 ? BERTH_STOPPING
+                                                                  : BERTH_RUNNING;
         if (to != BERTH_RUNNING)
             scene_report(s, in.id, to, false);
     }
@@ -164,7 +164,7 @@ static uint32_t fits_on(const struct world *w, const struct job *j, uint32_t nod
 }
 
 /* Returns the first moment at which there is room for all pods; 0: never, or at once. */
-static int64_t search_all(const struct world *w, const struct job *j, uint32_t pods)
+static int64_t exhaustive_search(const struct world *w, const struct job *j, uint32_t pods)
 {
     int64_t best = BERTH_NEVER_NS;
     for (uint32_t i = 0; i < w->s.c->instances.len + 2; i++) {
@@ -195,8 +195,8 @@ static void check_first(struct world *w)
     for (; at != NONE; at = cluster_instance(w->s.c, at)->next_of_workload)
         if (cluster_instance(w->s.c, at)->state != BERTH_ENDED)
             return; /* the job waits for its own pods */
-    int64_t want = search_all(w, j, j->pods ? (uint32_t)first.ordinals_len : 1);
-    int64_t start = berth_plan_standing(w->s.p, 0).start_ns;
+    int64_t want = exhaustive_search(w, j, j->pods ? (uint32_t)first.ordinals_len : 1);
+    int64_t start = berth_plan_queue_position(w->s.p, 0).start_ns;
     if (start != want)
         fail_msg("%s is to start at %lld, but could at %lld", first.workload, (long long)start, (long long)want);
 }
@@ -207,14 +207,14 @@ static size_t starts_of(struct scene *s, int64_t starts[], char names[][8])
 {
     size_t len = berth_plan_pendings(s->p);
     for (size_t i = 0; i < len; i++) {
-        starts[i] = berth_plan_standing(s->p, i).start_ns;
+        starts[i] = berth_plan_queue_position(s->p, i).start_ns;
         snprintf(names[i], 8, "%s", berth_plan_pending_name(s->p, i));
     }
     return len;
 }
 
 /* A later demand delays no reservation: without the demands that follow it, each one starts at the same moment. */
-static void check_undisturbed(struct world *w)
+static void check_no_delays(struct world *w)
 {
     struct scene *s = &w->s;
     int64_t starts[JOBS_MAX + 1] = {0}, now[JOBS_MAX + 1] = {0};
@@ -224,7 +224,7 @@ static void check_undisturbed(struct world *w)
     for (uint32_t i = w->jobs_len; i-- > 0;) {
         if (cluster_workload(s->c, cluster_workload_find(s->c, w->ids[i]))->first != NONE)
             continue;
-        scene_must(s, berth_workload_remove(s->c, w->ids[i], &s->err));
+        scene_check(s, berth_workload_remove(s->c, w->ids[i], &s->err));
         scene_plan(s);
         size_t n = starts_of(s, now, left);
         for (size_t k = 0, at = 0; k < n; k++) {
@@ -238,7 +238,7 @@ static void check_undisturbed(struct world *w)
     }
 }
 
-static void random_clusters_keep_their_promises(void **state)
+static void random_clusters_keep_reservations(void **state)
 {
     (void)state;
     uint64_t seed = scene_seed();
@@ -252,10 +252,10 @@ static void random_clusters_keep_their_promises(void **state)
             step(&w.s, text);
             if (!w.roles)
                 check_first(&w);
-            some_end(&w.s, &seed);
+            advance_time(&w.s, &seed);
         }
         if (!w.roles)
-            check_undisturbed(&w);
+            check_no_delays(&w);
         scene_cleanup(&w.s);
     }
 }
@@ -263,7 +263,7 @@ static void random_clusters_keep_their_promises(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_clusters_keep_their_promises),
+        cmocka_unit_test(random_clusters_keep_reservations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static struct berth_workload job(const char *id, int64_t runs_ns, bool stated)
 
 static struct scene stage(void)
 {
-    struct scene s = scene_stage(1);
+    struct scene s = scene_with_nodes(1);
     s.policy = berth_policy_usual();
     return s;
 }
@@ -58,7 +58,7 @@ static struct lookahead look(struct scene *s)
     scene_plan(s);
     uint64_t before = berth_plan_hash(s->p);
     lookahead_run(copy, &s->policy, s->now_ns, s->seed, &bounds, &l);
-    scene_must(s, berth_audit(copy, &s->err));
+    scene_check(s, berth_audit(copy, &s->err));
     berth_cluster_free(copy);
     assert_true(l.complete);
     scene_audit(s); /* the cluster is unchanged */
@@ -68,7 +68,7 @@ static struct lookahead look(struct scene *s)
 }
 
 /* Expects the workload to start after in_ns. `unforeseen`: a single plan predicts no start, or a later one. */
-static void expect(struct scene *s, const char *id, int64_t in_ns, bool guess, bool unforeseen)
+static void expect(struct scene *s, const char *id, int64_t in_ns, bool guess, bool not_predicted)
 {
     struct lookahead l = look(s);
     const struct start_estimate *e = lookahead_find(&l, id);
@@ -79,16 +79,16 @@ static void expect(struct scene *s, const char *id, int64_t in_ns, bool guess, b
                  (double)in_ns / 1e9);
     assert_int_equal(e->guess, guess);
     for (size_t i = 0; i < berth_plan_pendings(s->p); i++)
-        if (unforeseen && strcmp(berth_plan_pending_name(s->p, i), id) == 0) {
-            int64_t reserved = berth_plan_standing(s->p, i).start_ns;
+        if (not_predicted && strcmp(berth_plan_pending_name(s->p, i), id) == 0) {
+            int64_t reserved = berth_plan_queue_position(s->p, i).start_ns;
             assert_true(reserved == 0 || reserved > e->start_ns);
         }
     lookahead_done(&l);
 }
 
-static void what_waits_for_headroom(void **state)
+static void start_estimate_counts_headroom(void **state)
 {
-    static const struct berth_reserve keep = {.resource = "cpu", .amount = 400, .domain = "lab"};
+    static const struct berth_headroom_amount keep = {.resource = "cpu", .amount = 400, .domain = "lab"};
     struct scene s = scene_new();
     (void)state;
     s.policy = berth_policy_usual();
@@ -106,7 +106,7 @@ static void what_waits_for_headroom(void **state)
 }
 
 /* A pod that has not yet run for its minimum of a minute is preempted when it has. */
-static void what_preempts_soon(void **state)
+static void start_estimate_counts_preemption(void **state)
 {
     struct scene s = stage();
     (void)state;
@@ -125,13 +125,13 @@ static void what_preempts_soon(void **state)
     scene_cleanup(&s);
 }
 
-static void what_waits_for_a_quota(void **state)
+static void start_estimate_counts_quotas(void **state)
 {
     static const struct berth_amount limit = {"cpu", 500};
     static const char *const user = "user/ann";
     struct scene s = stage();
     (void)state;
-    scene_must(&s, berth_quota_put(s.c, &(struct berth_quota){.id = user, .limits = &limit, .limits_len = 1}, &s.err));
+    scene_check(&s, berth_quota_put(s.c, &(struct berth_quota){.id = user, .limits = &limit, .limits_len = 1}, &s.err));
     const char *const names[] = {"first", "second", "third"};
     for (size_t i = 0; i < ROWS(names); i++) {
         struct berth_workload w = job(names[i], 5 * MINUTE_NS, true);
@@ -148,7 +148,7 @@ static void what_waits_for_a_quota(void **state)
     scene_cleanup(&s);
 }
 
-static void what_waits_for_a_port(void **state)
+static void start_estimate_counts_ports(void **state)
 {
     static const struct berth_port port = {.port = 80};
     struct scene s = stage();
@@ -163,7 +163,7 @@ static void what_waits_for_a_port(void **state)
 }
 
 /* The reservation gives the same start where it can. */
-static void what_waits_for_room(void **state)
+static void start_estimate_follows_run_times(void **state)
 {
     static const struct {
         const char *label;
@@ -193,7 +193,7 @@ static void what_waits_for_room(void **state)
 }
 
 /* A start that follows from a guess is a guess. */
-static void a_guess_is_passed_on(void **state)
+static void start_after_a_guess_is_a_guess(void **state)
 {
     struct scene s = stage();
     (void)state;
@@ -212,7 +212,7 @@ static void a_guess_is_passed_on(void **state)
 }
 
 /* A workload that waits for two others is resumed by the last of them. */
-static void what_waits_for_others(void **state)
+static void suspended_workload_resumes_after_its_last_wait(void **state)
 {
     static const struct lookahead_wait waits[] = {
         {"later", "first",  false},
@@ -243,15 +243,15 @@ static void what_waits_for_others(void **state)
     assert_non_null(e);
     assert_true(e->start_ns == s.now_ns + 11 * MINUTE_NS && e->guess); /* `second` has to end as well, for room */
     assert_null(lookahead_find(&l, "never"));
-    scene_must(&s, berth_audit(copy, &s.err));
+    scene_check(&s, berth_audit(copy, &s.err));
     berth_cluster_free(copy);
     lookahead_done(&l);
     scene_cleanup(&s);
 }
 
-static void a_gang_starts_at_once_on_its_nodes(void **state)
+static void gang_estimate_counts_its_nodes(void **state)
 {
-    struct scene s = scene_stage(2);
+    struct scene s = scene_with_nodes(2);
     (void)state;
     s.policy = berth_policy_usual();
     struct berth_workload gang = job("gang", MINUTE_NS, true);
@@ -270,7 +270,7 @@ static void a_gang_starts_at_once_on_its_nodes(void **state)
 }
 
 /* The lookahead ends, and gives no estimate for a workload that never starts. */
-static void what_never_starts(void **state)
+static void workload_that_never_starts_has_no_estimate(void **state)
 {
     struct scene s = stage();
     (void)state;
@@ -286,7 +286,7 @@ static void what_never_starts(void **state)
 }
 
 /* The lookahead ends at the start of its subject. */
-static void the_subject_alone(void **state)
+static void lookahead_ends_when_subject_starts(void **state)
 {
     struct scene s = stage();
     struct lookahead l;
@@ -318,7 +318,7 @@ static bool never(void *ctx)
     return false;
 }
 
-static void bounds_are_kept(void **state)
+static void lookahead_bounds_are_kept(void **state)
 {
     struct scene s = stage();
     struct lookahead l;
@@ -346,12 +346,17 @@ static void bounds_are_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_waits_for_headroom), cmocka_unit_test(what_preempts_soon),
-        cmocka_unit_test(what_waits_for_a_quota),  cmocka_unit_test(what_waits_for_a_port),
-        cmocka_unit_test(what_waits_for_room),     cmocka_unit_test(a_guess_is_passed_on),
-        cmocka_unit_test(what_waits_for_others),   cmocka_unit_test(a_gang_starts_at_once_on_its_nodes),
-        cmocka_unit_test(what_never_starts),       cmocka_unit_test(the_subject_alone),
-        cmocka_unit_test(bounds_are_kept),
+        cmocka_unit_test(start_estimate_counts_headroom),
+        cmocka_unit_test(start_estimate_counts_preemption),
+        cmocka_unit_test(start_estimate_counts_quotas),
+        cmocka_unit_test(start_estimate_counts_ports),
+        cmocka_unit_test(start_estimate_follows_run_times),
+        cmocka_unit_test(start_after_a_guess_is_a_guess),
+        cmocka_unit_test(suspended_workload_resumes_after_its_last_wait),
+        cmocka_unit_test(gang_estimate_counts_its_nodes),
+        cmocka_unit_test(workload_that_never_starts_has_no_estimate),
+        cmocka_unit_test(lookahead_ends_when_subject_starts),
+        cmocka_unit_test(lookahead_bounds_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,15 +23,15 @@ int64_t expected_duration(const struct workload *w, const struct claim *t, const
     return expected < limit ? expected : limit;
 }
 
-int64_t future_duration(const struct berth_plan *p, uint32_t workload)
+int64_t expected_duration_of(const struct berth_plan *p, uint32_t workload)
 {
     return expected_duration(snapshot_workload(p->s, workload), snapshot_claim(p->s, workload), &p->policy.backfill);
 }
 
-int64_t future_longest(const struct berth_plan *p, uint32_t workload)
+int64_t max_duration_of(const struct berth_plan *p, uint32_t workload)
 {
     const struct claim *t = snapshot_claim(p->s, workload);
-    return t && t->limit_ns ? t->limit_ns : future_duration(p, workload);
+    return t && t->limit_ns ? t->limit_ns : expected_duration_of(p, workload);
 }
 
 int64_t expected_end(const struct workload *w, const struct claim *t, const struct berth_backfill *by, int64_t since_ns,
@@ -52,14 +52,14 @@ int64_t expected_end(const struct workload *w, const struct claim *t, const stru
     return limit > now_ns ? limit : add_ns(now_ns, SECOND_NS);
 }
 
-int64_t future_end(const struct berth_plan *p, const struct instance *i)
+int64_t expected_end_of(const struct berth_plan *p, const struct instance *i)
 {
     return expected_end(snapshot_workload(p->s, i->workload.v), snapshot_claim(p->s, i->workload.v),
                         &p->policy.backfill, i->since_ns, p->s->now_ns);
 }
 
 /* Returns for how long a pod that starts now will be expected to run once it has started. */
-static int64_t hold_of(const struct berth_plan *p, const struct wish *w)
+static int64_t expected_hold_ns(const struct berth_plan *p, const struct demand *w)
 {
     const struct claim *t = snapshot_claim(p->s, w->workload);
     bool until_limit = p->policy.backfill.until_limit && t && t->limit_ns && w->duration_ns < BERTH_NEVER_NS;
@@ -68,32 +68,32 @@ static int64_t hold_of(const struct berth_plan *p, const struct wish *w)
 
 /* ---- rounds ----------------------------------------------------------------------------------------------------- */
 
-static uint32_t *chains(struct berth_plan *p)
+static uint32_t *chain_heads_new(struct berth_plan *p)
 {
     uint32_t *first = arena_alloc(&p->arena, ((size_t)p->c.len + 1) * sizeof *first);
     memset(first, 0xff, ((size_t)p->c.len + 1) * sizeof *first);
     return first;
 }
 
-void future_begin(struct berth_plan *p)
+void reservations_begin(struct berth_plan *p)
 {
-    struct future *f = ARENA_NEW(&p->arena, struct future);
+    struct reservation_state *f = ARENA_NEW(&p->arena, struct reservation_state);
     f->p = p;
     f->reserved = ARENA_ARRAY(&p->arena, uint64_t, p->c.blocks + 1);
-    f->having = ARENA_ARRAY(&p->arena, uint64_t, bits_words(p->s->workloads.len) + 1);
-    f->alike = ARENA_ARRAY(&p->arena, uint32_t, p->s->rules.len + 1);
-    f->kept_of = chains(p);
-    f->fresh_of = chains(p);
-    f->hopeless = arena_zalloc(&p->arena, ((size_t)p->s->classes.len + 1) * sizeof *f->hopeless);
-    f->unforeseen = ARENA_ARRAY(&p->arena, struct hopeless, p->s->classes.len + 1);
+    f->with_reservation = ARENA_ARRAY(&p->arena, uint64_t, bits_words(p->s->workloads.len) + 1);
+    f->alike = ARENA_ARRAY(&p->arena, uint32_t, p->s->constraints.len + 1);
+    f->kept_of = chain_heads_new(p);
+    f->fresh_of = chain_heads_new(p);
+    f->failed_search = arena_zalloc(&p->arena, ((size_t)p->s->classes.len + 1) * sizeof *f->failed_search);
+    f->unpredictable = ARENA_ARRAY(&p->arena, struct failed_search, p->s->classes.len + 1);
     f->round = 1;
-    p->c.future = f;
+    p->c.reservation_state = f;
     windows_resolve(f);
 }
 
-void future_done(struct berth_plan *p)
+void reservations_done(struct berth_plan *p)
 {
-    struct future *f = p->c.future;
+    struct reservation_state *f = p->c.reservation_state;
     if (!f)
         return;
     vec_done(&f->fresh);
@@ -106,45 +106,45 @@ void future_done(struct berth_plan *p)
 }
 
 /* Clears the reservations of all demands, because demands may have been added or moved. */
-static void forget_all(struct berth_plan *p)
+static void clear_reservations(struct berth_plan *p)
 {
-    struct future *f = p->c.future;
+    struct reservation_state *f = p->c.reservation_state;
     if (f->reuse) {
         for (size_t i = 0; i < f->made.len; i++)
             for (uint32_t n = 0; n < f->made.at[i]->places_len; n++)
-                p->wishes.at[f->made.at[i]->places[n].wish].reservation = NULL;
+                p->demands.at[f->made.at[i]->places[n].demand].reservation = NULL;
         return;
     }
-    for (size_t i = 0; i < p->wishes.len; i++)
-        p->wishes.at[i].reservation = NULL;
+    for (size_t i = 0; i < p->demands.len; i++)
+        p->demands.at[i].reservation = NULL;
 }
 
-bool future_may_stay(struct berth_plan *p, const struct instance *i)
+bool reservations_allow_stay(struct berth_plan *p, const struct instance *i)
 {
-    struct future *f = p->c.future;
+    struct reservation_state *f = p->c.reservation_state;
     const struct class *k = snapshot_class(p->s, i->class);
     uint32_t at = snapshot_position(p->s, i);
-    int64_t end = future_end(p, i);
+    int64_t end = expected_end_of(p, i);
     struct room low;
     if (!bits_has(f->reserved, at))
         return true;
-    if (!timeline_low(f, k, at, p->s->now_ns, end == BERTH_NEVER_NS ? end : end - p->s->now_ns, &low))
+    if (!timeline_min_room(f, k, at, p->s->now_ns, end == BERTH_NEVER_NS ? end : end - p->s->now_ns, &low))
         return false;
     return room_fits_needs(k, &low, 1) && (i->gpus & ~room_devices(k, &low)) == 0;
 }
 
-void future_changed(struct berth_plan *p, uint32_t position)
+void reservations_node_changed(struct berth_plan *p, uint32_t position)
 {
-    timeline_changed(p->c.future, position);
+    timeline_changed(p->c.reservation_state, position);
 }
 
-void future_restart(struct berth_plan *p)
+void reservations_restart(struct berth_plan *p)
 {
-    struct future *f = p->c.future;
-    f->reuse = f->round_wishes == p->wishes.len;
-    forget_all(p);
-    memset(f->having, 0, bits_words(p->s->workloads.len) * sizeof *f->having);
-    memset(f->alike, 0, p->s->rules.len * sizeof *f->alike);
+    struct reservation_state *f = p->c.reservation_state;
+    f->reuse = f->round_wishes == p->demands.len;
+    clear_reservations(p);
+    memset(f->with_reservation, 0, bits_words(p->s->workloads.len) * sizeof *f->with_reservation);
+    memset(f->alike, 0, p->s->constraints.len * sizeof *f->alike);
     f->open = 0;
     f->before.len = 0;
     for (size_t i = 0; i < f->made.len; i++)
@@ -160,25 +160,25 @@ void future_restart(struct berth_plan *p)
     f->made_hash = 0;
     f->tries = 0;
     f->horizon_ns = 0;
-    f->round_wishes = p->wishes.len;
+    f->round_wishes = p->demands.len;
     f->round_placements = f->placements;
     f->round++;
 }
 
-uint32_t future_round(const struct berth_plan *p)
+uint32_t reservations_round(const struct berth_plan *p)
 {
-    return p->c.future->round;
+    return p->c.reservation_state->round;
 }
 
-bool future_moved(const struct berth_plan *p)
+bool reservations_moved(const struct berth_plan *p)
 {
-    const struct future *f = p->c.future;
+    const struct reservation_state *f = p->c.reservation_state;
     return f->round > 2 && f->made_hash != f->made_before; /* the first round is round 2 */
 }
 
 /* ---- pods that this plan places --------------------------------------------------------------------------------- */
 
-static void fresh_drop(struct future *f, uint32_t position, uint64_t gpus, int64_t at_ns)
+static void fresh_drop(struct reservation_state *f, uint32_t position, uint64_t gpus, int64_t at_ns)
 {
     uint32_t i = f->fresh_of[position];
     if (i != NONE && i + 1 == f->fresh.len && f->fresh_order.len < f->fresh.len && f->fresh.at[i].gpus == gpus &&
@@ -196,10 +196,10 @@ static void fresh_drop(struct future *f, uint32_t position, uint64_t gpus, int64
     }
 }
 
-void future_placed(struct berth_plan *p, const struct wish *w, uint32_t position, uint64_t gpus, int sign)
+void reservations_note_placed(struct berth_plan *p, const struct demand *w, uint32_t position, uint64_t gpus, int sign)
 {
-    struct future *f = p->c.future;
-    int64_t end = add_ns(p->s->now_ns, hold_of(p, w));
+    struct reservation_state *f = p->c.reservation_state;
+    int64_t end = add_ns(p->s->now_ns, expected_hold_ns(p, w));
     f->placements += (uint64_t)(int64_t)sign;
     if (end == BERTH_NEVER_NS)
         return;
@@ -215,31 +215,32 @@ void future_placed(struct berth_plan *p, const struct wish *w, uint32_t position
 
 /* ---- constraints by reservations -------------------------------------------------------------------------------- */
 
-bool future_binds(const struct turn *t)
+bool reservations_bind(const struct attempt *t)
 {
-    const struct future *f = t->c->future;
+    const struct reservation_state *f = t->c->reservation_state;
     return f && f->kept.len > 0;
 }
 
 /* Computes the minimum that is free beside the reservations while a pod of the placement attempt would run. */
-static bool low_for(const struct turn *t, uint32_t position, struct room *ret)
+static bool min_room_for(const struct attempt *t, uint32_t position, struct room *ret)
 {
-    struct future *f = t->c->future;
-    int64_t duration = future_duration(f->p, t->workload);
-    return timeline_low(f, t->k, position, f->p->s->now_ns, duration, ret);
+    struct reservation_state *f = t->c->reservation_state;
+    int64_t duration = expected_duration_of(f->p, t->workload);
+    return timeline_min_room(f, t->k, position, f->p->s->now_ns, duration, ret);
 }
 
-uint64_t future_devices(const struct turn *t, uint32_t position)
+uint64_t reservations_devices(const struct attempt *t, uint32_t position)
 {
     struct room low;
-    if (!future_binds(t) || !bits_has(t->c->future->reserved, position) || !low_for(t, position, &low))
+    if (!reservations_bind(t) || !bits_has(t->c->reservation_state->reserved, position) ||
+        !min_room_for(t, position, &low))
         return UINT64_MAX;
     return room_devices(t->k, &low);
 }
 
-/* Returns the latest start of a place reserved on the node that begins before until_ns; INT64_MIN: none. After that
+/* Returns the latest start of a place reserved on the node that begins before timeout_at_ns; INT64_MIN: none. After that
  * moment no reservation takes anything, so later moments need no check. */
-static int64_t last_kept(const struct future *f, uint32_t position, int64_t until_ns)
+static int64_t last_reserved_start(const struct reservation_state *f, uint32_t position, int64_t until_ns)
 {
     int64_t last = INT64_MIN;
     for (uint32_t i = f->kept_of[position]; i != NONE; i = f->kept.at[i].next) {
@@ -249,17 +250,17 @@ static int64_t last_kept(const struct future *f, uint32_t position, int64_t unti
     return last;
 }
 
-static bool delays(const struct turn *t, uint32_t position)
+static bool delays(const struct attempt *t, uint32_t position)
 {
-    struct future *f = t->c->future;
+    struct reservation_state *f = t->c->reservation_state;
     struct room low;
-    int64_t last = last_kept(f, position, add_ns(f->p->s->now_ns, future_duration(f->p, t->workload)));
+    int64_t last = last_reserved_start(f, position, add_ns(f->p->s->now_ns, expected_duration_of(f->p, t->workload)));
 
     if (last == INT64_MIN)
         return false;
     if (!t->k->gpu.count)
-        return !timeline_holds(f, t->k, position, last);
-    if (!low_for(t, position, &low))
+        return !timeline_always_fits(f, t->k, position, last);
+    if (!min_room_for(t, position, &low))
         return false;
     if (!room_fits_needs(t->k, &low, 1))
         return true;
@@ -269,9 +270,9 @@ static bool delays(const struct turn *t, uint32_t position)
     return found < t->k->gpu.count;
 }
 
-void future_mask(const struct turn *t, struct range blocks, uint64_t *bits)
+void reservations_mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
-    struct future *f = t->c->future;
+    struct reservation_state *f = t->c->reservation_state;
     for (uint32_t b = blocks.from; b < blocks.to; b++)
         BITS_EACH (i, bits[b - blocks.from] & f->reserved[b])
             if (delays(t, b * BLOCK + (uint32_t)i)) {
@@ -280,56 +281,56 @@ void future_mask(const struct turn *t, struct range blocks, uint64_t *bits)
             }
 }
 
-bool future_too_late(const struct turn *t)
+bool deadline_missed(const struct attempt *t)
 {
-    const struct future *f = t->c->future;
+    const struct reservation_state *f = t->c->reservation_state;
     const struct claim *claim = f ? snapshot_claim(f->p->s, t->workload) : NULL;
     return claim && claim->deadline_ns &&
-           add_ns(f->p->s->now_ns, future_duration(f->p, t->workload)) > claim->deadline_ns;
+           add_ns(f->p->s->now_ns, expected_duration_of(f->p, t->workload)) > claim->deadline_ns;
 }
 
-void future_mask_all(const struct turn *t, struct range blocks, uint64_t *bits)
+void deadline_mask_all(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
-    t->c->future->refused = true;
+    t->c->reservation_state->refused = true;
     memset(bits, 0, (blocks.to - blocks.from) * sizeof *bits);
 }
 
-void future_turn(struct turn *t)
+void reservations_attempt_begin(struct attempt *t)
 {
-    if (!t->c->future)
+    if (!t->c->reservation_state)
         return;
-    t->c->future->refused = false;
-    t->awaited = future_binds(t) || windows_bind(t) || future_too_late(t);
+    t->c->reservation_state->refused = false;
+    t->awaited = reservations_bind(t) || windows_bind(t) || deadline_missed(t);
 }
 
 /* ---- searches that need not be repeated ------------------------------------------------------------------------- */
 
-bool future_refused(const struct berth_plan *p)
+bool reservations_refused_node(const struct berth_plan *p)
 {
-    return p->c.future->refused;
+    return p->c.reservation_state->refused;
 }
 
-bool future_hopeless(const struct berth_plan *p, const struct wish *w, uint32_t pods)
+bool placement_known_to_fail(const struct berth_plan *p, const struct demand *w, uint32_t pods)
 {
-    const struct future *f = p->c.future;
-    const struct hopeless *h = f->hopeless[w->class.v];
+    const struct reservation_state *f = p->c.reservation_state;
+    const struct failed_search *h = f->failed_search[w->class.v];
     for (uint32_t i = 0; i < 2; i++)
         if (h[i].round == f->round && pods >= h[i].pods && w->duration_ns >= h[i].duration_ns &&
-            windows_foreign(f, w->workload) == h[i].foreign &&
-            (h[i].foreign == 0 || future_longest(p, w->workload) >= h[i].longest_ns))
+            windows_of_others(f, w->workload) == h[i].foreign &&
+            (h[i].foreign == 0 || max_duration_of(p, w->workload) >= h[i].longest_ns))
             return true;
     return false;
 }
 
-void future_failed(struct berth_plan *p, const struct wish *w, uint32_t pods)
+void placement_note_failure(struct berth_plan *p, const struct demand *w, uint32_t pods)
 {
-    struct future *f = p->c.future;
-    const struct turn t = {.c = &p->c, .workload = w->workload};
-    if (future_too_late(&t))
+    struct reservation_state *f = p->c.reservation_state;
+    const struct attempt t = {.c = &p->c, .workload = w->workload};
+    if (deadline_missed(&t))
         return; /* other demands of the class may meet their deadlines */
-    f->hopeless[w->class.v][pods > 1] = (struct hopeless){.duration_ns = w->duration_ns,
-                                                          .longest_ns = future_longest(p, w->workload),
-                                                          .foreign = windows_foreign(f, w->workload),
-                                                          .pods = pods,
-                                                          .round = f->round};
+    f->failed_search[w->class.v][pods > 1] = (struct failed_search){.duration_ns = w->duration_ns,
+                                                                    .longest_ns = max_duration_of(p, w->workload),
+                                                                    .foreign = windows_of_others(f, w->workload),
+                                                                    .pods = pods,
+                                                                    .round = f->round};
 }

@@ -9,18 +9,18 @@ enum { BLOCKERS_MAX = 16 };
 /* ---- facts ------------------------------------------------------------------------------------------------------ */
 
 /* A reservation that is recorded as a fact. */
-struct memory {
+struct recorded {
     const struct fact *fact;
     bool kept; /* the reservation still exists */
 };
 
-struct memories {
+struct recorded_list {
     const struct berth_snapshot *s;
-    struct memory *at; /* sorted by key */
+    struct recorded *at; /* sorted by key */
     uint32_t len;
 };
 
-static struct memories recall(struct berth_plan *p)
+static struct recorded_list recorded_load(struct berth_plan *p)
 {
     uint32_t len = p->s->facts.len, n = 0;
     struct keyed *rows = arena_alloc(&p->scratch, (2 * (size_t)len + 1) * sizeof *rows);
@@ -30,13 +30,13 @@ static struct memories recall(struct berth_plan *p)
             rows[n++] = (struct keyed){f->key, i};
     }
     sort_keyed(rows, rows + len, n);
-    struct memories m = {p->s, ARENA_ARRAY(&p->scratch, struct memory, n + 1), n};
+    struct recorded_list m = {p->s, ARENA_ARRAY(&p->scratch, struct recorded, n + 1), n};
     for (uint32_t i = 0; i < n; i++)
         m.at[i].fact = pages_at(&p->s->facts, rows[i].value);
     return m;
 }
 
-static struct memory *memory_of(const struct memories *m, sym key)
+static struct recorded *recorded_find(const struct recorded_list *m, sym key)
 {
     uint32_t low = 0, high = m->len;
     while (low < high) {
@@ -49,10 +49,10 @@ static struct memory *memory_of(const struct memories *m, sym key)
     return low < m->len && m->at[low].fact->key == key ? &m->at[low] : NULL;
 }
 
-static void note(struct berth_plan *p, const struct memories *m, const struct wish *w)
+static void record_start(struct berth_plan *p, const struct recorded_list *m, const struct demand *w)
 {
     sym id = snapshot_workload(p->s, w->workload)->id;
-    struct memory *known = memory_of(m, id);
+    struct recorded *known = recorded_find(m, id);
     if (known && known->kept)
         return; /* an earlier demand of the same workload has a reservation */
     if (known)
@@ -68,12 +68,12 @@ static void note(struct berth_plan *p, const struct memories *m, const struct wi
 
 static int compare_keys(const void *ctx, uint32_t a, uint32_t b)
 {
-    const struct memories *m = ctx;
+    const struct recorded_list *m = ctx;
     return strcmp(snapshot_text(m->s, m->at[a].fact->key), snapshot_text(m->s, m->at[b].fact->key));
 }
 
 /* Records the ends of the other reservations, ordered by text, because the numbers of keys depend on history. */
-static void forget_the_rest(struct berth_plan *p, const struct memories *m)
+static void record_ends(struct berth_plan *p, const struct recorded_list *m)
 {
     uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)m->len + 1), len = 0;
     for (uint32_t i = 0; i < m->len; i++)
@@ -92,7 +92,7 @@ static void forget_the_rest(struct berth_plan *p, const struct memories *m)
 }
 
 /* Asks for a recheck at the first expected end, when more or less will be known. */
-static void note_recheck(struct future *f)
+static void note_recheck(struct reservation_state *f)
 {
     for (uint32_t i = 0; f->ends && i < f->ends_len; i++)
         if (!bits_has(f->p->c.stopped, f->ends[i].slot)) {
@@ -104,21 +104,21 @@ static void note_recheck(struct future *f)
             plan_recheck(f->p, f->fresh.at[i].at_ns);
 }
 
-void future_close(struct berth_plan *p)
+void reservations_record(struct berth_plan *p)
 {
-    struct future *f = p->c.future;
+    struct reservation_state *f = p->c.reservation_state;
     struct arena_mark mark = arena_mark(&p->scratch);
-    struct memories m = recall(p);
+    struct recorded_list m = recorded_load(p);
     uint64_t *noted = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(p->s->workloads.len) + 1);
 
-    for (size_t i = 0; f->made.len && i < p->wishes.len; i++) { /* in the order of demands */
-        const struct wish *w = &p->wishes.at[i];
+    for (size_t i = 0; f->made.len && i < p->demands.len; i++) { /* in the order of demands */
+        const struct demand *w = &p->demands.at[i];
         if (!w->reservation || bits_has(noted, w->workload))
             continue;
         bits_add(noted, w->workload);
-        note(p, &m, w);
+        record_start(p, &m, w);
     }
-    forget_the_rest(p, &m);
+    record_ends(p, &m);
     if (f->asked)
         note_recheck(f);
     arena_rewind(&p->scratch, mark);
@@ -128,7 +128,7 @@ void future_close(struct berth_plan *p)
 
 static int compare_ends(const void *ctx, uint32_t a, uint32_t b)
 {
-    const struct future *f = ctx;
+    const struct reservation_state *f = ctx;
     const struct ending *x = &f->ends[a], *y = &f->ends[b];
     if (x->at_ns != y->at_ns)
         return x->at_ns < y->at_ns ? -1 : 1;
@@ -138,7 +138,7 @@ static int compare_ends(const void *ctx, uint32_t a, uint32_t b)
 
 /* Lists the instances on the reservation's nodes that are expected to end before its start; if there are many, the last
  * ones. */
-static void tell_blockers(struct future *f, const struct reservation *r, struct berth_standing *ret)
+static void list_blockers(struct reservation_state *f, const struct reservation *r, struct berth_queue_position *ret)
 {
     struct berth_plan *p = f->p;
     struct arena_mark mark = arena_mark(&p->scratch);
@@ -168,7 +168,7 @@ static void tell_blockers(struct future *f, const struct reservation *r, struct 
     arena_rewind(&p->scratch, mark);
 }
 
-void future_tell(struct berth_plan *p, const struct wish *w, struct berth_standing *ret)
+void reservation_describe(struct berth_plan *p, const struct demand *w, struct berth_queue_position *ret)
 {
     const struct reservation *r = w->reservation;
     ret->node = "";
@@ -177,11 +177,11 @@ void future_tell(struct berth_plan *p, const struct wish *w, struct berth_standi
     ret->start_ns = r->start_ns;
     ret->end_ns = r->end_ns;
     ret->node = snapshot_text(p->s, p->c.l->id[r->places[0].position]);
-    tell_blockers(p->c.future, r, ret);
+    list_blockers(p->c.reservation_state, r, ret);
 }
 
 /* Rounds a time as it is shown: minutes, or (below 0) hours. */
-static int64_t rounded(int64_t ns)
+static int64_t minutes_or_hours(int64_t ns)
 {
     int64_t minutes = (ns / 1000000000 + 59) / 60;
     return minutes < 120 ? minutes : -((minutes + 59) / 60);
@@ -189,13 +189,13 @@ static int64_t rounded(int64_t ns)
 
 static const char *minutes_text(struct arena *a, int64_t ns)
 {
-    int64_t time = rounded(ns);
+    int64_t time = minutes_or_hours(ns);
     return time < 0 ? arena_fmt(a, "%lld hours", (long long)-time) : arena_fmt(a, "%lld minutes", (long long)time);
 }
 
 static struct berth_reason window_why(struct berth_plan *p, uint32_t window, int64_t duration_ns)
 {
-    const struct window *w = &p->c.future->windows[window];
+    const struct window *w = &p->c.reservation_state->windows[window];
     uint64_t nodes = bits_count(w->nodes, p->c.blocks);
     const char *says = w->start_ns <= p->s->now_ns ? "are reserved for others or for maintenance"
                        : duration_ns == BERTH_NEVER_NS
@@ -207,19 +207,20 @@ static struct berth_reason window_why(struct berth_plan *p, uint32_t window, int
     return (struct berth_reason){reasons[REASON_WINDOW].word, w->id, nodes, 0, text};
 }
 
-static bool is_too_late(struct berth_plan *p, const struct wish *w)
+static bool is_too_late(struct berth_plan *p, const struct demand *w)
 {
-    const struct turn t = {.c = &p->c, .workload = w->workload};
-    return future_too_late(&t);
+    const struct attempt t = {.c = &p->c, .workload = w->workload};
+    return deadline_missed(&t);
 }
 
-static uint64_t windows_of(struct berth_plan *p, const struct wish *w)
+static uint64_t windows_of(struct berth_plan *p, const struct demand *w)
 {
-    const struct turn t = {.c = &p->c, .workload = w->workload};
+    const struct attempt t = {.c = &p->c, .workload = w->workload};
     return windows_bind(&t);
 }
 
-uint32_t future_why(struct berth_plan *p, const struct wish *w, struct berth_reason ret[static FUTURE_WHYS_MAX])
+uint32_t reservation_reasons(struct berth_plan *p, const struct demand *w,
+                             struct berth_reason ret[static RESERVATION_REASONS_MAX])
 {
     int64_t duration = w->duration_ns;
     uint32_t len = 0;
@@ -232,11 +233,12 @@ uint32_t future_why(struct berth_plan *p, const struct wish *w, struct berth_rea
         ret[len++] = (struct berth_reason){reasons[REASON_DEADLINE].word, "", p->c.len, 0, text};
     }
     BITS_EACH (i, p->policy.windows_len ? windows_of(p, w) : 0)
-        if (len + 1 < FUTURE_WHYS_MAX)
+        if (len + 1 < RESERVATION_REASONS_MAX)
             ret[len++] = window_why(p, (uint32_t)i, duration);
-    if (w->refused_in_time && p->c.future->kept.len) {
+    if (w->refused_in_time && p->c.reservation_state->kept.len) {
         bool ever = duration == BERTH_NEVER_NS;
-        const char **text = told_text(p, REASON_RESERVED, ever ? BERTH_NEVER_NS : rounded(duration), 0);
+        const char **text =
+            sentence_cache_slot(p, REASON_RESERVED, ever ? BERTH_NEVER_NS : minutes_or_hours(duration), 0);
         if (!*text)
             *text = arena_fmt(&p->arena, "there is room, but not for %s: it is reserved for jobs ahead in the queue",
                               ever ? "ever" : minutes_text(&p->arena, duration));

@@ -30,7 +30,7 @@ static void short_jobs_start_before_the_head(void **state)
     step(&s, "place short/0 c pending; place tiny/0 d pending");
     assert_int_equal(start_of(&s, "head"), 2000);
     assert_int_equal(start_of(&s, "long"), 2600);
-    struct berth_standing head = standing(&s, "head");
+    struct berth_queue_position head = queue_position(&s, "head");
     assert_int_equal(head.nodes, 4);
     assert_string_equal(head.node, "a");
     assert_int_equal(head.end_ns, START_NS + 2600 * SCENE_SECOND_NS);
@@ -53,7 +53,7 @@ static void without_reservations_nothing_is_kept(void **state)
 }
 
 /* With `queued`, only jobs in a queue get reservations; other jobs may be overtaken. */
-static void only_what_is_in_a_queue_has_one(void **state)
+static void queued_limits_reservations_to_queues(void **state)
 {
     static const struct berth_queue queue = {.id = "q"};
     static const struct {
@@ -82,7 +82,7 @@ static void only_what_is_in_a_queue_has_one(void **state)
 }
 
 /* A pod that fits beside the reserved pods may run for ever. */
-static void what_fits_beside_is_placed(void **state)
+static void pod_beside_a_reservation_is_placed(void **state)
 {
     (void)state;
     struct scene s = stage(1, 100);
@@ -96,7 +96,7 @@ static void what_fits_beside_is_placed(void **state)
 }
 
 /* With one reservation only the head cannot be delayed; with more, those behind it as well. */
-static void each_reservation_is_safe(void **state)
+static void reserved_jobs_are_not_delayed(void **state)
 {
     static const struct {
         uint32_t reservations;
@@ -124,7 +124,7 @@ static void each_reservation_is_safe(void **state)
 
 /* With `alike`, only the first jobs of those with the same constraints get reservations; a job that needs other nodes
  * gets its own. */
-static void each_part_of_a_cluster_has_its_first(void **state)
+static void alike_limits_reservations_per_constraints(void **state)
 {
     static const struct {
         uint32_t alike;
@@ -160,7 +160,7 @@ static void each_part_of_a_cluster_has_its_first(void **state)
 }
 
 /* Reservations are made one after the other, and beside one another. */
-static void many_wait_in_order(void **state)
+static void reservations_follow_each_other(void **state)
 {
     (void)state;
     struct scene s = stage(2, 100);
@@ -189,7 +189,7 @@ static void many_wait_in_order(void **state)
 }
 
 /* A node that is free for a while and then reserved does not count for a job that would still run then. */
-static void a_gap_that_is_too_short_is_left(void **state)
+static void too_short_gap_is_not_used(void **state)
 {
     (void)state;
     struct scene s = stage(0, 100);
@@ -211,7 +211,7 @@ static void a_gap_that_is_too_short_is_left(void **state)
 }
 
 /* Two pods of 500 fit on a until 200, and one on b from 150 on: three never fit before 300. */
-static void counts_fall_when_a_reservation_comes_near(void **state)
+static void pods_that_fit_decrease_before_a_reservation(void **state)
 {
     (void)state;
     struct scene s = stage(0, 100);
@@ -246,7 +246,7 @@ static void roles_start_together(void **state)
     step(&s, "");
     assert_int_equal(start_of(&s, "master"), 200);
     assert_int_equal(start_of(&s, "worker"), 200);
-    assert_int_equal(standing(&s, "worker").nodes, 2);
+    assert_int_equal(queue_position(&s, "worker").nodes, 2);
     scene_cleanup(&s);
 }
 
@@ -261,7 +261,7 @@ static uint64_t gpus_of(struct scene *s, const char *id)
 }
 
 /* Four GPUs, two in use. The head gets 0, 1 and 2; so the long job must get 3, though 2 is free, too. */
-static void devices_are_kept_one_by_one(void **state)
+static void gpus_are_reserved_one_by_one(void **state)
 {
     static const struct berth_gpu gpus[4] = {
         {"A", 80},
@@ -278,7 +278,7 @@ static void devices_are_kept_one_by_one(void **state)
     put_job(&s, (struct job){.id = "other", .cpu = 1, .seconds = 101, .gpus = 1});
     put_job(&s, (struct job){.id = "half", .cpu = 1, .seconds = 100, .gpus = 1, .milli = 500});
     put_job(&s, (struct job){.id = "most", .cpu = 1, .seconds = 1000, .gpus = 1, .milli = 600});
-    scene_see(&s, "place long/0 n pending; place half/0 n pending");
+    scene_expect(&s, "place long/0 n pending; place half/0 n pending");
     assert_int_equal(gpus_of(&s, "long"), 8);
     assert_int_equal(gpus_of(&s, "half"), 4);
     step(&s, "place long/0 n pending; place half/0 n pending");
@@ -345,7 +345,7 @@ static void estimates_are_doubled_when_outrun(void **state)
 
 /* With until_limit, running jobs are expected to run until their limits. Whether a job may start before a reservation
  * follows from its estimate; once it runs, its limit counts, too. */
-static void ends_may_be_those_of_the_limits(void **state)
+static void until_limit_extends_expected_ends(void **state)
 {
     static const struct {
         bool until_limit;
@@ -362,7 +362,7 @@ static void ends_may_be_those_of_the_limits(void **state)
         run_job(&s, (struct job){.id = "x", .cpu = 600, .seconds = 100, .limit = rows[i].limit}, "a", 0);
         put_job(&s, (struct job){.id = "head", .cpu = 1000, .seconds = 60});
         put_job(&s, (struct job){.id = "next", .cpu = 400, .seconds = 90, .limit = 500});
-        scene_see(&s, "place next/0 a pending");
+        scene_expect(&s, "place next/0 a pending");
         assert_int_equal(start_of(&s, "head"), rows[i].start);
         scene_apply(&s);
         assert_int_equal(start_of(&s, "head"), rows[i].until_limit ? 500 : rows[i].start);
@@ -371,7 +371,7 @@ static void ends_may_be_those_of_the_limits(void **state)
 }
 
 /* until_limit also applies to pods that this plan places. */
-static void what_starts_ends_by_its_limit_too(void **state)
+static void until_limit_applies_to_new_pods(void **state)
 {
     (void)state;
     for (int until_limit = 0; until_limit < 2; until_limit++) {
@@ -386,7 +386,7 @@ static void what_starts_ends_by_its_limit_too(void **state)
 }
 
 /* Services never end: no start can be predicted. */
-static void services_are_not_waited_for(void **state)
+static void services_have_no_expected_end(void **state)
 {
     (void)state;
     struct scene s = stage(1, 100);
@@ -401,7 +401,7 @@ static void services_are_not_waited_for(void **state)
 
 /* ---- facts ------------------------------------------------------------------------------------------------------ */
 
-static void facts_follow_the_start(void **state)
+static void reservation_facts_follow_the_start(void **state)
 {
     (void)state;
     struct scene s = stage(1, 100);
@@ -427,8 +427,8 @@ static void facts_follow_the_start(void **state)
     assert_int_equal(berth_plan_fact(s.p, 0).at_ns, s.now_ns);
     step(&s, "");
 
-    scene_gone(&s, cluster_instance(s.c, 0)->id);
-    scene_must(&s, berth_workload_remove(s.c, "x", &s.err));
+    scene_remove(&s, cluster_instance(s.c, 0)->id);
+    scene_check(&s, berth_workload_remove(s.c, "x", &s.err));
     scene_plan(&s);
     assert_int_equal(berth_plan_facts(s.p), 1);
     assert_true(berth_plan_fact(s.p, 0).over);
@@ -441,21 +441,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_jobs_start_before_the_head),
         cmocka_unit_test(without_reservations_nothing_is_kept),
-        cmocka_unit_test(only_what_is_in_a_queue_has_one),
-        cmocka_unit_test(what_fits_beside_is_placed),
-        cmocka_unit_test(each_reservation_is_safe),
-        cmocka_unit_test(each_part_of_a_cluster_has_its_first),
-        cmocka_unit_test(many_wait_in_order),
-        cmocka_unit_test(a_gap_that_is_too_short_is_left),
-        cmocka_unit_test(counts_fall_when_a_reservation_comes_near),
+        cmocka_unit_test(queued_limits_reservations_to_queues),
+        cmocka_unit_test(pod_beside_a_reservation_is_placed),
+        cmocka_unit_test(reserved_jobs_are_not_delayed),
+        cmocka_unit_test(alike_limits_reservations_per_constraints),
+        cmocka_unit_test(reservations_follow_each_other),
+        cmocka_unit_test(too_short_gap_is_not_used),
+        cmocka_unit_test(pods_that_fit_decrease_before_a_reservation),
         cmocka_unit_test(roles_start_together),
-        cmocka_unit_test(devices_are_kept_one_by_one),
+        cmocka_unit_test(gpus_are_reserved_one_by_one),
         cmocka_unit_test(shares_of_a_device_are_reserved),
         cmocka_unit_test(estimates_are_doubled_when_outrun),
-        cmocka_unit_test(ends_may_be_those_of_the_limits),
-        cmocka_unit_test(what_starts_ends_by_its_limit_too),
-        cmocka_unit_test(services_are_not_waited_for),
-        cmocka_unit_test(facts_follow_the_start),
+        cmocka_unit_test(until_limit_extends_expected_ends),
+        cmocka_unit_test(until_limit_applies_to_new_pods),
+        cmocka_unit_test(services_have_no_expected_end),
+        cmocka_unit_test(reservation_facts_follow_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,7 +119,7 @@ static void room_min(const struct class *k, struct room *low, const struct room 
 /* ---- expected ends ---------------------------------------------------------------------------------------------- */
 
 /* Returns the reserved instances that this plan promotes: they start now, as the next plan will see. */
-static uint64_t *promoted(struct future *f)
+static uint64_t *promoted(struct reservation_state *f)
 {
     struct berth_plan *p = f->p;
     uint64_t *slots = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(p->s->instances.len) + 1);
@@ -129,7 +129,7 @@ static uint64_t *promoted(struct future *f)
     return slots;
 }
 
-static int64_t end_of(struct future *f, const uint64_t *promotes, uint32_t slot)
+static int64_t end_of(struct reservation_state *f, const uint64_t *promotes, uint32_t slot)
 {
     const struct berth_plan *p = f->p;
     const struct instance *i = snapshot_instance(p->s, slot);
@@ -137,12 +137,12 @@ static int64_t end_of(struct future *f, const uint64_t *promotes, uint32_t slot)
         bits_has(p->c.removed, slot))
         return BERTH_NEVER_NS;
     if (bits_has(promotes, slot))
-        return add_ns(p->s->now_ns, future_duration(p, i->workload.v));
-    return future_end(p, i);
+        return add_ns(p->s->now_ns, expected_duration_of(p, i->workload.v));
+    return expected_end_of(p, i);
 }
 
 /* Indexes the ends by node. The index is stable: the ends of a node stay in order of time. */
-static void index_nodes(struct future *f)
+static void index_nodes(struct reservation_state *f)
 {
     struct cycle *c = &f->p->c;
     f->first_end = ARENA_ARRAY(c->arena, uint32_t, c->len + 2);
@@ -155,7 +155,7 @@ static void index_nodes(struct future *f)
         f->by_node[f->first_end[f->ends[i].position + 1]++] = i;
 }
 
-void timeline_gather(struct future *f)
+void timeline_gather(struct reservation_state *f)
 {
     struct berth_plan *p = f->p;
     if (f->ends)
@@ -190,7 +190,7 @@ static int compare_fresh(const void *ctx, uint32_t a, uint32_t b)
     return (at[a].at_ns > at[b].at_ns) - (at[a].at_ns < at[b].at_ns);
 }
 
-void timeline_sort_fresh(struct future *f)
+void timeline_sort_fresh(struct reservation_state *f)
 {
     struct arena *a = &f->p->scratch;
     size_t old = f->fresh_order.len, len = f->fresh.len, more = len - old;
@@ -221,7 +221,7 @@ static void change_add(change_list *list, struct change x)
     list->at[i] = x;
 }
 
-static void load(struct future *f, uint32_t position, change_list *list)
+static void load(struct reservation_state *f, uint32_t position, change_list *list)
 {
     list->len = 0;
     for (uint32_t i = f->first_end[position]; i < f->first_end[position + 1]; i++) {
@@ -243,13 +243,13 @@ static void load(struct future *f, uint32_t position, change_list *list)
     }
 }
 
-void timeline_changed(struct future *f, uint32_t position)
+void timeline_changed(struct reservation_state *f, uint32_t position)
 {
     if (f->known)
         bits_drop(f->known, position);
 }
 
-struct changes timeline_of(struct future *f, uint32_t position)
+struct changes timeline_changes(struct reservation_state *f, uint32_t position)
 {
     struct cycle *c = &f->p->c;
     timeline_gather(f);
@@ -257,9 +257,9 @@ struct changes timeline_of(struct future *f, uint32_t position)
         f->changes = ARENA_ARRAY(c->arena, change_list, c->len + 1);
         f->known = ARENA_ARRAY(c->arena, uint64_t, c->blocks + 1);
     }
-    if (f->stops != f->p->stop_turns) {
+    if (f->stops != f->p->stop_generation) {
         memset(f->known, 0, c->blocks * sizeof *f->known);
-        f->stops = f->p->stop_turns;
+        f->stops = f->p->stop_generation;
     }
     change_list *list = &f->changes[position];
     if (!bits_has(f->known, position))
@@ -268,8 +268,8 @@ struct changes timeline_of(struct future *f, uint32_t position)
     return (struct changes){list->at, list->len};
 }
 
-bool timeline_low(struct future *f, const struct class *k, uint32_t position, int64_t at_ns, int64_t duration_ns,
-                  struct room *ret)
+bool timeline_min_room(struct reservation_state *f, const struct class *k, uint32_t position, int64_t at_ns,
+                       int64_t duration_ns, struct room *ret)
 {
     struct room room;
     int64_t until = add_ns(at_ns, duration_ns);
@@ -277,7 +277,7 @@ bool timeline_low(struct future *f, const struct class *k, uint32_t position, in
 
     if (!room_load(&f->p->c, k, position, &room))
         return false;
-    struct changes x = timeline_of(f, position);
+    struct changes x = timeline_changes(f, position);
     for (; i < x.len && x.at[i].at_ns <= at_ns; i++)
         room_add(k, &room, x.at[i].k, x.at[i].gpus, x.at[i].pods);
     room_copy(k, ret, &room);
@@ -293,7 +293,7 @@ bool timeline_low(struct future *f, const struct class *k, uint32_t position, in
     return true;
 }
 
-bool timeline_holds(struct future *f, const struct class *k, uint32_t position, int64_t last_ns)
+bool timeline_always_fits(struct reservation_state *f, const struct class *k, uint32_t position, int64_t last_ns)
 {
     struct room room;
 
@@ -301,7 +301,7 @@ bool timeline_holds(struct future *f, const struct class *k, uint32_t position, 
         return true; /* other filters refuse the node for that */
     if (!room_fits_needs(k, &room, 1))
         return false;
-    struct changes x = timeline_of(f, position);
+    struct changes x = timeline_changes(f, position);
     for (size_t i = 0; i < x.len && x.at[i].at_ns <= last_ns;) {
         bool less = false;
         for (int64_t now = x.at[i].at_ns; i < x.len && x.at[i].at_ns == now; i++) {
@@ -316,7 +316,7 @@ bool timeline_holds(struct future *f, const struct class *k, uint32_t position, 
 
 /* ---- after all expected ends ------------------------------------------------------------------------------------ */
 
-static void last_add(struct future *f, const struct class *k, uint32_t position)
+static void final_free_add(struct reservation_state *f, const struct class *k, uint32_t position)
 {
     for (uint32_t i = 0; i < k->needs_len; i++)
         if (k->needs[i].resource < f->p->c.resources && f->last[k->needs[i].resource])
@@ -325,13 +325,13 @@ static void last_add(struct future *f, const struct class *k, uint32_t position)
 
 /* Computes the free amounts after all expected ends. Pods placed later by this plan also end, or leave less: then the
  * amounts are too high. */
-static void last_make(struct future *f)
+static void final_free_make(struct reservation_state *f)
 {
     struct cycle *c = &f->p->c;
     timeline_gather(f);
-    if (f->last && f->last_stops == f->p->stop_turns)
+    if (f->last && f->last_stops == f->p->stop_generation)
         return;
-    f->last_stops = f->p->stop_turns;
+    f->last_stops = f->p->stop_generation;
     if (!f->last) {
         f->last = ARENA_ARRAY(c->arena, int64_t *, c->resources + 1);
         f->last_most = ARENA_ARRAY(c->arena, int64_t, c->resources + 1);
@@ -345,29 +345,29 @@ static void last_make(struct future *f)
     }
     for (uint32_t i = 0; i < f->ends_len; i++)
         if (!bits_has(c->stopped, f->ends[i].slot))
-            last_add(f, f->ends[i].k, f->ends[i].position);
+            final_free_add(f, f->ends[i].k, f->ends[i].position);
     for (size_t i = 0; i < f->fresh.len; i++)
         if (!f->fresh.at[i].gone)
-            last_add(f, f->fresh.at[i].k, f->fresh.at[i].position);
+            final_free_add(f, f->fresh.at[i].k, f->fresh.at[i].position);
     for (uint32_t r = 0; r < c->resources; r++)
         for (uint32_t at = 0; f->last[r] && at < c->len; at++)
             f->last_most[r] = f->last[r][at] > f->last_most[r] ? f->last[r][at] : f->last_most[r];
 }
 
-bool timeline_ever(struct future *f, const struct class *k, uint32_t pods)
+bool timeline_fits_eventually(struct reservation_state *f, const struct class *k, uint32_t pods)
 {
     struct cycle *c = &f->p->c;
-    const struct turn fixed = {.c = c, .k = k};
-    const uint64_t *rules = turn_rules_mask(c, &fixed);
+    const struct attempt fixed = {.c = c, .k = k};
+    const uint64_t *constraints = attempt_constraints_mask(c, &fixed);
     uint64_t fits = 0;
     struct room room = {.devices = 0};
 
-    last_make(f);
+    final_free_make(f);
     for (uint32_t i = 0; i < k->needs_len; i++)
         if (k->needs[i].resource >= c->resources || f->last_most[k->needs[i].resource] < k->needs[i].amount)
             return false;
     for (uint32_t b = 0; b < c->blocks && fits < pods; b++)
-        BITS_EACH (at, rules[b]) {
+        BITS_EACH (at, constraints[b]) {
             for (uint32_t i = 0; i < k->needs_len; i++)
                 room.free[i] = f->last[k->needs[i].resource][b * BLOCK + at];
             fits += room_fits_needs(k, &room, pods);

@@ -2,7 +2,7 @@
  *
  * At the moment of the plan, a node has what is free once all stops are done. Then each expected end of an instance
  * frees what the instance holds, and each reservation takes resources at its start and frees them at its end. Ends are
- * gathered once per plan, on first use; pods that the plan places are added by future_placed.
+ * gathered once per plan, on first use; pods that the plan places are added by reservations_note_placed.
  */
 #pragma once
 
@@ -53,7 +53,7 @@ struct window {
 };
 
 /* A failed search for a class: number of pods at once, durations, and the windows of others. */
-struct hopeless {
+struct failed_search {
     int64_t duration_ns, longest_ns;
     uint64_t foreign;
     uint32_t pods;
@@ -61,7 +61,7 @@ struct hopeless {
     bool fits;      /* in `unforeseen`: up to so many pods would fit now, for up to these durations */
 };
 
-struct future {
+struct reservation_state {
     struct berth_plan *p;
     struct ending *ends; /* by time; NULL: not gathered yet */
     uint32_t ends_len;
@@ -72,21 +72,21 @@ struct future {
     uint32_t *fresh_of;        /* [position]: the last one there, or NONE */
     VEC(struct reservation *) made;
     VEC(struct kept) kept;
-    uint32_t *kept_of;    /* [position]: the last one there, or NONE */
-    uint64_t *reserved;   /* bit set of positions with a reserved place */
-    uint64_t *having;     /* bit set of workloads with a reservation */
-    uint32_t *alike;      /* [rules]: number of reservations for workloads with these constraints */
-    size_t open;          /* see future_full */
-    change_list *changes; /* [position]: all changes there, in order; NULL: not used yet */
-    uint64_t *known;      /* bit set of positions whose `changes` are valid */
-    uint32_t stops;       /* stop_turns of the plan when `changes` were made */
-    int64_t **last;       /* [resource][position]: free amount after all expected ends; NULL: not used yet */
-    int64_t *last_most;   /* [resource]: the maximum over all nodes */
-    uint32_t last_stops;  /* stop_turns of the plan when `last` was made */
+    uint32_t *kept_of;          /* [position]: the last one there, or NONE */
+    uint64_t *reserved;         /* bit set of positions with a reserved place */
+    uint64_t *with_reservation; /* bit set of workloads with a reservation */
+    uint32_t *alike;            /* [rules]: number of reservations for workloads with these constraints */
+    size_t open;                /* see reservations_full */
+    change_list *changes;       /* [position]: all changes there, in order; NULL: not used yet */
+    uint64_t *known;            /* bit set of positions whose `changes` are valid */
+    uint32_t stops;             /* stop_generation of the plan when `changes` were made */
+    int64_t **last;             /* [resource][position]: free amount after all expected ends; NULL: not used yet */
+    int64_t *last_most;         /* [resource]: the maximum over all nodes */
+    uint32_t last_stops;        /* stop_generation of the plan when `last` was made */
     const struct window *windows;
     uint32_t windows_len;
-    struct hopeless (*hopeless)[2]; /* [class][0: one pod; 1: a gang] */
-    struct hopeless *unforeseen;    /* [class]: no start can be predicted for so many pods */
+    struct failed_search (*failed_search)[2]; /* [class][0: one pod; 1: a gang] */
+    struct failed_search *unpredictable;      /* [class]: no start can be predicted for so many pods */
     uint32_t round;
     uint32_t tries;     /* failed searches of this round */
     int64_t horizon_ns; /* the latest start of this round: the next start is probably not much later */
@@ -99,7 +99,7 @@ struct future {
     uint64_t placements, round_placements;
     uint64_t made_hash, made_before; /* of the reservations of this round, and of the round before */
     bool asked;                      /* a reservation was requested: expected ends matter */
-    bool refused;                    /* see future_refused */
+    bool refused;                    /* see reservations_refused_node */
 };
 
 static inline int64_t add_ns(int64_t at_ns, int64_t more_ns)
@@ -131,41 +131,41 @@ uint64_t room_devices(const struct class *k, const struct room *r);
 /* ---- time ------------------------------------------------------------------------------------------------------- */
 
 /* Gathers the expected ends, unless that was done. */
-void timeline_gather(struct future *f);
+void timeline_gather(struct reservation_state *f);
 /* Brings fresh_order up to date. */
-void timeline_sort_fresh(struct future *f);
+void timeline_sort_fresh(struct reservation_state *f);
 /* All changes on the node after the moment of the plan, in order. */
 struct changes {
     const struct change *at;
     size_t len;
 };
-struct changes timeline_of(struct future *f, uint32_t position);
+struct changes timeline_changes(struct reservation_state *f, uint32_t position);
 /* Call when the changes of the node are no longer valid. */
-void timeline_changed(struct future *f, uint32_t position);
+void timeline_changed(struct reservation_state *f, uint32_t position);
 /* Computes the minimum that is free of what the class needs, from `at` until the duration is over; returns false as
  * room_load does. */
-bool timeline_low(struct future *f, const struct class *k, uint32_t position, int64_t at_ns, int64_t duration_ns,
-                  struct room *ret);
+bool timeline_min_room(struct reservation_state *f, const struct class *k, uint32_t position, int64_t at_ns,
+                       int64_t duration_ns, struct room *ret);
 /* For a class without GPUs: returns whether there is always room for one more pod from now until that moment. Stops at
  * the first moment without room. */
-bool timeline_holds(struct future *f, const struct class *k, uint32_t position, int64_t last_ns);
+bool timeline_always_fits(struct reservation_state *f, const struct class *k, uint32_t position, int64_t last_ns);
 
 /* Returns whether so many pods of the class could fit after all expected ends if nothing were reserved. Considers
  * resources only. */
-bool timeline_ever(struct future *f, const struct class *k, uint32_t pods);
+bool timeline_fits_eventually(struct reservation_state *f, const struct class *k, uint32_t pods);
 
 /* ---- windows ---------------------------------------------------------------------------------------------------- */
 
-void windows_resolve(struct future *f);
+void windows_resolve(struct reservation_state *f);
 /* Returns the windows whose nodes the workload may not use, a bit each; there are at most WINDOWS_MAX. */
-uint64_t windows_foreign(const struct future *f, uint32_t workload);
+uint64_t windows_of_others(const struct reservation_state *f, uint32_t workload);
 
 /* ---- search for the first start --------------------------------------------------------------------------------- */
 
 /* A request for pods of a class, all at once. */
 struct pods_wanted {
     const struct class *k;
-    uint32_t wish, workload, pods;
+    uint32_t demand, workload, pods;
     uint32_t only; /* a position, or NONE */
     uint64_t foreign;
     int64_t longest_ns; /* maximum run time, for the windows of others */
@@ -175,6 +175,8 @@ typedef VEC(struct reserved_place) place_list;
 
 /* Returns the first moment, now included, at which the pods fit, and adds their places to `places` in order of
  * position; BERTH_NEVER_NS if no moment can be predicted. */
-int64_t earliest(struct future *f, const struct pods_wanted *d, int64_t duration_ns, place_list *places);
+int64_t find_earliest_start(struct reservation_state *f, const struct pods_wanted *d, int64_t duration_ns,
+                            place_list *places);
 /* Adds the places of the pods at a given moment; returns false if too few fit. */
-bool places_at(struct future *f, const struct pods_wanted *d, int64_t at_ns, int64_t duration_ns, place_list *places);
+bool places_at(struct reservation_state *f, const struct pods_wanted *d, int64_t at_ns, int64_t duration_ns,
+               place_list *places);

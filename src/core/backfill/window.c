@@ -101,7 +101,7 @@ static const uint32_t *quotas_of(const struct cycle *c, const struct berth_windo
     return list;
 }
 
-void windows_resolve(struct future *f)
+void windows_resolve(struct reservation_state *f)
 {
     struct berth_plan *p = f->p;
     struct named_nodes names = {.c = &p->c};
@@ -122,7 +122,7 @@ void windows_resolve(struct future *f)
     map_done(&names.map);
 }
 
-uint64_t windows_foreign(const struct future *f, uint32_t workload)
+uint64_t windows_of_others(const struct reservation_state *f, uint32_t workload)
 {
     const struct claim *t = snapshot_claim(f->p->s, workload);
     uint32_t chain[QUOTA_CHAIN_MAX], len = f->windows_len && t ? quota_chain(f->p->s->quotas, t, chain) : 0;
@@ -140,27 +140,27 @@ uint64_t windows_foreign(const struct future *f, uint32_t workload)
 
 /* ---- for filter/window.c ---------------------------------------------------------------------------------------- */
 
-uint64_t windows_bind(const struct turn *t)
+uint64_t windows_bind(const struct attempt *t)
 {
-    struct future *f = t->c->future;
+    struct reservation_state *f = t->c->reservation_state;
     if (!f || !f->windows_len)
         return 0;
     int64_t until =
-        add_ns(f->p->s->now_ns, future_longest(f->p, t->workload)); /* the maximum run time, not the expected one */
-    uint64_t foreign = windows_foreign(f, t->workload), bind = 0;
+        add_ns(f->p->s->now_ns, max_duration_of(f->p, t->workload)); /* the maximum run time, not the expected one */
+    uint64_t foreign = windows_of_others(f, t->workload), bind = 0;
     BITS_EACH (i, foreign)
         bind |= (uint64_t)(until > f->windows[i].start_ns) << i;
     return bind;
 }
 
-const char *window_name(const struct turn *t, uint32_t i)
+const char *window_name(const struct attempt *t, uint32_t i)
 {
-    return t->c->future->windows[i].id;
+    return t->c->reservation_state->windows[i].id;
 }
 
-void window_mask(const struct turn *t, uint32_t i, struct range blocks, uint64_t *bits)
+void window_mask(const struct attempt *t, uint32_t i, struct range blocks, uint64_t *bits)
 {
-    struct future *f = t->c->future;
+    struct reservation_state *f = t->c->reservation_state;
     for (uint32_t b = blocks.from; b < blocks.to; b++) {
         f->refused |= (bits[b - blocks.from] & f->windows[i].nodes[b]) != 0;
         bits[b - blocks.from] &= ~f->windows[i].nodes[b];

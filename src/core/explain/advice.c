@@ -20,10 +20,10 @@ struct candidate {
     uint64_t score; /* within its class: higher first */
 };
 
-struct advising {
-    struct inquest q;
+struct advice_search {
+    struct filter_report q;
     struct berth_plan *p;
-    const struct wish *w;
+    const struct demand *w;
     const struct berth_policy *policy;
     uint32_t at_once; /* pods that must be placed together */
     uint32_t waiting, placed;
@@ -32,10 +32,10 @@ struct advising {
 };
 
 /* Order of the candidates: those that keep most of the description are first. */
-enum { LESS_FOR_ALL, SMALLER_GANG, FEWER_RULES, LESS_FOR_ONE };
+enum { LESS_FOR_ALL, SMALLER_GANG, FEWER_CONSTRAINTS, LESS_FOR_ONE };
 
 /* Returns whether the change is a candidate already: two verdicts may suggest the same one. */
-static bool is_listed(const struct advising *a, const struct what_if *what)
+static bool is_listed(const struct advice_search *a, const struct what_if *what)
 {
     for (size_t i = 0; i < a->len; i++) {
         const struct what_if *x = &a->at[i].what;
@@ -46,7 +46,7 @@ static bool is_listed(const struct advising *a, const struct what_if *what)
     return false;
 }
 
-static void candidate_add(struct advising *a, uint32_t class, uint64_t score, struct what_if what)
+static void candidate_add(struct advice_search *a, uint32_t class, uint64_t score, struct what_if what)
 {
     what.workload = a->w->workload;
     if (a->len < CANDIDATES_MAX && !is_listed(a, &what))
@@ -57,13 +57,13 @@ static void candidate_add(struct advising *a, uint32_t class, uint64_t score, st
 
 /* Returns the nodes on which a pod would fit with a smaller request of the verdict's resource; without a verdict, the
  * nodes on which a pod fits now. */
-static uint64_t near_bits(const struct inquest *q, const struct verdict *v, uint32_t block)
+static uint64_t near_bits(const struct filter_report *q, const struct verdict *v, uint32_t block)
 {
     uint64_t fits = layout_block_bits(q->p->c.l, block) & ~q->any[block];
     return v ? fits | (v->refused[block] & q->once[block]) : fits;
 }
 
-static uint32_t devices_at(const struct inquest *q, uint32_t position)
+static uint32_t devices_at(const struct filter_report *q, uint32_t position)
 {
     const struct layout *l = q->p->c.l;
     uint32_t devices = 0;
@@ -74,11 +74,11 @@ static uint32_t devices_at(const struct inquest *q, uint32_t position)
 
 /* Returns how many pods fit on the node if one resource, or (NONE) GPUs, are not counted. Spread and affinity are left
  * to the plan. */
-static int64_t pods_beside(const struct inquest *q, uint32_t resource, uint32_t position)
+static int64_t pods_without_resource(const struct filter_report *q, uint32_t resource, uint32_t position)
 {
     const struct class *k = q->t.k;
     int64_t pods = k->max_per_node ? k->max_per_node : INT32_MAX;
-    if (k->ports_len || k->ties_len)
+    if (k->ports_len || k->topology_constraints_len)
         pods = 1;
     for (uint32_t i = 0; i < k->needs_len; i++) {
         const int64_t *column = cycle_column(&q->p->c, k->needs[i].resource, false);
@@ -94,7 +94,7 @@ static int64_t pods_beside(const struct inquest *q, uint32_t resource, uint32_t 
 }
 
 /* Returns whether so many pods fit at once, each with `amount` of the resource. */
-static bool amount_fits(const struct inquest *q, const struct verdict *v, uint32_t resource, int64_t amount,
+static bool amount_fits(const struct filter_report *q, const struct verdict *v, uint32_t resource, int64_t amount,
                         uint32_t pods)
 {
     const int64_t *column = cycle_column(&q->p->c, resource, false);
@@ -102,7 +102,7 @@ static bool amount_fits(const struct inquest *q, const struct verdict *v, uint32
     for (uint32_t b = 0; left > 0 && b < q->p->c.blocks; b++)
         BITS_EACH (lane, near_bits(q, v, b)) {
             uint32_t at = b * BLOCK + (uint32_t)lane;
-            int64_t fit = column[at] / amount, beside = fit > 0 ? pods_beside(q, resource, at) : 0;
+            int64_t fit = column[at] / amount, beside = fit > 0 ? pods_without_resource(q, resource, at) : 0;
             left -= fit < beside ? fit : beside;
         }
     return left <= 0;
@@ -126,7 +126,8 @@ static int64_t amount_round(const char *resource, int64_t amount)
 }
 
 /* Returns the largest amount of the resource with which so many pods fit at once; 0: none. */
-static int64_t amount_for(const struct inquest *q, const struct verdict *v, const struct need *need, uint32_t pods)
+static int64_t amount_for(const struct filter_report *q, const struct verdict *v, const struct need *need,
+                          uint32_t pods)
 {
     int64_t fits = 0, over = need->amount;
     while (over - fits > 1) {
@@ -139,7 +140,7 @@ static int64_t amount_for(const struct inquest *q, const struct verdict *v, cons
     return amount_round(snapshot_text(q->p->s, q->p->s->resources[need->resource].name), fits);
 }
 
-static const struct verdict *verdict_of(const struct inquest *q, uint32_t need)
+static const struct verdict *verdict_of(const struct filter_report *q, uint32_t need)
 {
     for (const struct verdict *v = q->at; v < q->at + q->len; v++)
         if (v->filter->reason == REASON_SHORT && v->aspect == need)
@@ -147,7 +148,7 @@ static const struct verdict *verdict_of(const struct inquest *q, uint32_t need)
     return NULL;
 }
 
-static void less_of(struct advising *a, uint32_t need, uint32_t pods, uint32_t class)
+static void add_smaller_request(struct advice_search *a, uint32_t need, uint32_t pods, uint32_t class)
 {
     const struct need *n = &a->q.t.k->needs[need];
     const struct resource *r = &a->p->s->resources[n->resource];
@@ -163,7 +164,7 @@ static void less_of(struct advising *a, uint32_t need, uint32_t pods, uint32_t c
 
 /* ---- fewer GPUs ------------------------------------------------------------------------------------------------- */
 
-static const struct verdict *verdict_about(const struct inquest *q, enum reason reason)
+static const struct verdict *verdict_about(const struct filter_report *q, enum reason reason)
 {
     for (const struct verdict *v = q->at; v < q->at + q->len; v++)
         if (v->filter->reason == reason)
@@ -171,20 +172,20 @@ static const struct verdict *verdict_about(const struct inquest *q, enum reason 
     return NULL;
 }
 
-static bool gpus_fit(const struct inquest *q, uint32_t count, uint32_t pods)
+static bool gpus_fit(const struct filter_report *q, uint32_t count, uint32_t pods)
 {
     const struct verdict *kind = verdict_about(q, REASON_GPU_KIND), *free = verdict_about(q, REASON_GPU);
     int64_t left = pods;
     for (uint32_t b = 0; left > 0 && b < q->p->c.blocks; b++)
         BITS_EACH (lane, near_bits(q, kind, b) | near_bits(q, free, b)) {
             uint32_t at = b * BLOCK + (uint32_t)lane;
-            int64_t fit = devices_at(q, at) / count, beside = fit > 0 ? pods_beside(q, NONE, at) : 0;
+            int64_t fit = devices_at(q, at) / count, beside = fit > 0 ? pods_without_resource(q, NONE, at) : 0;
             left -= fit < beside ? fit : beside;
         }
     return left <= 0;
 }
 
-static void fewer_gpus(struct advising *a, uint32_t pods, uint32_t class)
+static void add_fewer_gpus(struct advice_search *a, uint32_t pods, uint32_t class)
 {
     uint32_t asked = a->q.t.k->gpu.count, count = asked;
     if (asked < 2)
@@ -196,25 +197,25 @@ static void fewer_gpus(struct advising *a, uint32_t pods, uint32_t class)
                       (struct what_if){.change = BERTH_CHANGE_GPUS, .amount = count});
 }
 
-static void less(struct advising *a, uint32_t pods, uint32_t class)
+static void add_smaller_requests(struct advice_search *a, uint32_t pods, uint32_t class)
 {
     for (uint32_t i = 0; i < a->q.t.k->needs_len; i++)
-        less_of(a, i, pods, class);
-    fewer_gpus(a, pods, class);
+        add_smaller_request(a, i, pods, class);
+    add_fewer_gpus(a, pods, class);
 }
 
 /* ---- a smaller gang, fewer constraints -------------------------------------------------------------------------- */
 
 /* Returns whether the gang has a single workload; a gang of several workloads has no size of its own. */
-static bool gang_alone(const struct advising *a)
+static bool gang_alone(const struct advice_search *a)
 {
     const struct workload *w = snapshot_workload(a->p->s, a->w->workload);
     return w->gang != NONE && w->next_in_gang == NONE && w->prev_in_gang == NONE;
 }
 
-static void smaller_gang(struct advising *a)
+static void add_smaller_gang(struct advice_search *a)
 {
-    const struct wish *w = a->w;
+    const struct demand *w = a->w;
     uint32_t min = snapshot_workload(a->p->s, w->workload)->gang_min;
     if (w->group == NONE || !w->gang_failed || w->blocked || !gang_alone(a) || w->gang_fits == 0 ||
         w->gang_fits >= w->needed || min < w->needed)
@@ -246,7 +247,7 @@ static enum berth_change change_of(enum reason reason)
 }
 
 /* Returns whether the demand has such a constraint. */
-static bool has_rule(const struct advising *a, enum berth_change change)
+static bool has_constraint(const struct advice_search *a, enum berth_change change)
 {
     const struct gpu_need *gpu = &a->q.t.k->gpu;
     if (change == BERTH_CHANGE_GPU_KIND)
@@ -255,28 +256,30 @@ static bool has_rule(const struct advising *a, enum berth_change change)
 }
 
 /* Suggests the first cordoned node that is refused for its state alone. */
-static void uncordon(struct advising *a, const struct verdict *v)
+static void add_uncordon(struct advice_search *a, const struct verdict *v)
 {
     for (uint32_t at = 0; at < a->p->c.len; at++)
         if (bits_has(a->q.once, at) && bits_has(v->refused, at) && a->p->s->state[at] == BERTH_NODE_CORDONED) {
-            candidate_add(a, FEWER_RULES, v->only, (struct what_if){.change = BERTH_CHANGE_UNCORDON, .position = at});
+            candidate_add(a, FEWER_CONSTRAINTS, v->only,
+                          (struct what_if){.change = BERTH_CHANGE_UNCORDON, .position = at});
             return;
         }
 }
 
 /* Suggests a toleration for the first node that is refused for a taint alone. */
-static void tolerate(struct advising *a, const struct verdict *v)
+static void add_toleration(struct advice_search *a, const struct verdict *v)
 {
     for (uint32_t at = 0; at < a->p->c.len; at++) {
         sym key = bits_has(a->q.once, at) && bits_has(v->refused, at) ? explain_taint(&a->q, at) : 0;
         if (key) {
-            candidate_add(a, FEWER_RULES, v->only, (struct what_if){.change = BERTH_CHANGE_TOLERATION, .taint = key});
+            candidate_add(a, FEWER_CONSTRAINTS, v->only,
+                          (struct what_if){.change = BERTH_CHANGE_TOLERATION, .taint = key});
             return;
         }
     }
 }
 
-static void fewer_rules(struct advising *a)
+static void add_fewer_constraints(struct advice_search *a)
 {
     for (uint32_t i = 0; i < a->q.len; i++) {
         const struct verdict *v = &a->q.at[i];
@@ -284,11 +287,11 @@ static void fewer_rules(struct advising *a)
         if (v->only == 0)
             continue;
         if (v->filter->reason == REASON_STATE)
-            uncordon(a, v);
+            add_uncordon(a, v);
         else if (v->filter->reason == REASON_TAINT)
-            tolerate(a, v);
-        else if (has_rule(a, change))
-            candidate_add(a, FEWER_RULES, v->only, (struct what_if){.change = change});
+            add_toleration(a, v);
+        else if (has_constraint(a, change))
+            candidate_add(a, FEWER_CONSTRAINTS, v->only, (struct what_if){.change = change});
     }
 }
 
@@ -302,13 +305,13 @@ static int compare_candidates(const void *ctx, uint32_t x, uint32_t y)
     return (x > y) - (x < y);
 }
 
-static void candidates_find(struct advising *a)
+static void candidates_find(struct advice_search *a)
 {
-    less(a, a->at_once, LESS_FOR_ALL);
-    smaller_gang(a);
-    fewer_rules(a);
+    add_smaller_requests(a, a->at_once, LESS_FOR_ALL);
+    add_smaller_gang(a);
+    add_fewer_constraints(a);
     if (a->at_once > 1 && a->w->group == NONE)
-        less(a, 1, LESS_FOR_ONE);
+        add_smaller_requests(a, 1, LESS_FOR_ONE);
 }
 
 /* ---- trying candidates ------------------------------------------------------------------------------------------ */
@@ -333,7 +336,7 @@ static struct outcome outcome_of(const struct berth_plan *p, uint32_t workload)
     return o;
 }
 
-static bool candidate_try(struct advising *a, const struct what_if *what, struct outcome *ret)
+static bool candidate_try(struct advice_search *a, const struct what_if *what, struct outcome *ret)
 {
     struct berth_policy policy = a->policy ? *a->policy : (struct berth_policy){0};
     struct berth_snapshot *s = what_if_new(a->p->s, what);
@@ -363,7 +366,7 @@ static const char *exact_text(struct arena *arena, const char *resource, int64_t
     return arena_fmt(arena, "%lld%s", (long long)amount, units[unit]);
 }
 
-static const char *request_text(const struct advising *a, const struct what_if *what)
+static const char *request_text(const struct advice_search *a, const struct what_if *what)
 {
     struct arena *arena = &a->p->arena;
     const char *name = snapshot_text(a->p->s, a->p->s->resources[what->resource].name);
@@ -372,7 +375,7 @@ static const char *request_text(const struct advising *a, const struct what_if *
                      exact_text(arena, name, class_need(a->q.t.k, what->resource)), each);
 }
 
-static const char *change_text(const struct advising *a, const struct what_if *what, const char *name)
+static const char *change_text(const struct advice_search *a, const struct what_if *what, const char *name)
 {
     static const char *const plain[] = {
         [BERTH_CHANGE_NODE] = "on any node instead of the named one",
@@ -404,7 +407,7 @@ static const char *change_text(const struct advising *a, const struct what_if *w
     }
 }
 
-static const char *outcome_text(const struct advising *a, const struct outcome *o)
+static const char *outcome_text(const struct advice_search *a, const struct outcome *o)
 {
     struct arena *arena = &a->p->arena;
     const char *after = o->after ? ", once other pods have stopped" : "";
@@ -415,7 +418,7 @@ static const char *outcome_text(const struct advising *a, const struct outcome *
     return arena_fmt(arena, "%u of %u pods start%s%s", o->placed, a->waiting, o->placed == 1 ? "s" : "", after);
 }
 
-static const char *name_of(const struct advising *a, const struct what_if *what)
+static const char *name_of(const struct advice_search *a, const struct what_if *what)
 {
     const struct berth_snapshot *s = a->p->s;
     switch (what->change) {
@@ -426,7 +429,7 @@ static const char *name_of(const struct advising *a, const struct what_if *what)
     }
 }
 
-static struct berth_advice advice_of(const struct advising *a, const struct what_if *what, const struct outcome *o)
+static struct berth_advice advice_of(const struct advice_search *a, const struct what_if *what, const struct outcome *o)
 {
     const char *name = name_of(a, what), *change = change_text(a, what, name);
     return (struct berth_advice){
@@ -444,10 +447,10 @@ static struct berth_advice advice_of(const struct advising *a, const struct what
 
 /* ---- entry point ------------------------------------------------------------------------------------------------ */
 
-size_t advice_find(struct berth_plan *p, const struct wish *w, uint32_t left, const struct berth_policy *policy,
+size_t advice_find(struct berth_plan *p, const struct demand *w, uint32_t left, const struct berth_policy *policy,
                    size_t tries, struct berth_advice *ret, size_t cap)
 {
-    struct advising a = {.p = p, .w = w, .policy = policy};
+    struct advice_search a = {.p = p, .w = w, .policy = policy};
     uint32_t order[2 * CANDIDATES_MAX];
     size_t len = 0;
     if (w->replaces != NONE || w->elsewhere || p->c.len == 0)
@@ -455,7 +458,7 @@ size_t advice_find(struct berth_plan *p, const struct wish *w, uint32_t left, co
     a.placed = outcome_of(p, w->workload).placed;
     a.waiting = left + a.placed;
     a.at_once = w->group != NONE && w->needed ? w->needed : left;
-    inquest_begin(&a.q, p, w);
+    filter_report_begin(&a.q, p, w);
     candidates_find(&a);
     for (uint32_t i = 0; i < a.len; i++)
         order[i] = i;
@@ -466,6 +469,6 @@ size_t advice_find(struct berth_plan *p, const struct wish *w, uint32_t left, co
         if (candidate_try(&a, what, &o))
             ret[len++] = advice_of(&a, what, &o);
     }
-    inquest_end(&a.q);
+    filter_report_end(&a.q);
     return len;
 }

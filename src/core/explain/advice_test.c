@@ -63,7 +63,7 @@ static void one_pod(void **state)
                   (struct berth_workload){
                       .id = "w", .replicas = 1, .shape = {NEEDS(rows[i].cpu, rows[i].memory), .arch = rows[i].arch}
         });
-        scene_see(&s, "");
+        scene_expect(&s, "");
         expect_advice(&s, "w", rows[i].want);
         scene_cleanup(&s);
     }
@@ -71,7 +71,7 @@ static void one_pod(void **state)
 
 /* Three nodes, two of them full; the third has a taint. A gang of two does not start on one node, with or without a
  * toleration. */
-static void a_gang_is_advised_as_a_whole(void **state)
+static void advice_counts_the_whole_gang(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -83,11 +83,11 @@ static void a_gang_is_advised_as_a_whole(void **state)
     struct berth_workload gang = {
         .id = "w", .kind = BERTH_JOB, .replicas = 2, .gang = "g", .shape = {NEEDS(1000, 100)}};
     scene_put(&s, gang);
-    scene_see(&s, "");
+    scene_expect(&s, "");
     expect_advice(&s, "w", "with 500m of cpu instead of 1 in each pod, all 2 pods start");
     gang.replicas = 1;
     scene_put(&s, gang);
-    scene_see(&s, "");
+    scene_expect(&s, "");
     expect_advice(&s, "w",
                   "with 500m of cpu instead of 1, the pod starts on a; "
                   "with a toleration for taint batch, the pod starts on c");
@@ -95,7 +95,7 @@ static void a_gang_is_advised_as_a_whole(void **state)
 }
 
 /* Each node has room for one pod of the gang: no filter refuses a node, but fewer pods fit than the gang needs. */
-static void a_gang_may_begin_smaller(void **state)
+static void advice_suggests_smaller_gang(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -104,7 +104,7 @@ static void a_gang_may_begin_smaller(void **state)
     scene_node(&s, "c", 1500, 1000);
     scene_put(&s, (struct berth_workload){
                       .id = "w", .kind = BERTH_JOB, .replicas = 4, .gang = "g", .shape = {NEEDS(1000, 100)}});
-    scene_see(&s, "");
+    scene_expect(&s, "");
     expect_advice(&s, "w",
                   "with 750m of cpu instead of 1 in each pod, all 4 pods start; "
                   "as an elastic gang that starts with 3 pods instead of 4, 3 of 4 pods start");
@@ -112,17 +112,17 @@ static void a_gang_may_begin_smaller(void **state)
 }
 
 /* A change that would help alone is not reported if a quota is used up, or if another demand comes first. */
-static void what_another_takes_is_no_advice(void **state)
+static void changes_that_do_not_help_are_not_advised(void **state)
 {
     (void)state;
     struct scene s = scene_new();
-    scene_must(
+    scene_check(
         &s, berth_quota_put(
                 s.c, &(struct berth_quota){.id = "user/ann", LIST(limits, struct berth_amount, {"cpu", 500})}, &s.err));
     scene_node(&s, "a", 900, 1000);
     scene_put(
         &s, (struct berth_workload){.id = "w", .replicas = 1, .shape = {NEEDS(1000, 100)}, NAMES(quotas, "user/ann")});
-    scene_see(&s, "");
+    scene_expect(&s, "");
     expect_advice(&s, "w", "");
     scene_cleanup(&s);
 }
@@ -142,7 +142,7 @@ static void gpus_of_a_gang(void **state)
     struct berth_workload w = {.id = "w", .kind = BERTH_JOB, .replicas = 3, .gang = "g", .shape = {NEEDS(100, 100)}};
     w.shape.gpu.count = 4;
     scene_put(&s, w);
-    scene_see(&s, "");
+    scene_expect(&s, "");
     expect_advice(&s, "w",
                   "with 2 GPUs in each pod instead of 4, all 3 pods start; "
                   "as an elastic gang that starts with 1 pod instead of 3, 1 of 3 pods starts");
@@ -150,12 +150,12 @@ static void gpus_of_a_gang(void **state)
 }
 
 /* After changes were tried, the plan reports the same, and the snapshot gives the same plan. */
-static void the_plan_stays_as_it_is(void **state)
+static void advice_leaves_plan_unchanged(void **state)
 {
     (void)state;
     struct scene s = stage();
     scene_service(&s, "w", 1, 2000, 1000);
-    scene_see(&s, "");
+    scene_expect(&s, "");
     uint64_t hash = berth_plan_hash(s.p);
     expect_advice(&s, "w",
                   "with 1500m of cpu instead of 2, the pod starts on b; with node c uncordoned, the pod starts on c");
@@ -163,7 +163,7 @@ static void the_plan_stays_as_it_is(void **state)
     expect_advice(&s, "w",
                   "with 1500m of cpu instead of 2, the pod starts on b; with node c uncordoned, the pod starts on c");
     struct berth_plan *again = NULL;
-    scene_must(&s, berth_plan_make(s.s, &s.policy, &again, &s.err));
+    scene_check(&s, berth_plan_make(s.s, &s.policy, &again, &s.err));
     assert_int_equal(berth_plan_hash(again), hash);
     berth_plan_free(again);
     scene_audit(&s);
@@ -174,11 +174,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_pod),
-        cmocka_unit_test(a_gang_is_advised_as_a_whole),
-        cmocka_unit_test(a_gang_may_begin_smaller),
-        cmocka_unit_test(what_another_takes_is_no_advice),
+        cmocka_unit_test(advice_counts_the_whole_gang),
+        cmocka_unit_test(advice_suggests_smaller_gang),
+        cmocka_unit_test(changes_that_do_not_help_are_not_advised),
         cmocka_unit_test(gpus_of_a_gang),
-        cmocka_unit_test(the_plan_stays_as_it_is),
+        cmocka_unit_test(advice_leaves_plan_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

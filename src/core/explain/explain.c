@@ -42,7 +42,7 @@ const char *explain_amount(struct arena *a, const char *resource, int64_t amount
 }
 
 /* The nodes that a filter refuses, for a filter that depends only on the constraints. */
-struct heard {
+struct filter_refusals {
     const uint64_t *refused; /* NULL: not computed yet */
     uint64_t nodes;
 };
@@ -50,7 +50,8 @@ struct heard {
 /* ---- running the filters ---------------------------------------------------------------------------------------- */
 
 /* Returns the nodes that the filter refuses, allocated in `a`. */
-static struct heard refusals(struct inquest *q, const struct filter *f, uint32_t aspect, struct arena *a)
+static struct filter_refusals refusals_of_filter(struct filter_report *q, const struct filter *f, uint32_t aspect,
+                                                 struct arena *a)
 {
     struct cycle *c = &q->p->c;
     uint64_t *bits = arena_alloc(a, (c->blocks + 1) * sizeof *bits);
@@ -63,29 +64,29 @@ static struct heard refusals(struct inquest *q, const struct filter *f, uint32_t
         f->mask(&q->t, (struct range){0, c->blocks}, bits);
     for (uint32_t b = 0; b < c->blocks; b++)
         bits[b] = ~bits[b] & layout_block_bits(c->l, b);
-    return (struct heard){bits, bits_count(bits, c->blocks)};
+    return (struct filter_refusals){bits, bits_count(bits, c->blocks)};
 }
 
 /* As refusals; computed once for all classes with the same constraints. */
-static struct heard refusals_by_rules(struct inquest *q, size_t filter)
+static struct filter_refusals refusals_by_rules(struct filter_report *q, size_t filter)
 {
     struct berth_plan *p = q->p;
-    uint32_t rules = q->t.k->rules.v;
-    if (!p->heard)
-        p->heard = ARENA_ARRAY(&p->arena, struct heard *, p->s->rules.len + 1);
-    if (!p->heard[rules])
-        p->heard[rules] = ARENA_ARRAY(&p->arena, struct heard, filters_len);
-    struct heard *h = &p->heard[rules][filter];
+    uint32_t constraints = q->t.k->constraints.v;
+    if (!p->filter_refusals)
+        p->filter_refusals = ARENA_ARRAY(&p->arena, struct filter_refusals *, p->s->constraints.len + 1);
+    if (!p->filter_refusals[constraints])
+        p->filter_refusals[constraints] = ARENA_ARRAY(&p->arena, struct filter_refusals, filters_len);
+    struct filter_refusals *h = &p->filter_refusals[constraints][filter];
     if (!h->refused)
-        *h = refusals(q, filter_rows[filter], 0, &p->arena);
+        *h = refusals_of_filter(q, filter_rows[filter], 0, &p->arena);
     return *h;
 }
 
-static void hear(struct inquest *q, size_t filter, uint32_t aspect)
+static void add_verdict(struct filter_report *q, size_t filter, uint32_t aspect)
 {
     const struct filter *f = filter_rows[filter];
-    bool shared = !f->aspects && (f->when == FILTER_STATIC || f->by_rules);
-    struct heard h = shared ? refusals_by_rules(q, filter) : refusals(q, f, aspect, &q->p->scratch);
+    bool shared = !f->aspects && (f->when == FILTER_STATIC || f->by_constraints);
+    struct filter_refusals h = shared ? refusals_by_rules(q, filter) : refusals_of_filter(q, f, aspect, &q->p->scratch);
     if (h.nodes == 0)
         return;
     q->at[q->len++] = (struct verdict){.filter = f,
@@ -96,7 +97,7 @@ static void hear(struct inquest *q, size_t filter, uint32_t aspect)
 }
 
 /* Finds the nodes with exactly one verdict, and counts them for each verdict. */
-static void count_only(struct inquest *q)
+static void count_only(struct filter_report *q)
 {
     uint32_t blocks = q->p->c.blocks;
     q->any = arena_alloc(&q->p->scratch, (blocks + 1) * sizeof *q->any);
@@ -114,13 +115,13 @@ static void count_only(struct inquest *q)
     }
 }
 
-static int64_t need_of(const struct inquest *q, const struct verdict *v)
+static int64_t need_of(const struct filter_report *q, const struct verdict *v)
 {
     return q->t.k->needs[v->aspect].amount;
 }
 
 /* Returns the largest capacity of the resource on any node. */
-static int64_t most_there(const struct inquest *q, const struct verdict *v)
+static int64_t max_capacity(const struct filter_report *q, const struct verdict *v)
 {
     int64_t most = 0;
     for (uint32_t p = 0; p < q->p->c.len; p++) {
@@ -131,7 +132,7 @@ static int64_t most_there(const struct inquest *q, const struct verdict *v)
 }
 
 /* Returns the largest number of GPUs of the requested models and memory on any node. */
-static uint32_t most_suited(const struct inquest *q)
+static uint32_t max_suitable_gpus(const struct filter_report *q)
 {
     const struct layout *l = q->p->c.l;
     uint32_t most = 0;
@@ -146,14 +147,14 @@ static uint32_t most_suited(const struct inquest *q)
 
 /* For a verdict against every node: returns whether it is about the capacity of the nodes, and not about what is
  * free. */
-static bool is_never(const struct inquest *q, const struct verdict *v)
+static bool is_never(const struct filter_report *q, const struct verdict *v)
 {
     if (v->filter->reason == REASON_GPU_KIND)
         return true;
-    return v->filter->reason == REASON_SHORT && most_there(q, v) < need_of(q, v);
+    return v->filter->reason == REASON_SHORT && max_capacity(q, v) < need_of(q, v);
 }
 
-static void hear_all(struct inquest *q)
+static void add_all_verdicts(struct filter_report *q)
 {
     struct cycle *c = &q->p->c;
     uint32_t most = 0;
@@ -166,29 +167,29 @@ static void hear_all(struct inquest *q)
             continue;
         uint32_t aspects = row->aspects ? row->aspects(&q->t) : 1;
         for (uint32_t a = 0; a < aspects; a++)
-            hear(q, f, a);
+            add_verdict(q, f, a);
     }
     count_only(q);
     for (uint32_t i = 0; i < q->len; i++)
         q->at[i].never = q->at[i].nodes == c->len && is_never(q, &q->at[i]);
 }
 
-void inquest_begin(struct inquest *q, struct berth_plan *p, const struct wish *w)
+void filter_report_begin(struct filter_report *q, struct berth_plan *p, const struct demand *w)
 {
-    *q = (struct inquest){.p = p, .mark = arena_mark(&p->scratch)};
-    turn_begin(&q->t, &p->c, wish_asker(w), false);
-    hear_all(q);
+    *q = (struct filter_report){.p = p, .mark = arena_mark(&p->scratch)};
+    attempt_begin(&q->t, &p->c, demand_attempt_spec(w), false);
+    add_all_verdicts(q);
 }
 
-void inquest_end(struct inquest *q)
+void filter_report_end(struct filter_report *q)
 {
-    turn_end(&q->t);
+    attempt_end(&q->t);
     arena_rewind(&q->p->scratch, q->mark);
 }
 
 /* ---- sentences -------------------------------------------------------------------------------------------------- */
 
-static const char *nodes_text(const struct inquest *q, uint64_t nodes)
+static const char *nodes_text(const struct filter_report *q, uint64_t nodes)
 {
     uint32_t all = q->p->c.len;
     if (nodes == all)
@@ -197,7 +198,7 @@ static const char *nodes_text(const struct inquest *q, uint64_t nodes)
 }
 
 /* Returns the largest free amount on the refused nodes. */
-static int64_t most_free(const struct inquest *q, const struct verdict *v)
+static int64_t max_free(const struct filter_report *q, const struct verdict *v)
 {
     const int64_t *column = cycle_column(&q->p->c, q->t.k->needs[v->aspect].resource, false);
     int64_t most = 0;
@@ -224,7 +225,7 @@ static const char *verb(const char *sentence, bool one, struct arena *a)
 }
 
 /* Formats as "H100 GPUs" or "GPUs with 80Gi of memory each". */
-static const char *gpus_text(const struct inquest *q)
+static const char *gpus_text(const struct filter_report *q)
 {
     const struct gpu_need *need = &q->t.k->gpu;
     struct arena *a = &q->p->arena;
@@ -243,15 +244,15 @@ static const char *gpus_text(const struct inquest *q)
 }
 
 /* Formats as "no node has 64 CPUs; the largest has 32". */
-static const char *never_sentence(const struct inquest *q, const struct verdict *v)
+static const char *never_sentence(const struct filter_report *q, const struct verdict *v)
 {
     struct arena *a = &q->p->arena;
     if (v->filter->reason == REASON_GPU_KIND) {
-        uint32_t most = most_suited(q);
+        uint32_t most = max_suitable_gpus(q);
         return most ? arena_fmt(a, "no node has %u %s; the largest has %u", q->t.k->gpu.count, gpus_text(q), most)
                     : arena_fmt(a, "no node has %u %s", q->t.k->gpu.count, gpus_text(q));
     }
-    int64_t most = most_there(q, v), need = need_of(q, v);
+    int64_t most = max_capacity(q, v), need = need_of(q, v);
     bool cores = strcmp(v->what, "cpu") == 0 && need % 1000 == 0;
     const char *of = !cores ? arena_fmt(a, " of %s", v->what) : need == 1000 ? " CPU" : " CPUs";
     if (most == 0)
@@ -261,7 +262,7 @@ static const char *never_sentence(const struct inquest *q, const struct verdict 
 }
 
 /* Headroom is kept in every zone, or in one domain. */
-static const char *headroom_sentence(const struct inquest *q, const struct verdict *v, const char *nodes)
+static const char *headroom_sentence(const struct filter_report *q, const struct verdict *v, const char *nodes)
 {
     struct arena *a = &q->p->arena;
     const char *domain = q->p->c.headroom->at[v->aspect].domain;
@@ -272,7 +273,7 @@ static const char *headroom_sentence(const struct inquest *q, const struct verdi
     return arena_fmt(a, "%s %s in a zone that reserves free %s for more urgent work", nodes, is, v->what);
 }
 
-static const char *sentence(const struct inquest *q, const struct verdict *v)
+static const char *sentence(const struct filter_report *q, const struct verdict *v)
 {
     struct arena *a = &q->p->arena;
     const char *nodes = nodes_text(q, v->nodes);
@@ -286,7 +287,7 @@ static const char *sentence(const struct inquest *q, const struct verdict *v)
     if (v->filter->reason == REASON_SHORT)
         return arena_fmt(a, "%s %s too little %s left: %s needed, at most %s free", nodes, one ? "has" : "have",
                          v->what, explain_amount(a, v->what, need_of(q, v), true),
-                         explain_amount(a, v->what, most_free(q, v), false));
+                         explain_amount(a, v->what, max_free(q, v), false));
     if (*v->what)
         return arena_fmt(a, "%s %s: %s", nodes, says, v->what);
     return arena_fmt(a, "%s %s", nodes, says);
@@ -294,14 +295,14 @@ static const char *sentence(const struct inquest *q, const struct verdict *v)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
-static const char *node_name(const struct inquest *q, uint32_t position)
+static const char *node_name(const struct filter_report *q, uint32_t position)
 {
     return snapshot_text(q->p->s, q->p->c.l->id[position]);
 }
 
-sym explain_taint(const struct inquest *q, uint32_t position)
+sym explain_taint(const struct filter_report *q, uint32_t position)
 {
-    const struct tolerations *tolerations = &snapshot_rules(q->p->s, q->t.k->rules)->tolerations;
+    const struct tolerations *tolerations = &snapshot_constraints(q->p->s, q->t.k->constraints)->tolerations;
     const struct node_body *body = q->p->c.l->body[position];
     for (uint32_t i = 0; i < body->taints_len; i++)
         if (body->taints[i].effect != BERTH_PREFER_NO_SCHEDULE && !taint_tolerated(&body->taints[i], tolerations))
@@ -312,7 +313,7 @@ sym explain_taint(const struct inquest *q, uint32_t position)
 /* ---- explanations ----------------------------------------------------------------------------------------------- */
 
 /* Orders verdicts: first those that no node can ever satisfy, then by the number of refused nodes. */
-static bool before(const struct verdict *a, const struct verdict *b)
+static bool verdict_precedes(const struct verdict *a, const struct verdict *b)
 {
     if (a->never != b->never)
         return a->never;
@@ -323,12 +324,12 @@ static bool before(const struct verdict *a, const struct verdict *b)
     return strcmp(a->what, b->what) < 0;
 }
 
-static struct berth_reason *rows_of(struct inquest *q)
+static struct berth_reason *rows_of(struct filter_report *q)
 {
     for (uint32_t i = 1; i < q->len; i++) {
         struct verdict v = q->at[i];
         uint32_t j = i;
-        for (; j > 0 && before(&v, &q->at[j - 1]); j--)
+        for (; j > 0 && verdict_precedes(&v, &q->at[j - 1]); j--)
             q->at[j] = q->at[j - 1];
         q->at[j] = v;
     }
@@ -341,18 +342,18 @@ static struct berth_reason *rows_of(struct inquest *q)
 }
 
 /* A cached sentence, by reason and numbers. */
-struct told {
+struct sentence_cache {
     enum reason reason;
     int64_t a, b;
     const char *text;
 };
 
-const char **told_text(struct berth_plan *p, enum reason reason, int64_t a, int64_t b)
+const char **sentence_cache_slot(struct berth_plan *p, enum reason reason, int64_t a, int64_t b)
 {
     enum { TOLD = 1024 };
-    if (!p->told)
-        p->told = ARENA_ARRAY(&p->arena, struct told, TOLD);
-    struct told *at = &p->told[hash_pair((uint64_t)a * REASONS_LEN + reason, (uint64_t)b) % TOLD];
+    if (!p->sentence_cache)
+        p->sentence_cache = ARENA_ARRAY(&p->arena, struct sentence_cache, TOLD);
+    struct sentence_cache *at = &p->sentence_cache[hash_pair((uint64_t)a * REASONS_LEN + reason, (uint64_t)b) % TOLD];
     if (at->text && (at->reason != reason || at->a != a || at->b != b))
         at->text = NULL; /* the slot held another sentence, whose text stays valid */
     at->reason = reason;
@@ -361,12 +362,12 @@ const char **told_text(struct berth_plan *p, enum reason reason, int64_t a, int6
     return &at->text;
 }
 
-static struct berth_reason gang_reason(struct berth_plan *p, const struct wish *w)
+static struct berth_reason gang_reason(struct berth_plan *p, const struct demand *w)
 {
     if (w->blocked)
         return (struct berth_reason){reasons[REASON_STOPPING].word, "", 0, 0,
                                      "earlier instances of the gang are still stopping"};
-    const char **text = told_text(p, REASON_GANG, w->gang_needs, w->gang_fits);
+    const char **text = sentence_cache_slot(p, REASON_GANG, w->gang_needs, w->gang_fits);
     if (!*text)
         *text = arena_fmt(&p->arena, "the gang needs %u pods placed at once; only %u fit", w->gang_needs, w->gang_fits);
     return (struct berth_reason){reasons[REASON_GANG].word, "", 0, 0, *text};
@@ -382,7 +383,7 @@ static const char *quota_amount_text(struct berth_plan *p, uint32_t resource, in
                           amount, false);
 }
 
-static struct berth_reason quota_reason(struct berth_plan *p, const struct allot_short *q)
+static struct berth_reason quota_reason(struct berth_plan *p, const struct quota_shortage *q)
 {
     const char *resource = q->resource == QUOTA_GPU    ? "gpu"
                            : q->resource == QUOTA_JOBS ? "jobs"
@@ -404,25 +405,25 @@ static struct berth_reason plain_reason(enum reason r)
     return (struct berth_reason){reasons[r].word, "", 0, 0, reasons[r].sentence};
 }
 
-enum { EXTRA_MAX = 5 + FUTURE_WHYS_MAX };
+enum { EXTRA_MAX = 5 + RESERVATION_REASONS_MAX };
 
-static uint32_t extra_reasons(struct berth_plan *p, const struct wish *w, struct berth_reason ret[static EXTRA_MAX])
+static uint32_t extra_reasons(struct berth_plan *p, const struct demand *w, struct berth_reason ret[static EXTRA_MAX])
 {
     uint32_t len = 0;
-    struct allot_short short_of;
+    struct quota_shortage short_of;
     if (w->behind)
         ret[len++] = plain_reason(REASON_BEHIND);
     if (w->over_budget)
         ret[len++] = plain_reason(REASON_STARTING);
-    if (w->short_of_quota && allot_why(p, w->workload, snapshot_class(p->s, w->class), &short_of))
+    if (w->short_of_quota && plan_quota_blocking_limit(p, w->workload, snapshot_class(p->s, w->class), &short_of))
         ret[len++] = quota_reason(p, &short_of);
     if (w->gang_failed)
         ret[len++] = gang_reason(p, w);
-    else if (w->spare_of != NONE && place_still_stops(p, w->workload))
+    else if (w->spare_of != NONE && workload_is_stopping(p, w->workload))
         ret[len++] = plain_reason(REASON_STOPPING);
     else if (w->spare_of != NONE && !p->gang_stands[w->spare_of])
         ret[len++] = plain_reason(REASON_SPARE);
-    len += future_why(p, w, ret + len);
+    len += reservation_reasons(p, w, ret + len);
     if (p->c.len == 0 && len == 0)
         ret[len++] = plain_reason(REASON_NO_NODES);
     return len;
@@ -432,37 +433,38 @@ static uint32_t extra_reasons(struct berth_plan *p, const struct wish *w, struct
 
 /* Returns the verdicts of filters on nodes; computed once per class where the class alone decides. Reservations and
  * windows are left out: they are reported for each demand. */
-static const struct explanation *explain_nodes(struct berth_plan *p, const struct wish *w)
+static const struct explanation *explain_nodes(struct berth_plan *p, const struct demand *w)
 {
     uint32_t class = w->class.v;
     if (!p->explained)
         p->explained = ARENA_ARRAY(&p->arena, const struct explanation *, p->s->classes.len + 1);
 
-    bool shared = turn_alike(&p->c, wish_asker(w));
+    bool shared = attempt_is_class_wide(&p->c, demand_attempt_spec(w));
     if (shared && p->explained[class])
         return p->explained[class];
 
-    struct inquest q;
+    struct filter_report q;
     struct explanation *e = ARENA_NEW(&p->arena, struct explanation);
-    inquest_begin(&q, p, w);
+    filter_report_begin(&q, p, w);
     *e = (struct explanation){.reasons = rows_of(&q), .len = q.len};
     e->never = q.len && q.at[0].never;
     if (p->policy.windows_len)
         e->refused = arena_dup(&p->arena, q.any, (p->c.blocks + 1) * sizeof *q.any);
     if (shared)
         p->explained[class] = e;
-    inquest_end(&q);
+    filter_report_end(&q);
     return e;
 }
 
 /* Returns whether the reason is a window over nodes that other filters refuse anyway, so that the window makes no
  * difference. */
-static bool is_beside(const struct berth_plan *p, const struct explanation *nodes, const struct berth_reason *r)
+static bool is_redundant_window(const struct berth_plan *p, const struct explanation *nodes,
+                                const struct berth_reason *r)
 {
     if (r->reason != reasons[REASON_WINDOW].word)
         return false;
-    for (uint32_t i = 0; i < p->c.future->windows_len; i++) {
-        const struct window *w = &p->c.future->windows[i];
+    for (uint32_t i = 0; i < p->c.reservation_state->windows_len; i++) {
+        const struct window *w = &p->c.reservation_state->windows[i];
         if (w->id != r->what)
             continue;
         assert(nodes->refused); /* because the policy has windows */
@@ -473,7 +475,7 @@ static bool is_beside(const struct berth_plan *p, const struct explanation *node
     return true;
 }
 
-const struct explanation *explain(struct berth_plan *p, const struct wish *w)
+const struct explanation *explain(struct berth_plan *p, const struct demand *w)
 {
     struct berth_reason extra[EXTRA_MAX];
     uint32_t len = extra_reasons(p, w, extra), first = 0;
@@ -485,12 +487,12 @@ const struct explanation *explain(struct berth_plan *p, const struct wish *w)
     if (nodes->never)
         rows[at++] = nodes->reasons[first++];
     for (uint32_t i = 0; i < len; i++)
-        if (!is_beside(p, nodes, &extra[i]))
+        if (!is_redundant_window(p, nodes, &extra[i]))
             rows[at++] = extra[i];
     for (size_t i = first; i < nodes->len; i++)
         rows[at++] = nodes->reasons[i];
     for (uint32_t i = 0; i < len; i++)
-        if (is_beside(p, nodes, &extra[i]))
+        if (is_redundant_window(p, nodes, &extra[i]))
             rows[at++] = extra[i];
     struct explanation *e = ARENA_NEW(&p->arena, struct explanation);
     *e = (struct explanation){.reasons = rows, .len = at, .never = nodes->never};
@@ -500,20 +502,20 @@ const struct explanation *explain(struct berth_plan *p, const struct wish *w)
 /* ---- the nearest nodes ------------------------------------------------------------------------------------------ */
 
 /* How far a node is from accepting a pod. */
-struct miss {
+struct node_shortfall {
     uint32_t position, reasons;
     int64_t share; /* largest missing part of a needed resource, in millionths */
 };
 
-static int64_t free_at(const struct inquest *q, const struct verdict *v, uint32_t position)
+static int64_t free_at(const struct filter_report *q, const struct verdict *v, uint32_t position)
 {
     const int64_t *column = cycle_column(&q->p->c, q->t.k->needs[v->aspect].resource, false);
     return column && column[position] > 0 ? column[position] : 0;
 }
 
-static struct miss miss_of(const struct inquest *q, uint32_t position)
+static struct node_shortfall node_shortfall_of(const struct filter_report *q, uint32_t position)
 {
-    struct miss m = {.position = position};
+    struct node_shortfall m = {.position = position};
     for (const struct verdict *v = q->at; v < q->at + q->len; v++) {
         if (!bits_has(v->refused, position))
             continue;
@@ -526,14 +528,14 @@ static struct miss miss_of(const struct inquest *q, uint32_t position)
     return m;
 }
 
-static bool is_nearer(const struct miss *a, const struct miss *b)
+static bool is_nearer(const struct node_shortfall *a, const struct node_shortfall *b)
 {
     if (a->reasons != b->reasons)
         return a->reasons < b->reasons;
     return a->share != b->share ? a->share < b->share : a->position < b->position;
 }
 
-static const char *miss_text(const struct inquest *q, uint32_t position)
+static const char *node_shortfall_text(const struct filter_report *q, uint32_t position)
 {
     struct arena *a = &q->p->arena;
     CLEANUP(str) struct str s = {0};
@@ -552,14 +554,14 @@ static const char *miss_text(const struct inquest *q, uint32_t position)
     return arena_strdup(a, str_text(&s));
 }
 
-size_t explain_nearest(struct berth_plan *p, const struct wish *w, struct berth_miss *ret, size_t cap)
+size_t explain_nearest(struct berth_plan *p, const struct demand *w, struct berth_near_miss *ret, size_t cap)
 {
-    struct inquest q;
+    struct filter_report q;
     size_t len = 0;
-    inquest_begin(&q, p, w);
-    struct miss *best = ARENA_ARRAY(&p->scratch, struct miss, cap + 1);
+    filter_report_begin(&q, p, w);
+    struct node_shortfall *best = ARENA_ARRAY(&p->scratch, struct node_shortfall, cap + 1);
     for (uint32_t at = 0; at < p->c.len; at++) {
-        struct miss m = miss_of(&q, at);
+        struct node_shortfall m = node_shortfall_of(&q, at);
         size_t k = len;
         for (; m.reasons && k > 0 && is_nearer(&m, &best[k - 1]); k--)
             best[k] = best[k - 1];
@@ -568,7 +570,8 @@ size_t explain_nearest(struct berth_plan *p, const struct wish *w, struct berth_
         len += m.reasons && len < cap;
     }
     for (size_t i = 0; i < len; i++)
-        ret[i] = (struct berth_miss){node_name(&q, best[i].position), miss_text(&q, best[i].position), best[i].reasons};
-    inquest_end(&q);
+        ret[i] = (struct berth_near_miss){node_name(&q, best[i].position), node_shortfall_text(&q, best[i].position),
+                                          best[i].reasons};
+    filter_report_end(&q);
     return len;
 }

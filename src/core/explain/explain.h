@@ -1,7 +1,7 @@
 /* explain.h - the verdict of each single filter on a demand after the plan was made; shared by explain.c (reasons) and
  * advice.c (changes that would help).
  *
- * All data of a struct inquest lives in the scratch arena of the plan until inquest_end.
+ * All data of a struct filter_report lives in the scratch arena of the plan until filter_report_end.
  */
 #pragma once
 
@@ -18,9 +18,9 @@ struct verdict {
     bool never; /* for amounts: no node of the cluster has that capacity */
 };
 
-struct inquest {
+struct filter_report {
     struct berth_plan *p;
-    struct turn t;
+    struct attempt t;
     struct arena_mark mark;
     struct verdict *at;
     uint32_t len;
@@ -29,12 +29,12 @@ struct inquest {
 };
 
 /* Runs every filter that does not depend on time. */
-void inquest_begin(struct inquest *q, struct berth_plan *p, const struct wish *w);
-void inquest_end(struct inquest *q);
+void filter_report_begin(struct filter_report *q, struct berth_plan *p, const struct demand *w);
+void filter_report_end(struct filter_report *q);
 
 /* Formats an amount: cpu in cores or thousandths; sizes in the largest binary unit that they fill, with one decimal
  * rounded up or down, so that an amount needed and an amount free never look the same; other amounts as plain
  * numbers. */
 const char *explain_amount(struct arena *a, const char *resource, int64_t amount, bool up);
 /* Returns the key of the node's first taint that the demand does not tolerate; 0: none. */
-sym explain_taint(const struct inquest *q, uint32_t position);
+sym explain_taint(const struct filter_report *q, uint32_t position);

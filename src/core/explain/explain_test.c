@@ -59,7 +59,7 @@ static void reasons_are_counted_and_sorted(void **state)
     scene_put(&s, (struct berth_workload){
                       .id = "w", .replicas = 1, .shape = {NEEDS(2000, 2000), .arch = "amd64"}
     });
-    scene_see(&s, "");
+    scene_expect(&s, "");
     expect_reasons(&s, "w", "short cpu 5/0; short memory 4/0; state 1/1; arch 1/0");
     struct berth_reason r = scene_reason(&s, "w", "short");
     assert_string_equal(r.text, "5 of 6 nodes have too little cpu left: 2 needed, at most 1500m free");
@@ -67,13 +67,13 @@ static void reasons_are_counted_and_sorted(void **state)
     scene_cleanup(&s);
 }
 
-static void the_state_after_the_plan_counts(void **state)
+static void reasons_use_state_after_the_plan(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     scene_node(&s, "a", 1000, 1000);
     scene_service(&s, "w", 3, 400, 1);
-    scene_see(&s, "place w/0 a pending; place w/1 a pending");
+    scene_expect(&s, "place w/0 a pending; place w/1 a pending");
     struct berth_pending p = pending(&s, "w");
     assert_int_equal(p.ordinals_len, 1);
     assert_int_equal(p.ordinals[0], 2);
@@ -81,47 +81,47 @@ static void the_state_after_the_plan_counts(void **state)
     scene_cleanup(&s);
 }
 
-static void what_is_refused_for_is_named(void **state)
+static void reasons_name_their_subject(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     struct berth_volume v = {.id = "disk", .zone = "z9"};
-    scene_must(&s, berth_volume_put(s.c, &v, &s.err));
+    scene_check(&s, berth_volume_put(s.c, &v, &s.err));
     scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), LIST(ports, struct berth_port, {BERTH_UDP, 53, 1})});
     scene_node(&s, "b", 10, 10);
     struct berth_shape shape = {NAMES(volumes, "disk"), LIST(ports, struct berth_port, {BERTH_UDP, 53, 1})};
     scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = shape});
-    scene_see(&s, "");
+    scene_expect(&s, "");
     expect_reasons(&s, "w", "volume disk 2/1; port udp/53 1/0");
     assert_string_equal(scene_reason(&s, "w", "port").text, "1 of 2 nodes has the port in use: udp/53");
     scene_cleanup(&s);
 }
 
 /* There is room for the pod: it waits only because its gang still stops an instance. */
-static void what_a_gang_may_have_beyond_its_minimum_waits_for_its_stops(void **state)
+static void spare_pods_wait_for_stops_of_their_gang(void **state)
 {
     (void)state;
-    struct scene s = scene_stage(2);
+    struct scene s = scene_with_nodes(2);
     scene_put(&s,
               (struct berth_workload){
                   .id = "w", .kind = BERTH_JOB, .replicas = 3, .gang = "g", .gang_min = 1, .shape = {NEEDS(100, 100)}});
     scene_running(&s, "w", 0, "a");
     scene_instance(&s, (struct berth_instance){.workload = "w", .ordinal = 1, .node = "a", .state = BERTH_STOPPING});
-    scene_see(&s, "");
+    scene_expect(&s, "");
     assert_int_equal(pending(&s, "w").ordinals_len, 1);
     assert_int_equal(pending(&s, "w").ordinals[0], 2);
     expect_reasons(&s, "w", "stopping 0/0");
-    scene_gone(&s, 2);
-    scene_step(&s, "place w/1 b pending; place w/2 a pending");
+    scene_remove(&s, 2);
+    scene_expect_and_apply(&s, "place w/1 b pending; place w/2 a pending");
     scene_cleanup(&s);
 }
 
-static void without_nodes(void **state)
+static void reason_without_nodes(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     scene_service(&s, "w", 2, 1, 1);
-    scene_see(&s, "");
+    scene_expect(&s, "");
     expect_reasons(&s, "w", "no-nodes 0/0");
     assert_int_equal(pending(&s, "w").ordinals_len, 2);
     scene_cleanup(&s);
@@ -129,7 +129,7 @@ static void without_nodes(void **state)
 
 /* A request above the capacity of every node is the first reason, in one sentence, even if other resources are short on
  * as many nodes. */
-static void a_request_above_every_node_is_named_first(void **state)
+static void request_above_every_node_is_first_reason(void **state)
 {
     static const struct {
         int64_t cpu, memory;
@@ -144,7 +144,7 @@ static void a_request_above_every_node_is_named_first(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = stage();
         scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = {NEEDS(rows[i].cpu, rows[i].memory)}});
-        scene_see(&s, "");
+        scene_expect(&s, "");
         struct berth_reason first = pending(&s, "w").reasons[0];
         assert_string_equal(first.reason, "short");
         if (strncmp(first.text, rows[i].text, strlen(rows[i].text)) != 0)
@@ -153,18 +153,18 @@ static void a_request_above_every_node_is_named_first(void **state)
     }
 }
 
-static void a_resource_that_no_node_has_is_named(void **state)
+static void resource_of_no_node_is_named(void **state)
 {
     (void)state;
     struct scene s = stage();
     scene_put(&s, (struct berth_workload){
                       .id = "w", .replicas = 1, .shape = {LIST(requests, struct berth_amount, {"fpga", 2})}});
-    scene_see(&s, "");
+    scene_expect(&s, "");
     assert_string_equal(pending(&s, "w").reasons[0].text, "no node has any fpga");
     scene_cleanup(&s);
 }
 
-static void more_gpus_than_any_node_has_are_named(void **state)
+static void too_many_gpus_are_named(void **state)
 {
     static const struct {
         uint32_t count;
@@ -198,14 +198,14 @@ static void more_gpus_than_any_node_has_are_named(void **state)
                                                                 .memory_bytes = rows[i].memory,
                                                                 .models = models,
                                                                 .models_len = rows[i].model != NULL}}});
-        scene_see(&s, "");
+        scene_expect(&s, "");
         assert_string_equal(pending(&s, "w").reasons[0].text, rows[i].text);
         scene_cleanup(&s);
     }
 }
 
 /* A window comes before the reasons of other nodes only if the window alone keeps the pod away. */
-static void a_window_over_a_node_that_is_full_anyway_comes_last(void **state)
+static void redundant_window_is_last_reason(void **state)
 {
     static const struct {
         bool full;
@@ -232,7 +232,7 @@ static void a_window_over_a_node_that_is_full_anyway_comes_last(void **state)
         if (rows[i].full)
             scene_running(&s, "other", 2, "a");
         scene_service(&s, "w", 1, 2000, 10);
-        scene_see(&s, "");
+        scene_expect(&s, "");
         expect_reasons(&s, "w", rows[i].want);
         scene_cleanup(&s);
     }
@@ -268,7 +268,7 @@ static void sizes_are_readable(void **state)
                           .id = "w",
                           .replicas = 1,
                           .shape = {LIST(requests, struct berth_amount, {rows[i].resource, rows[i].need})}});
-        scene_see(&s, "");
+        scene_expect(&s, "");
         struct berth_reason r = scene_reason(&s, "w", "short");
         assert_string_equal(r.what, rows[i].resource);
         if (!strstr(r.text, rows[i].part))
@@ -277,12 +277,12 @@ static void sizes_are_readable(void **state)
     }
 }
 
-static void workloads_of_one_shape_may_be_told_apart_by_their_labels(void **state)
+static void equal_shapes_with_other_labels_have_own_reasons(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     const struct berth_expr app = {"app", BERTH_IN, (const char *const[]){"noisy"}, 1};
-    const struct berth_near apart = {
+    const struct berth_affinity apart = {
         .topology = "node", .select = {.exprs = &app, .exprs_len = 1},
              .apart = true
     };
@@ -293,14 +293,14 @@ static void workloads_of_one_shape_may_be_told_apart_by_their_labels(void **stat
     scene_put(&s, (struct berth_workload){.id = "calm", .replicas = 1, .shape = {NEEDS(2000, 1)}});
     scene_put(&s,
               (struct berth_workload){.id = "noisy", .replicas = 1, LABEL("app", "noisy"), .shape = {NEEDS(2000, 1)}});
-    scene_see(&s, "place guard/0 a pending");
+    scene_expect(&s, "place guard/0 a pending");
     expect_reasons(&s, "calm", "short cpu 1/1");
     expect_reasons(&s, "noisy", "short cpu 1/0; anti-affinity 1/0");
     expect_reasons(&s, "calm", "short cpu 1/1");
     scene_cleanup(&s);
 }
 
-static void pendings_stand_in_the_order_of_the_plan(void **state)
+static void pendings_are_in_plan_order(void **state)
 {
     static const char *const order[] = {"w2", "w1", "w0"};
     (void)state;
@@ -309,7 +309,7 @@ static void pendings_stand_in_the_order_of_the_plan(void **state)
     for (int32_t i = 0; i < 3; i++)
         scene_put(&s,
                   (struct berth_workload){.id = order[2 - i], .replicas = 1, .priority = i, .shape = {NEEDS(2000, 1)}});
-    scene_see(&s, "");
+    scene_expect(&s, "");
     assert_int_equal(berth_plan_pendings(s.p), 3);
     for (size_t i = 0; i < 3; i++)
         assert_string_equal(berth_plan_pending(s.p, i).workload, order[i]);
@@ -319,7 +319,7 @@ static void pendings_stand_in_the_order_of_the_plan(void **state)
 
 /* Sorted by the fewest reasons, then by the smallest missing part, then by position; each node with all that it
  * lacks. */
-static void the_nearest_nodes(void **state)
+static void nearest_nodes_are_sorted_by_shortfall(void **state)
 {
     static const char *const want[] = {
         "c: is cordoned or not ready",
@@ -327,14 +327,14 @@ static void the_nearest_nodes(void **state)
         "d: has another architecture; has 1 of cpu free, 2 needed",
         "a: has 1 of cpu free, 2 needed; has 1000 of memory free, 1.9Ki needed",
     };
-    struct berth_miss got[6];
+    struct berth_near_miss got[6];
     char line[256];
     (void)state;
     struct scene s = stage();
     scene_put(&s, (struct berth_workload){
                       .id = "w", .replicas = 1, .shape = {NEEDS(2000, 1900), .arch = "amd64"}
     });
-    scene_see(&s, "");
+    scene_expect(&s, "");
     assert_int_equal(berth_plan_nearest(s.p, 0, got, 4), 4);
     for (size_t i = 0; i < 4; i++) {
         (void)snprintf(line, sizeof line, "%s: %s", got[i].node, got[i].text);
@@ -351,18 +351,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reasons_are_counted_and_sorted),
-        cmocka_unit_test(the_state_after_the_plan_counts),
-        cmocka_unit_test(what_is_refused_for_is_named),
-        cmocka_unit_test(what_a_gang_may_have_beyond_its_minimum_waits_for_its_stops),
-        cmocka_unit_test(without_nodes),
-        cmocka_unit_test(a_request_above_every_node_is_named_first),
-        cmocka_unit_test(a_resource_that_no_node_has_is_named),
-        cmocka_unit_test(more_gpus_than_any_node_has_are_named),
-        cmocka_unit_test(a_window_over_a_node_that_is_full_anyway_comes_last),
+        cmocka_unit_test(reasons_use_state_after_the_plan),
+        cmocka_unit_test(reasons_name_their_subject),
+        cmocka_unit_test(spare_pods_wait_for_stops_of_their_gang),
+        cmocka_unit_test(reason_without_nodes),
+        cmocka_unit_test(request_above_every_node_is_first_reason),
+        cmocka_unit_test(resource_of_no_node_is_named),
+        cmocka_unit_test(too_many_gpus_are_named),
+        cmocka_unit_test(redundant_window_is_last_reason),
         cmocka_unit_test(sizes_are_readable),
-        cmocka_unit_test(workloads_of_one_shape_may_be_told_apart_by_their_labels),
-        cmocka_unit_test(pendings_stand_in_the_order_of_the_plan),
-        cmocka_unit_test(the_nearest_nodes),
+        cmocka_unit_test(equal_shapes_with_other_labels_have_own_reasons),
+        cmocka_unit_test(pendings_are_in_plan_order),
+        cmocka_unit_test(nearest_nodes_are_sorted_by_shortfall),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static size_t vocabulary(const char *(*at)(size_t, const char **))
     return len;
 }
 
-static void reasons_are_a_vocabulary(void **state)
+static void reasons_have_unique_words_and_sentences(void **state)
 {
     (void)state;
     assert_int_equal(vocabulary(berth_reason_at), REASONS_LEN);
@@ -42,7 +42,7 @@ static void reasons_are_a_vocabulary(void **state)
     assert_string_equal(berth_reason_at(REASON_ANTI_AFFINITY, NULL), "anti-affinity");
 }
 
-static void plugins_are_vocabularies(void **state)
+static void filters_and_scores_have_unique_words(void **state)
 {
     (void)state;
     assert_true(vocabulary(berth_filter_at) >= 19);
@@ -52,8 +52,8 @@ static void plugins_are_vocabularies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reasons_are_a_vocabulary),
-        cmocka_unit_test(plugins_are_vocabularies),
+        cmocka_unit_test(reasons_have_unique_words_and_sentences),
+        cmocka_unit_test(filters_and_scores_have_unique_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,8 @@
 struct draft {
     struct berth_snapshot *s;
     struct class class;
-    struct rules rules;
-    struct taste taste;
+    struct constraints constraints;
+    struct preferences preferences;
 };
 
 static uint32_t pooled_add(struct pages *items, const void *object)
@@ -29,30 +29,32 @@ static void request_set(struct draft *d, uint32_t resource, int64_t amount)
 
 static void toleration_add(struct draft *d, sym key)
 {
-    const struct tolerations *old = &d->rules.tolerations;
+    const struct tolerations *old = &d->constraints.tolerations;
     struct toleration *at = ARENA_ARRAY(&d->s->arena, struct toleration, old->len + 1);
     if (old->len)
         memcpy(at, old->at, old->len * sizeof *at);
     at[old->len] = (struct toleration){.key = key, .exists = true, .effect = BERTH_EFFECT_ANY};
-    d->rules.tolerations = d->taste.tolerations = (struct tolerations){at, old->len + 1};
+    d->constraints.tolerations = d->preferences.tolerations = (struct tolerations){at, old->len + 1};
 }
 
 /* Removes the required topology constraints of one kind. */
-static void ties_drop(struct draft *d, enum tie_kind kind)
+static void constraints_drop(struct draft *d, enum topology_constraint_kind kind)
 {
-    struct tie_ix *ties = ARENA_ARRAY(&d->s->arena, struct tie_ix, d->class.ties_len + 1);
+    struct topology_constraint_ix *topology_constraints =
+        ARENA_ARRAY(&d->s->arena, struct topology_constraint_ix, d->class.topology_constraints_len + 1);
     uint32_t len = 0;
-    for (uint32_t i = 0; i < d->class.ties_len; i++) {
-        const struct tie *tie = snapshot_tie(d->s, d->class.ties[i]);
-        if (tie->kind != kind || tie->weight)
-            ties[len++] = d->class.ties[i];
+    for (uint32_t i = 0; i < d->class.topology_constraints_len; i++) {
+        const struct topology_constraint *topology_constraint =
+            snapshot_topology_constraint(d->s, d->class.topology_constraints[i]);
+        if (topology_constraint->kind != kind || topology_constraint->weight)
+            topology_constraints[len++] = d->class.topology_constraints[i];
     }
-    d->class.ties = ties;
-    d->class.ties_len = len;
+    d->class.topology_constraints = topology_constraints;
+    d->class.topology_constraints_len = len;
 }
 
 /* Removes the workload's anti-affinity from the list of those that keep other pods away. */
-static void uses_drop(struct berth_snapshot *s, uint32_t workload)
+static void anti_affinity_uses_drop(struct berth_snapshot *s, uint32_t workload)
 {
     for (uint32_t at = snapshot_workload(s, workload)->uses, more; at != NONE; at = more) {
         struct use u = *(const struct use *)pages_at(&s->uses, at);
@@ -60,7 +62,7 @@ static void uses_drop(struct berth_snapshot *s, uint32_t workload)
         if (u.prev != NONE)
             ((struct use *)pages_edit(&s->uses, u.prev))->next = u.next;
         else
-            *(uint32_t *)pages_edit(&s->tie_uses, u.tie) = u.next;
+            *(uint32_t *)pages_edit(&s->topology_constraint_uses, u.topology_constraint) = u.next;
         if (u.next != NONE)
             ((struct use *)pages_edit(&s->uses, u.next))->prev = u.prev;
     }
@@ -69,24 +71,24 @@ static void uses_drop(struct berth_snapshot *s, uint32_t workload)
 
 static void class_change(struct draft *d, const struct what_if *what)
 {
-    struct gpu_need *gpu = &d->rules.gpu;
+    struct gpu_need *gpu = &d->constraints.gpu;
     switch (what->change) {
     case BERTH_CHANGE_REQUEST: request_set(d, what->resource, what->amount); break;
     case BERTH_CHANGE_GPUS: gpu->count = (uint32_t)what->amount; break;
     case BERTH_CHANGE_TOLERATION: toleration_add(d, what->taint); break;
-    case BERTH_CHANGE_NODE: d->rules.node = 0; break;
-    case BERTH_CHANGE_LABELS: d->rules.require = (struct terms){0}; break;
-    case BERTH_CHANGE_DOMAIN: d->rules.domains = (struct syms){0}; break;
-    case BERTH_CHANGE_RUNTIME: d->rules.runtime = 0; break;
-    case BERTH_CHANGE_ARCH: d->rules.arch = 0; break;
+    case BERTH_CHANGE_NODE: d->constraints.node = 0; break;
+    case BERTH_CHANGE_LABELS: d->constraints.require = (struct terms){0}; break;
+    case BERTH_CHANGE_DOMAIN: d->constraints.domains = (struct syms){0}; break;
+    case BERTH_CHANGE_RUNTIME: d->constraints.runtime = 0; break;
+    case BERTH_CHANGE_ARCH: d->constraints.arch = 0; break;
     case BERTH_CHANGE_GPU_KIND: *gpu = (struct gpu_need){.count = gpu->count, .milli = gpu->milli}; break;
     case BERTH_CHANGE_PORTS: d->class.ports_len = 0; break;
     case BERTH_CHANGE_VOLUMES: d->class.volumes_len = 0; break;
-    case BERTH_CHANGE_SPREAD: ties_drop(d, TIE_SPREAD); break;
-    case BERTH_CHANGE_AFFINITY: ties_drop(d, TIE_NEAR); break;
+    case BERTH_CHANGE_SPREAD: constraints_drop(d, TOPOLOGY_SPREAD); break;
+    case BERTH_CHANGE_AFFINITY: constraints_drop(d, TOPOLOGY_AFFINITY); break;
     case BERTH_CHANGE_ANTI_AFFINITY:
-        ties_drop(d, TIE_APART);
-        uses_drop(d->s, what->workload);
+        constraints_drop(d, TOPOLOGY_ANTI_AFFINITY);
+        anti_affinity_uses_drop(d->s, what->workload);
         break;
     case BERTH_CHANGE_PER_NODE: d->class.max_per_node = 0; break;
     case BERTH_CHANGE_GANG:
@@ -103,12 +105,12 @@ static void workload_change(struct berth_snapshot *s, const struct what_if *what
         return;
     }
     struct draft d = {.s = s, .class = *snapshot_class(s, w->class)};
-    d.rules = *snapshot_rules(s, d.class.rules);
-    d.taste = *snapshot_taste(s, d.class.taste);
+    d.constraints = *snapshot_constraints(s, d.class.constraints);
+    d.preferences = *snapshot_preferences(s, d.class.preferences);
     class_change(&d, what);
-    d.class.gpu = d.rules.gpu;
-    d.class.rules.v = pooled_add(&s->rules, arena_dup(&s->arena, &d.rules, sizeof d.rules));
-    d.class.taste.v = pooled_add(&s->tastes, arena_dup(&s->arena, &d.taste, sizeof d.taste));
+    d.class.gpu = d.constraints.gpu;
+    d.class.constraints.v = pooled_add(&s->constraints, arena_dup(&s->arena, &d.constraints, sizeof d.constraints));
+    d.class.preferences.v = pooled_add(&s->preference_sets, arena_dup(&s->arena, &d.preferences, sizeof d.preferences));
     uint32_t class = pooled_add(&s->classes, arena_dup(&s->arena, &d.class, sizeof d.class));
     ((struct workload *)pages_edit(&s->workloads, what->workload))->class.v = class;
 }

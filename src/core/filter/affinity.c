@@ -4,22 +4,23 @@
  */
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
-    return ties_any(t, TIE_NEAR, true);
+    return has_topology_constraint(t, TOPOLOGY_AFFINITY, true);
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
-    for (uint32_t i = 0; i < t->ties_len; i++) {
-        const struct tie_state *ts = &t->ties[i];
-        if (!ts->tie || ts->tie->kind != TIE_NEAR || ts->tie->weight)
+    for (uint32_t i = 0; i < t->topology_constraints_len; i++) {
+        const struct topology_state *ts = &t->topology_constraints[i];
+        if (!ts->topology_constraint || ts->topology_constraint->kind != TOPOLOGY_AFFINITY ||
+            ts->topology_constraint->weight)
             continue;
         bool first = ts->total == 0 && ts->self;
         EACH_NODE (p, blocks, bits) {
-            uint32_t d = tie_domain(ts, p);
+            uint32_t d = topology_state_domain(ts, p);
             if (d == NONE || (ts->count[d] == 0 && !first))
-                NODE_REFUSES(p, blocks, bits);
+                REFUSE_NODE(p, blocks, bits);
         }
     }
 }

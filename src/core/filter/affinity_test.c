@@ -16,7 +16,7 @@ static void nodes(struct kit *k)
     kit_node(k, (struct berth_node){.id = "x1"});
 }
 
-static void only_domains_with_those_pods(void **state)
+static void affinity_needs_domain_with_selected_pods(void **state)
 {
     (void)state;
     static const struct {
@@ -37,7 +37,7 @@ static void only_domains_with_those_pods(void **state)
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
-        const struct berth_near near = {.topology = rows[i].topology, .select = TERM_APP(rows[i].near, 0)};
+        const struct berth_affinity near = {.topology = rows[i].topology, .select = TERM_APP(rows[i].near, 0)};
         nodes(&k);
         kit_workload(&k, "db", 1, NULL);
         kit_running(&k, "db", 0, rows[i].db_on, 0);
@@ -48,7 +48,7 @@ static void only_domains_with_those_pods(void **state)
 }
 
 /* Pods in no zone do not count for the affinity: the next pod may use any node with a zone. */
-static void the_first_in_any_domain_begins(void **state)
+static void first_pod_needs_a_domain(void **state)
 {
     (void)state;
     static const struct {
@@ -59,7 +59,7 @@ static void the_first_in_any_domain_begins(void **state)
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
-        const struct berth_near near = {.topology = "zone", .select = TERM_APP("web", 0)};
+        const struct berth_affinity near = {.topology = "zone", .select = TERM_APP("web", 0)};
         nodes(&k);
         kit_workload(&k, "web", 2, &(struct berth_shape){.near = &near, .near_len = 1});
         kit_running(&k, "web", 0, rows[i].there, 0);
@@ -68,22 +68,22 @@ static void the_first_in_any_domain_begins(void **state)
     }
 }
 
-static void a_preference_refuses_nobody(void **state)
+static void preferred_affinity_refuses_no_node(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
-    const struct berth_near near = {.topology = "zone", .select = TERM_APP("db", 1)};
+    const struct berth_affinity near = {.topology = "zone", .select = TERM_APP("db", 1)};
     nodes(&k);
     kit_workload(&k, "web", 1, &(struct berth_shape){.node = "x1", .near = &near, .near_len = 1});
     kit_plan(&k, NULL);
     assert_string_equal(kit_node_of(&k, "web", 0), "x1");
 }
 
-static void those_after_the_first_follow_it(void **state)
+static void later_pods_follow_the_first(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
-    const struct berth_near near = {.topology = "zone", .select = TERM_APP("web", 0)};
+    const struct berth_affinity near = {.topology = "zone", .select = TERM_APP("web", 0)};
     struct berth_shape shape = {.near = &near, .near_len = 1, LIST(requests, struct berth_amount, {"cpu", 4000})};
     nodes(&k);
     kit_workload(&k, "web", 5, &shape); /* two fit on a node */
@@ -97,11 +97,11 @@ static void those_after_the_first_follow_it(void **state)
     assert_string_equal(kit_order(&k, "web"), "b1");
 }
 
-static void pods_of_the_same_plan_attract(void **state)
+static void pods_of_one_plan_satisfy_affinity(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
-    const struct berth_near near = {.topology = "zone", .select = TERM_APP("db", 0)};
+    const struct berth_affinity near = {.topology = "zone", .select = TERM_APP("db", 0)};
     nodes(&k);
     kit_workload(&k, "app", 1, &(struct berth_shape){.near = &near, .near_len = 1}); /* it is tried first */
     kit_workload(&k, "db", 1, &(struct berth_shape){.node = "b1"});
@@ -112,9 +112,9 @@ static void pods_of_the_same_plan_attract(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_domains_with_those_pods),  cmocka_unit_test(the_first_in_any_domain_begins),
-        cmocka_unit_test(a_preference_refuses_nobody),   cmocka_unit_test(those_after_the_first_follow_it),
-        cmocka_unit_test(pods_of_the_same_plan_attract),
+        cmocka_unit_test(affinity_needs_domain_with_selected_pods), cmocka_unit_test(first_pod_needs_a_domain),
+        cmocka_unit_test(preferred_affinity_refuses_no_node),       cmocka_unit_test(later_pods_follow_the_first),
+        cmocka_unit_test(pods_of_one_plan_satisfy_affinity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static void nodes(struct kit *k)
     kit_node(k, (struct berth_node){.id = "x1"});
 }
 
-static void both_sides_are_bound(void **state)
+static void anti_affinity_binds_both_sides(void **state)
 {
     (void)state;
     static const struct {
@@ -36,7 +36,7 @@ static void both_sides_are_bound(void **state)
         CLEANUP(kit) struct kit k = kit_new();
         size_t r = i / 2;
         bool db_says = i % 2;
-        struct berth_near apart = {.topology = rows[r].topology, .apart = true};
+        struct berth_affinity apart = {.topology = rows[r].topology, .apart = true};
         apart.select = TERM_APP(db_says ? "web" : "db", rows[r].weight);
         nodes(&k);
         kit_workload(&k, "db", 1, &(struct berth_shape){.near = &apart, .near_len = db_says});
@@ -59,7 +59,7 @@ static void pods_of_one_workload_stay_apart(void **state)
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
-        const struct berth_near apart = {.topology = rows[i].topology, .select = TERM_APP("web", 0), .apart = true};
+        const struct berth_affinity apart = {.topology = rows[i].topology, .select = TERM_APP("web", 0), .apart = true};
         struct berth_shape shape = {.near = &apart, .near_len = 1, LIST(requests, struct berth_amount, {"cpu", 1000})};
         nodes(&k);
         kit_workload(&k, "web", 5, &shape);
@@ -69,11 +69,11 @@ static void pods_of_one_workload_stay_apart(void **state)
     }
 }
 
-static void a_preference_beside_a_requirement_stays_one(void **state)
+static void preferred_anti_affinity_is_not_required(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
-    const struct berth_near apart[] = {
+    const struct berth_affinity apart[] = {
         {"node", TERM_APP("db",    5), true},
         {"node", TERM_APP("noisy", 0), true},
     };
@@ -92,7 +92,7 @@ static void pods_of_one_plan_stay_apart(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
-    const struct berth_near apart = {.topology = "node", .select = TERM_APP("noisy", 0), .apart = true};
+    const struct berth_affinity apart = {.topology = "node", .select = TERM_APP("noisy", 0), .apart = true};
     kit_node(&k, (struct berth_node){.id = "n1"});
     kit_workload(&k, "calm", 1, &(struct berth_shape){.near = &apart, .near_len = 1});
     kit_workload(&k, "noisy", 1, NULL);
@@ -104,9 +104,9 @@ static void pods_of_one_plan_stay_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_sides_are_bound),
+        cmocka_unit_test(anti_affinity_binds_both_sides),
         cmocka_unit_test(pods_of_one_workload_stay_apart),
-        cmocka_unit_test(a_preference_beside_a_requirement_stays_one),
+        cmocka_unit_test(preferred_anti_affinity_is_not_required),
         cmocka_unit_test(pods_of_one_plan_stay_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,17 +1,17 @@
 /* arch.c - refuses a node of another or of an unknown architecture. */
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return turn_rules(t)->arch != 0;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     sym want = turn_rules(t)->arch;
     EACH_NODE (p, blocks, bits)
         if (t->c->l->arch[p] != want)
-            NODE_REFUSES(p, blocks, bits);
+            REFUSE_NODE(p, blocks, bits);
 }
 
 const struct filter filter_arch = {

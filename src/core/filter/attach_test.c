@@ -53,7 +53,7 @@ static void a_volume_counts_once_per_node(void **state)
     }
 }
 
-static void who_does_not_say_takes_any_number(void **state)
+static void node_without_limit_attaches_any_number(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -84,7 +84,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_volume_counts_once_per_node),
-        cmocka_unit_test(who_does_not_say_takes_any_number),
+        cmocka_unit_test(node_without_limit_attaches_any_number),
         cmocka_unit_test(pods_of_one_plan_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,9 +6,9 @@ const struct filter filter_deadline = {
     .name = "deadline",
     .text = "can complete the job before its deadline",
     .reason = REASON_DEADLINE,
-    .when = FILTER_TURN,
+    .when = FILTER_ATTEMPT,
     .always = true,
     .timed = true,
-    .applies = future_too_late,
-    .mask = future_mask_all,
+    .applies = deadline_missed,
+    .mask = deadline_mask_all,
 };

@@ -10,7 +10,7 @@
 
 #include "core/scene/waiting_test.h"
 
-static void deadlines_that_cannot_be_met_are_told(void **state)
+static void missed_deadline_is_a_reason(void **state)
 {
     static const struct {
         int64_t deadline;
@@ -47,7 +47,7 @@ static void deadlines_that_cannot_be_met_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(deadlines_that_cannot_be_met_are_told),
+        cmocka_unit_test(missed_deadline_is_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,17 @@
 /* domain.c - refuses a node outside the required domains. */
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return turn_rules(t)->domains.len > 0;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     const struct syms *want = &turn_rules(t)->domains;
     EACH_NODE (p, blocks, bits)
         if (!syms_have(want, t->c->l->domain[p]))
-            NODE_REFUSES(p, blocks, bits);
+            REFUSE_NODE(p, blocks, bits);
 }
 
 const struct filter filter_domain = {

@@ -14,9 +14,9 @@
 #include "core/explain/reason.h"
 #include "core/snapshot/snapshot.h"
 
-struct turn;
+struct attempt;
 
-enum filter_when { FILTER_STATIC, FILTER_TURN, FILTER_BLOCK };
+enum filter_when { FILTER_STATIC, FILTER_ATTEMPT, FILTER_BLOCK };
 
 /* The blocks from .. to-1; bits[0] is the word of block `from`. */
 struct range {
@@ -28,18 +28,18 @@ struct filter {
     const char *text;
     enum reason reason; /* the reason reported for refused nodes */
     enum filter_when when;
-    bool always;   /* in every profile: without it a plan could place pods on missing resources */
-    bool by_rules; /* BLOCK: depends only on free resources and the constraints of the class */
-    bool timed;    /* depends on how long pods run: refusals are reported for the workload, not counted by node */
+    bool always;         /* in every profile: without it a plan could place pods on missing resources */
+    bool by_constraints; /* BLOCK: depends only on free resources and the constraints of the class */
+    bool timed;          /* depends on how long pods run: refusals are reported for the workload, not counted by node */
     /* Returns whether the filter could refuse any node. */
-    bool (*applies)(const struct turn *t);
+    bool (*applies)(const struct attempt *t);
     /* Clears the bit of every refused node in the range. */
-    void (*mask)(const struct turn *t, struct range blocks, uint64_t *bits);
+    void (*mask)(const struct attempt *t, struct range blocks, uint64_t *bits);
     /* For filters with several aspects (such as resources): their number, the refusals of one aspect alone, and its
      * name. NULL: a single aspect without a name. */
-    uint32_t (*aspects)(const struct turn *t);
-    void (*mask_aspect)(const struct turn *t, uint32_t aspect, struct range blocks, uint64_t *bits);
-    const char *(*aspect_name)(const struct turn *t, uint32_t aspect);
+    uint32_t (*aspects)(const struct attempt *t);
+    void (*mask_aspect)(const struct attempt *t, uint32_t aspect, struct range blocks, uint64_t *bits);
+    const char *(*aspect_name)(const struct attempt *t, uint32_t aspect);
 };
 
 /* All filters, the cheapest first. */

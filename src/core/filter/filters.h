@@ -38,11 +38,11 @@ extern const struct filter filter_reserved;
         for (uint64_t left_ = (bits)[block_ - (blocks).from]; left_ && ((p = block_ * BLOCK + bits_low(left_)), 1);    \
              left_ &= left_ - 1)
 
-#define NODE_REFUSES(p, blocks, bits) ((bits)[(p) / BLOCK - (blocks).from] &= ~((uint64_t)1 << (p) % BLOCK))
+#define REFUSE_NODE(p, blocks, bits) ((bits)[(p) / BLOCK - (blocks).from] &= ~((uint64_t)1 << (p) % BLOCK))
 
-static inline const struct rules *turn_rules(const struct turn *t)
+static inline const struct constraints *turn_rules(const struct attempt *t)
 {
-    return snapshot_rules(t->c->s, t->k->rules);
+    return snapshot_constraints(t->c->s, t->k->constraints);
 }
 
 static inline bool syms_have(const struct syms *list, sym x)
@@ -54,10 +54,12 @@ static inline bool syms_have(const struct syms *list, sym x)
 }
 
 /* Returns whether there is a topology constraint of that kind, either a requirement or a preference. */
-static inline bool ties_any(const struct turn *t, enum tie_kind kind, bool required)
+static inline bool has_topology_constraint(const struct attempt *t, enum topology_constraint_kind kind, bool required)
 {
-    for (uint32_t i = 0; i < t->ties_len; i++)
-        if (t->ties[i].tie && t->ties[i].tie->kind == kind && tie_required(&t->ties[i]) == required)
+    for (uint32_t i = 0; i < t->topology_constraints_len; i++)
+        if (t->topology_constraints[i].topology_constraint &&
+            t->topology_constraints[i].topology_constraint->kind == kind &&
+            topology_state_required(&t->topology_constraints[i]) == required)
             return true;
     return false;
 }

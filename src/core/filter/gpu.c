@@ -2,14 +2,14 @@
 #include "core/gpu/gpu.h"
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return t->k->gpu.count > 0;
 }
 
 /* Returns whether the node has enough suitable GPUs, free or not. Otherwise gpu_kind.c refuses it, so that each refusal
  * has one reason. */
-static bool could_fit(const struct turn *t, uint32_t position)
+static bool has_suitable_gpus(const struct attempt *t, uint32_t position)
 {
     uint32_t suited = 0;
     for (uint32_t d = t->c->l->device[position]; d < t->c->l->device[position + 1]; d++)
@@ -17,11 +17,11 @@ static bool could_fit(const struct turn *t, uint32_t position)
     return suited >= t->k->gpu.count;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     EACH_NODE (p, blocks, bits)
-        if (!gpu_node_fits(t, p) && could_fit(t, p))
-            NODE_REFUSES(p, blocks, bits);
+        if (!gpu_node_fits(t, p) && has_suitable_gpus(t, p))
+            REFUSE_NODE(p, blocks, bits);
 }
 
 const struct filter filter_gpu = {
@@ -30,7 +30,7 @@ const struct filter filter_gpu = {
     .reason = REASON_GPU,
     .when = FILTER_BLOCK,
     .always = true,
-    .by_rules = true,
+    .by_constraints = true,
     .applies = applies,
     .mask = mask,
 };

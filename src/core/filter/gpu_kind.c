@@ -2,12 +2,12 @@
 #include "core/filter/filters.h"
 #include "core/gpu/gpu.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return turn_rules(t)->gpu.count > 0;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     const struct gpu_need *need = &turn_rules(t)->gpu;
     EACH_NODE (p, blocks, bits) {
@@ -15,7 +15,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
         for (uint32_t d = t->c->l->device[p]; d < t->c->l->device[p + 1]; d++)
             suited += gpu_device_suits(t->c->l, need, d);
         if (suited < need->count)
-            NODE_REFUSES(p, blocks, bits);
+            REFUSE_NODE(p, blocks, bits);
     }
 }
 

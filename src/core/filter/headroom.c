@@ -4,30 +4,30 @@
 #include "core/plan/headroom.h"
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return t->c->headroom && headroom_binds(t->c->headroom, t);
 }
 
-static void mask_aspect(const struct turn *t, uint32_t aspect, struct range blocks, uint64_t *bits)
+static void mask_aspect(const struct attempt *t, uint32_t aspect, struct range blocks, uint64_t *bits)
 {
     EACH_NODE (p, blocks, bits)
         if (!headroom_left(t->c->headroom, aspect, t->k, p))
-            NODE_REFUSES(p, blocks, bits);
+            REFUSE_NODE(p, blocks, bits);
 }
 
-static uint32_t aspects(const struct turn *t)
+static uint32_t aspects(const struct attempt *t)
 {
     return t->c->headroom->len;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     for (uint32_t i = 0; i < t->c->headroom->len; i++)
         mask_aspect(t, i, blocks, bits);
 }
 
-static const char *aspect_name(const struct turn *t, uint32_t aspect)
+static const char *aspect_name(const struct attempt *t, uint32_t aspect)
 {
     return snapshot_text(t->c->s, t->c->s->resources[t->c->headroom->at[aspect].resource].name);
 }

@@ -1,13 +1,13 @@
 /* labels.c - refuses a node that satisfies none of the required label terms. */
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return turn_rules(t)->require.len > 0;
 }
 
 /* Returns the bits of the block for which every condition of the term holds. */
-static uint64_t term_bits(const struct turn *t, const struct term *term, uint32_t block, uint64_t bits)
+static uint64_t term_bits(const struct attempt *t, const struct term *term, uint32_t block, uint64_t bits)
 {
     for (uint32_t i = 0; i < term->exprs_len && bits; i++) {
         const sym *column = cycle_labels(t->c, term->exprs[i].key) + (size_t)block * BLOCK;
@@ -18,7 +18,7 @@ static uint64_t term_bits(const struct turn *t, const struct term *term, uint32_
     return term->exprs_len ? bits : 0;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     const struct terms *require = &turn_rules(t)->require;
     for (uint32_t b = blocks.from; b < blocks.to; b++) {

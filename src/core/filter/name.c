@@ -1,17 +1,17 @@
 /* name.c - refuses every node except the required one. */
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return turn_rules(t)->node != 0;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     sym want = turn_rules(t)->node;
     EACH_NODE (p, blocks, bits)
         if (t->c->l->id[p] != want)
-            NODE_REFUSES(p, blocks, bits);
+            REFUSE_NODE(p, blocks, bits);
 }
 
 const struct filter filter_name = {

@@ -8,7 +8,7 @@
 
 #include "core/scene/kit_test.h"
 
-static void only_the_named_node_takes_it(void **state)
+static void only_the_named_node_is_accepted(void **state)
 {
     (void)state;
     static const struct {
@@ -50,7 +50,7 @@ static void a_named_node_may_be_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_the_named_node_takes_it),
+        cmocka_unit_test(only_the_named_node_is_accepted),
         cmocka_unit_test(a_named_node_may_be_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ static void node_with(struct kit *k, const char *resource, int64_t amount)
     kit_node(k, (struct berth_node){.id = "n1", LIST(allocatable, struct berth_amount, {resource, amount})});
 }
 
-static void holding_more_than_there_is_refuses(void **state)
+static void node_above_capacity_refuses(void **state)
 {
     (void)state;
     static const struct {
@@ -42,7 +42,7 @@ static void holding_more_than_there_is_refuses(void **state)
 }
 
 /* allow_over, as in Kubernetes: only the requested resources must be free. */
-static void a_profile_may_allow_it(void **state)
+static void allow_over_ignores_unrequested_resources(void **state)
 {
     (void)state;
     static const struct {
@@ -68,13 +68,13 @@ static void a_profile_may_allow_it(void **state)
                                          LIST(allocatable, struct berth_amount, {"cpu", 1000}, {"memory", KIT_GIB})});
         kit_workload(&k, "web", 1, &asks);
         k.snapshot = berth_freeze(k.cluster, 0, 0);
-        kit_must(&k, berth_plan_make(k.snapshot, &policy, &k.plan, &k.err));
+        kit_check(&k, berth_plan_make(k.snapshot, &policy, &k.plan, &k.err));
         if ((*kit_node_of(&k, "web", 0) != '\0') != rows[i].placed)
             fail_msg("%s", rows[i].label);
     }
 }
 
-static void once_there_is_room_it_takes_pods(void **state)
+static void node_with_room_again_accepts_pods(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -83,8 +83,8 @@ static void once_there_is_room_it_takes_pods(void **state)
     kit_workload(&k, "old", 1, &holds);
     kit_running(&k, "old", 0, "n1", 0);
     node_with(&k, "cpu", 1000);
-    kit_must(&k, berth_workload_remove(k.cluster, "old", &k.err));
-    kit_must(&k, berth_instance_remove(k.cluster, 1, &k.err));
+    kit_check(&k, berth_workload_remove(k.cluster, "old", &k.err));
+    kit_check(&k, berth_instance_remove(k.cluster, 1, &k.err));
     kit_workload(&k, "web", 1, NULL);
     kit_plan(&k, NULL);
     assert_string_equal(kit_node_of(&k, "web", 0), "n1");
@@ -93,9 +93,9 @@ static void once_there_is_room_it_takes_pods(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(holding_more_than_there_is_refuses),
-        cmocka_unit_test(a_profile_may_allow_it),
-        cmocka_unit_test(once_there_is_room_it_takes_pods),
+        cmocka_unit_test(node_above_capacity_refuses),
+        cmocka_unit_test(allow_over_ignores_unrequested_resources),
+        cmocka_unit_test(node_with_room_again_accepts_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

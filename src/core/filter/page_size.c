@@ -1,18 +1,18 @@
 /* page_size.c - refuses a node that is restricted to another huge-page size than the requested one. */
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return turn_rules(t)->page_size_bytes != 0;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     int64_t want = turn_rules(t)->page_size_bytes;
     EACH_NODE (p, blocks, bits) {
         int64_t held_to = t->c->l->body[p]->page_size_bytes;
         if (held_to && held_to != want)
-            NODE_REFUSES(p, blocks, bits);
+            REFUSE_NODE(p, blocks, bits);
     }
 }
 

@@ -10,7 +10,7 @@
 
 #define MIB ((int64_t)1 << 20)
 
-static void another_size_refuses(void **state)
+static void other_page_size_is_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -44,7 +44,7 @@ static void another_size_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_size_refuses),
+        cmocka_unit_test(other_page_size_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

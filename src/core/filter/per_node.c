@@ -1,20 +1,20 @@
 /* per_node.c - refuses a node that has the maximum number of pods of the workload. */
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return t->k->max_per_node > 0;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
-    for (uint32_t i = 0; i < t->ties_len; i++) {
-        const struct tie_state *ts = &t->ties[i];
-        if (ts->tie)
+    for (uint32_t i = 0; i < t->topology_constraints_len; i++) {
+        const struct topology_state *ts = &t->topology_constraints[i];
+        if (ts->topology_constraint)
             continue;
         EACH_NODE (p, blocks, bits)
             if ((uint32_t)ts->count[p] >= t->k->max_per_node)
-                NODE_REFUSES(p, blocks, bits);
+                REFUSE_NODE(p, blocks, bits);
     }
 }
 

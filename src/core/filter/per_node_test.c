@@ -9,7 +9,7 @@
 
 #include "core/scene/kit_test.h"
 
-static void pods_that_are_there_count(void **state)
+static void existing_pods_count(void **state)
 {
     (void)state;
     static const struct {
@@ -51,7 +51,7 @@ static void pods_of_one_plan_count(void **state)
     assert_int_equal(kit_refusals(&k, "web", "per-node", ""), 2);
 }
 
-static void workloads_of_one_shape_count_apart(void **state)
+static void workloads_of_equal_shape_count_separately(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -64,13 +64,13 @@ static void workloads_of_one_shape_count_apart(void **state)
     assert_string_equal(kit_order(&k, "b"), "n1");
 }
 
-static void more_than_there_can_be_is_refused(void **state)
+static void limit_above_maximum_is_rejected(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
     struct berth_workload w = {.id = "web", .replicas = 1, .shape = {.max_per_node = BERTH_REPLICAS_MAX}};
     kit_node(&k, (struct berth_node){.id = "n1"});
-    kit_must(&k, berth_workload_put(k.cluster, &w, &k.err));
+    kit_check(&k, berth_workload_put(k.cluster, &w, &k.err));
     kit_plan(&k, NULL);
     assert_string_equal(kit_order(&k, "web"), "n1");
     w.shape.max_per_node = BERTH_REPLICAS_MAX + 1;
@@ -83,10 +83,10 @@ static void more_than_there_can_be_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_that_are_there_count),
+        cmocka_unit_test(existing_pods_count),
         cmocka_unit_test(pods_of_one_plan_count),
-        cmocka_unit_test(workloads_of_one_shape_count_apart),
-        cmocka_unit_test(more_than_there_can_be_is_refused),
+        cmocka_unit_test(workloads_of_equal_shape_count_separately),
+        cmocka_unit_test(limit_above_maximum_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,14 +82,14 @@ static void pods_of_one_plan_share_a_port_at_other_addresses(void **state)
     assert_int_equal(kit_refusals(&k, "d", "port", "tcp/80@10.0.0.2"), 1);
 }
 
-static void a_port_that_will_be_free_can_be_reserved(void **state)
+static void port_of_stopping_pod_can_be_reserved(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
     struct berth_shape shape = {LIST(ports, struct berth_port, {BERTH_TCP, 80, 0})};
     struct berth_instance old = {.id = 7, .workload = "old", .node = "n1", .state = BERTH_STOPPING, .shape = &shape};
     kit_node(&k, (struct berth_node){.id = "n1"});
-    kit_must(&k, berth_instance_put(k.cluster, &old, &k.err));
+    kit_check(&k, berth_instance_put(k.cluster, &old, &k.err));
     kit_workload(&k, "web", 1, &shape);
     kit_plan(&k, NULL);
     assert_int_equal(berth_plan_actions(k.plan), 1);
@@ -106,7 +106,7 @@ int main(void)
         cmocka_unit_test(held_ports_refuse),
         cmocka_unit_test(two_pods_need_two_nodes),
         cmocka_unit_test(pods_of_one_plan_share_a_port_at_other_addresses),
-        cmocka_unit_test(a_port_that_will_be_free_can_be_reserved),
+        cmocka_unit_test(port_of_stopping_pod_can_be_reserved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,22 @@
 /* pressure.c - refuses a node under memory pressure until the pressure has ended, see core/plan/eviction.h. */
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
-    return t->c->pressed != NULL;
+    return t->c->under_pressure != NULL;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     for (uint32_t b = blocks.from; b < blocks.to; b++)
-        bits[b - blocks.from] &= ~t->c->pressed[b];
+        bits[b - blocks.from] &= ~t->c->under_pressure[b];
 }
 
 const struct filter filter_pressure = {
     .name = "pressure",
     .text = "is not under memory pressure",
     .reason = REASON_PRESSURE,
-    .when = FILTER_TURN,
+    .when = FILTER_ATTEMPT,
     .always = true,
     .applies = applies,
     .mask = mask,

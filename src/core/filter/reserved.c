@@ -9,6 +9,6 @@ const struct filter filter_reserved = {
     .when = FILTER_BLOCK,
     .always = true,
     .timed = true,
-    .applies = future_binds,
-    .mask = future_mask,
+    .applies = reservations_bind,
+    .mask = reservations_mask,
 };

@@ -12,7 +12,7 @@
 
 /* One node of 1000: 600 are in use for 100 s, then the node is reserved for a head of 700 for 50 s. Which jobs may
  * start now? */
-static void only_what_delays_nothing_may_begin(void **state)
+static void only_jobs_that_delay_nothing_start(void **state)
 {
     static const struct {
         const char *label;
@@ -58,7 +58,7 @@ static void services_never_end(void **state)
 
 /* After a job has failed, a shorter one of the same class is still tried; after a short one has failed, a longer one is
  * not. */
-static void a_shorter_one_of_the_same_class_is_tried(void **state)
+static void shorter_job_of_same_class_is_tried(void **state)
 {
     (void)state;
     struct scene s = stage(1, 100);
@@ -77,9 +77,9 @@ static void a_shorter_one_of_the_same_class_is_tried(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_what_delays_nothing_may_begin),
+        cmocka_unit_test(only_jobs_that_delay_nothing_start),
         cmocka_unit_test(services_never_end),
-        cmocka_unit_test(a_shorter_one_of_the_same_class_is_tried),
+        cmocka_unit_test(shorter_job_of_same_class_is_tried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

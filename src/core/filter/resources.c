@@ -7,14 +7,14 @@
 #include "base/lanes.h"
 #include "core/filter/filters.h"
 
-enum { FEW = 6 }; /* number of nodes in a block up to which single checks are faster than the whole block */
+enum { FEW_NODES = 6 }; /* number of nodes in a block up to which single checks are faster than the whole block */
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return t->k->needs_len > 0;
 }
 
-static void mask_aspect(const struct turn *t, uint32_t aspect, struct range blocks, uint64_t *bits)
+static void mask_aspect(const struct attempt *t, uint32_t aspect, struct range blocks, uint64_t *bits)
 {
     const struct need *need = &t->k->needs[aspect];
     const int64_t *column = cycle_column(t->c, need->resource, t->later);
@@ -23,7 +23,7 @@ static void mask_aspect(const struct turn *t, uint32_t aspect, struct range bloc
         bits[b - blocks.from] &= column ? lanes_at_least(column + (size_t)b * BLOCK, need->amount) : 0;
 }
 
-static bool fits(const struct turn *t, uint32_t position)
+static bool fits(const struct attempt *t, uint32_t position)
 {
     for (uint32_t i = 0; i < t->k->needs_len; i++) {
         const int64_t *column = cycle_column(t->c, t->k->needs[i].resource, t->later);
@@ -35,12 +35,12 @@ static bool fits(const struct turn *t, uint32_t position)
 
 static bool are_few(uint64_t bits)
 {
-    for (unsigned n = 0; bits && n < FEW; n++)
+    for (unsigned n = 0; bits && n < FEW_NODES; n++)
         bits &= bits - 1;
     return !bits;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     if (blocks.to - blocks.from == 1 && are_few(bits[0])) {
         BITS_EACH (i, bits[0])
@@ -52,12 +52,12 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
         mask_aspect(t, i, blocks, bits);
 }
 
-static uint32_t aspects(const struct turn *t)
+static uint32_t aspects(const struct attempt *t)
 {
     return t->k->needs_len;
 }
 
-static const char *aspect_name(const struct turn *t, uint32_t aspect)
+static const char *aspect_name(const struct attempt *t, uint32_t aspect)
 {
     return snapshot_text(t->c->s, t->c->s->resources[t->k->needs[aspect].resource].name);
 }

@@ -8,7 +8,7 @@
 
 #include "core/scene/kit_test.h"
 
-static void exact_fit_is_a_fit(void **state)
+static void exact_fit_is_accepted(void **state)
 {
     (void)state;
     static const struct {
@@ -64,7 +64,7 @@ static void each_resource_is_counted(void **state)
     assert_int_equal(kit_refusals(&k, "web", "short", "fpga"), 0);
 }
 
-static void a_node_that_says_so_takes_so_many_pods(void **state)
+static void pods_resource_limits_pods_per_node(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -92,7 +92,7 @@ static void consumption_counts_until_its_period_ends(void **state)
         CLEANUP(kit) struct kit k = kit_new();
         struct berth_resource traffic = {.name = "traffic", .kind = BERTH_CUMULATIVE, .period_ns = 100};
         const struct berth_amount need = {"traffic", rows[i].need};
-        kit_must(&k, berth_resource_put(k.cluster, &traffic, &k.err));
+        kit_check(&k, berth_resource_put(k.cluster, &traffic, &k.err));
         kit_node(&k, (struct berth_node){.id = "n1",
                                          LIST(allocatable, struct berth_amount, {"traffic", 100}),
                                          LIST(consumed, struct berth_amount, {"traffic", 60})});
@@ -104,7 +104,7 @@ static void consumption_counts_until_its_period_ends(void **state)
 }
 
 /* Each consumable resource has its own period; the start of each period is reported. */
-static void periods_end_one_by_one(void **state)
+static void each_resource_has_its_own_period(void **state)
 {
     (void)state;
     static const struct {
@@ -124,8 +124,8 @@ static void periods_end_one_by_one(void **state)
             struct berth_resource charge = {.name = "charge", .kind = BERTH_CUMULATIVE, .period_ns = 300};
             const char *name = of ? "charge" : "traffic";
             const struct berth_amount need = {name, 50};
-            kit_must(&k, berth_resource_put(k.cluster, &traffic, &k.err));
-            kit_must(&k, berth_resource_put(k.cluster, &charge, &k.err));
+            kit_check(&k, berth_resource_put(k.cluster, &traffic, &k.err));
+            kit_check(&k, berth_resource_put(k.cluster, &charge, &k.err));
             kit_node(&k, (struct berth_node){.id = "n1",
                                              LIST(allocatable, struct berth_amount, {"traffic", 100}, {"charge", 100}),
                                              LIST(consumed, struct berth_amount, {"traffic", 60}, {"charge", 60}),
@@ -140,11 +140,11 @@ static void periods_end_one_by_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_fit_is_a_fit),
+        cmocka_unit_test(exact_fit_is_accepted),
         cmocka_unit_test(each_resource_is_counted),
-        cmocka_unit_test(a_node_that_says_so_takes_so_many_pods),
+        cmocka_unit_test(pods_resource_limits_pods_per_node),
         cmocka_unit_test(consumption_counts_until_its_period_ends),
-        cmocka_unit_test(periods_end_one_by_one),
+        cmocka_unit_test(each_resource_has_its_own_period),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

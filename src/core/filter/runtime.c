@@ -1,18 +1,18 @@
 /* runtime.c - refuses a node that lists its runtimes and lacks the required one. */
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return turn_rules(t)->runtime != 0;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     sym want = turn_rules(t)->runtime;
     EACH_NODE (p, blocks, bits) {
         const struct syms *has = &t->c->l->body[p]->runtimes;
         if (has->len && !syms_have(has, want))
-            NODE_REFUSES(p, blocks, bits);
+            REFUSE_NODE(p, blocks, bits);
     }
 }
 

@@ -3,22 +3,22 @@
  */
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
-    return ties_any(t, TIE_SPREAD, true);
+    return has_topology_constraint(t, TOPOLOGY_SPREAD, true);
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
-    for (uint32_t i = 0; i < t->ties_len; i++) {
-        const struct tie_state *ts = &t->ties[i];
+    for (uint32_t i = 0; i < t->topology_constraints_len; i++) {
+        const struct topology_state *ts = &t->topology_constraints[i];
         if (!ts->eligible)
             continue;
-        int32_t above = (int32_t)ts->tie->max_skew - (ts->self ? 1 : 0);
+        int32_t above = (int32_t)ts->topology_constraint->max_skew - (ts->self ? 1 : 0);
         EACH_NODE (p, blocks, bits) {
-            uint32_t d = tie_domain(ts, p);
+            uint32_t d = topology_state_domain(ts, p);
             if (d == NONE || ts->count[d] > ts->least + above || (ts->after && ts->after[d] > ts->after_least + above))
-                NODE_REFUSES(p, blocks, bits);
+                REFUSE_NODE(p, blocks, bits);
         }
     }
 }

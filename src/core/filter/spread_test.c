@@ -19,7 +19,7 @@ static void nodes(struct kit *k)
     kit_node(k, (struct berth_node){.id = "x1"});
 }
 
-static void the_emptiest_domain_sets_the_measure(void **state)
+static void emptiest_domain_sets_the_minimum(void **state)
 {
     (void)state;
     static const struct {
@@ -58,7 +58,7 @@ static void the_emptiest_domain_sets_the_measure(void **state)
     }
 }
 
-static void a_domain_that_cannot_take_it_sets_no_measure(void **state)
+static void unusable_domain_does_not_set_the_minimum(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -111,7 +111,7 @@ static void pools(struct kit *k)
 }
 
 /* Which nodes are refused besides those of full zones depends on which domains count as the emptiest. */
-static void the_nodes_that_count_are_chosen(void **state)
+static void spread_nodes_policy_selects_domains(void **state)
 {
     (void)state;
     static const struct {
@@ -168,7 +168,7 @@ static void the_nodes_that_count_are_chosen(void **state)
     }
 }
 
-static void what_stops_counts_where_all_pods_do(void **state)
+static void stopping_pods_count_with_spread_all(void **state)
 {
     (void)state;
     static const struct {
@@ -186,7 +186,7 @@ static void what_stops_counts_where_all_pods_do(void **state)
         kit_node(&k, (struct berth_node){.id = "b1", .zone = "b", .rank = 1});
         kit_workload(&k, "web", 2, &(struct berth_shape){.spread = &spread, .spread_len = 1});
         struct berth_instance old = {.id = 7, .workload = "web", .node = "a1", .state = BERTH_STOPPING};
-        kit_must(&k, berth_instance_put(k.cluster, &old, &k.err));
+        kit_check(&k, berth_instance_put(k.cluster, &old, &k.err));
         kit_plan(&k, "least_allocated");
         assert_string_equal(kit_order(&k, "web"), rows[i].want);
     }
@@ -216,11 +216,11 @@ static void a_whole_plan_is_even(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_emptiest_domain_sets_the_measure),
-        cmocka_unit_test(a_domain_that_cannot_take_it_sets_no_measure),
+        cmocka_unit_test(emptiest_domain_sets_the_minimum),
+        cmocka_unit_test(unusable_domain_does_not_set_the_minimum),
         cmocka_unit_test(a_node_without_the_label_refuses),
-        cmocka_unit_test(the_nodes_that_count_are_chosen),
-        cmocka_unit_test(what_stops_counts_where_all_pods_do),
+        cmocka_unit_test(spread_nodes_policy_selects_domains),
+        cmocka_unit_test(stopping_pods_count_with_spread_all),
         cmocka_unit_test(a_whole_plan_is_even),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

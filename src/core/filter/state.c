@@ -1,18 +1,18 @@
 /* state.c - refuses a node that is not ready: joining, cordoned, draining or lost. */
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     (void)t;
     return true;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     const uint8_t *state = t->c->s->state;
     EACH_NODE (p, blocks, bits)
         if (state[p] != BERTH_NODE_READY)
-            NODE_REFUSES(p, blocks, bits);
+            REFUSE_NODE(p, blocks, bits);
 }
 
 const struct filter filter_state = {

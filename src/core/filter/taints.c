@@ -15,13 +15,13 @@ bool taint_tolerated(const struct taint *taint, const struct tolerations *tolera
     return false;
 }
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     (void)t;
     return true;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     const struct tolerations *tolerations = &turn_rules(t)->tolerations;
     for (uint32_t b = blocks.from; b < blocks.to; b++)

@@ -3,48 +3,48 @@
  */
 #include "core/filter/filters.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return t->k->volumes_len > 0;
 }
 
-static void mask_aspect(const struct turn *t, uint32_t aspect, struct range blocks, uint64_t *bits)
+static void mask_aspect(const struct attempt *t, uint32_t aspect, struct range blocks, uint64_t *bits)
 {
-    const struct thing *v = snapshot_thing(t->c->s, t->k->volumes[aspect]);
+    const struct port_or_volume *v = snapshot_port_or_volume(t->c->s, t->k->volumes[aspect]);
 
     EACH_NODE (p, blocks, bits)
         if ((v->zone && t->c->l->zone[p] != v->zone) || (v->node && t->c->l->id[p] != v->node))
-            NODE_REFUSES(p, blocks, bits);
+            REFUSE_NODE(p, blocks, bits);
     if (v->shared)
         return;
     /* Volumes of stopping instances count, too: a reservation cannot wait for an instance of another node. */
     HOLDS_EACH (h, t, t->k->volumes[aspect])
         EACH_NODE (p, blocks, bits)
             if (p != h.position)
-                NODE_REFUSES(p, blocks, bits);
+                REFUSE_NODE(p, blocks, bits);
 }
 
-static uint32_t aspects(const struct turn *t)
+static uint32_t aspects(const struct attempt *t)
 {
     return t->k->volumes_len;
 }
 
-static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
 {
     for (uint32_t i = 0; i < t->k->volumes_len; i++)
         mask_aspect(t, i, blocks, bits);
 }
 
-static const char *aspect_name(const struct turn *t, uint32_t aspect)
+static const char *aspect_name(const struct attempt *t, uint32_t aspect)
 {
-    return snapshot_text(t->c->s, snapshot_thing(t->c->s, t->k->volumes[aspect])->name);
+    return snapshot_text(t->c->s, snapshot_port_or_volume(t->c->s, t->k->volumes[aspect])->name);
 }
 
 const struct filter filter_volumes = {
     .name = "volumes",
     .text = "can access the volumes",
     .reason = REASON_VOLUME,
-    .when = FILTER_TURN,
+    .when = FILTER_ATTEMPT,
     .always = true,
     .applies = applies,
     .mask = mask,

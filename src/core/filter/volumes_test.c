@@ -15,7 +15,7 @@ static void nodes(struct kit *k)
     kit_node(k, (struct berth_node){.id = "n3"});
 }
 
-static void reach_and_use_decide(void **state)
+static void volumes_need_reach_and_free_use(void **state)
 {
     (void)state;
     static const struct {
@@ -65,7 +65,7 @@ static void each_volume_is_counted(void **state)
     assert_int_equal(kit_refusals(&k, "web", "volume", "v2"), 2);
 }
 
-static void pods_of_one_plan_meet_at_the_volume(void **state)
+static void pods_of_one_plan_share_the_volume_node(void **state)
 {
     (void)state;
     static const struct {
@@ -91,9 +91,9 @@ static void pods_of_one_plan_meet_at_the_volume(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reach_and_use_decide),
+        cmocka_unit_test(volumes_need_reach_and_free_use),
         cmocka_unit_test(each_volume_is_counted),
-        cmocka_unit_test(pods_of_one_plan_meet_at_the_volume),
+        cmocka_unit_test(pods_of_one_plan_share_the_volume_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

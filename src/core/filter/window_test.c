@@ -42,8 +42,8 @@ static void windows_keep_others_away(void **state)
                                  .quotas_len = 1};
         s.policy.windows = &w;
         s.policy.windows_len = 1;
-        scene_must(&s, berth_quota_put(s.c, &(struct berth_quota){.id = "group/x"}, &s.err));
-        scene_must(&s, berth_quota_put(s.c, &(struct berth_quota){.id = "user/ann", .parent = "group/x"}, &s.err));
+        scene_check(&s, berth_quota_put(s.c, &(struct berth_quota){.id = "group/x"}, &s.err));
+        scene_check(&s, berth_quota_put(s.c, &(struct berth_quota){.id = "user/ann", .parent = "group/x"}, &s.err));
         put_job(&s, (struct job){.id = "job",
                                  .cpu = 1000,
                                  .seconds = rows[i].seconds,
@@ -59,7 +59,7 @@ static void windows_keep_others_away(void **state)
 }
 
 /* A window selects nodes by labels, out of three with row 1, row 7 and no row. */
-static void labels_say_which_nodes(void **state)
+static void window_selects_nodes_by_label(void **state)
 {
     static const struct {
         const char *label;
@@ -102,7 +102,7 @@ static void labels_say_which_nodes(void **state)
 }
 
 /* A pod that already runs when a window begins is left alone, and the start of the next job is predicted. */
-static void nothing_is_stopped_for_a_window(void **state)
+static void running_pod_is_not_stopped_for_a_window(void **state)
 {
     (void)state;
     struct scene s = stage(1, 100);
@@ -126,7 +126,7 @@ static void nothing_is_stopped_for_a_window(void **state)
 
 /* The time limit decides, not the estimate; a job with a short limit is not kept from the node by one with a long
  * limit. */
-static void limits_decide(void **state)
+static void window_uses_time_limit(void **state)
 {
     (void)state;
     struct scene s = stage(1, 100);
@@ -149,9 +149,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_keep_others_away),
-        cmocka_unit_test(labels_say_which_nodes),
-        cmocka_unit_test(nothing_is_stopped_for_a_window),
-        cmocka_unit_test(limits_decide),
+        cmocka_unit_test(window_selects_nodes_by_label),
+        cmocka_unit_test(running_pod_is_not_stopped_for_a_window),
+        cmocka_unit_test(window_uses_time_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

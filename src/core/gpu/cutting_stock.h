@@ -11,8 +11,9 @@
 #include "base/arena.h"
 
 /* Shares are counted in hundredths of a GPU: requested shares are rounded up, free ones down. */
-enum { STOCK_PARTS = 100 };
+enum { CUTTING_STOCK_PARTS = 100 };
 
 /* Computes the price of each size with a demand, in GPUs, from 0 to 1; 0 for other sizes. Index 0 is not used. Takes
  * working memory from the arena and returns it. The result is the same to the last bit on every machine. */
-void stock_prices(const double demand[STOCK_PARTS + 1], struct arena *arena, double ret_price[STOCK_PARTS + 1]);
+void cutting_stock_prices(const double demand[CUTTING_STOCK_PARTS + 1], struct arena *arena,
+                          double ret_price[CUTTING_STOCK_PARTS + 1]);

@@ -36,12 +36,12 @@ static void sizes_that_fill_a_gpu_share_its_price(void **state)
         {"a hundredth",                        {{1, 1, 0.01}}                                                   },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
-        double demand[STOCK_PARTS + 1] = {0}, price[STOCK_PARTS + 1];
+        double demand[CUTTING_STOCK_PARTS + 1] = {0}, price[CUTTING_STOCK_PARTS + 1];
         struct arena arena;
         arena_init(&arena);
         for (size_t k = 0; k < 4; k++)
             demand[rows[i].items[k].size] = rows[i].items[k].pods;
-        stock_prices(demand, &arena, price);
+        cutting_stock_prices(demand, &arena, price);
         for (size_t k = 0; k < 4; k++) {
             const struct item *of = &rows[i].items[k];
             double off = of->size ? price[of->size] - of->price : 0;
@@ -58,23 +58,24 @@ static void prices_are_dual_to_fillings(void **state)
     (void)state;
     uint64_t random = 12345;
     for (int round = 0; round < 200; round++) {
-        double demand[STOCK_PARTS + 1] = {0}, price[STOCK_PARTS + 1], worth[STOCK_PARTS + 1] = {0};
+        double demand[CUTTING_STOCK_PARTS + 1] = {0}, price[CUTTING_STOCK_PARTS + 1],
+                                            gpu_cost[CUTTING_STOCK_PARTS + 1] = {0};
         struct arena arena;
         arena_init(&arena);
         for (int k = 0; k <= round % 40; k++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
-            demand[1 + (random >> 33) % STOCK_PARTS] += (double)(1 + (random >> 50) % 100);
+            demand[1 + (random >> 33) % CUTTING_STOCK_PARTS] += (double)(1 + (random >> 50) % 100);
         }
-        stock_prices(demand, &arena, price);
-        for (uint32_t parts = 1; parts <= STOCK_PARTS; parts++) {
-            worth[parts] = worth[parts - 1];
+        cutting_stock_prices(demand, &arena, price);
+        for (uint32_t parts = 1; parts <= CUTTING_STOCK_PARTS; parts++) {
+            gpu_cost[parts] = gpu_cost[parts - 1];
             for (uint32_t size = 1; size <= parts; size++)
-                if (worth[parts - size] + price[size] > worth[parts])
-                    worth[parts] = worth[parts - size] + price[size];
+                if (gpu_cost[parts - size] + price[size] > gpu_cost[parts])
+                    gpu_cost[parts] = gpu_cost[parts - size] + price[size];
             assert_true(price[parts] >= 0);
             assert_true(demand[parts] > 0 || price[parts] == 0);
         }
-        assert_true(worth[STOCK_PARTS] > 1 - 1e-5 && worth[STOCK_PARTS] < 1 + 1e-5);
+        assert_true(gpu_cost[CUTTING_STOCK_PARTS] > 1 - 1e-5 && gpu_cost[CUTTING_STOCK_PARTS] < 1 + 1e-5);
         arena_done(&arena);
     }
 }

@@ -13,7 +13,7 @@
 enum { SEEN_GPUS = 8, SEEN_BITS = 11, SEEN_MAX = 1 << SEEN_BITS };
 
 /* The state of a node as a pod would find it; compared byte by byte. */
-struct sight {
+struct node_state {
     const struct typical_kind *kind;
     int64_t cpu;
     uint64_t fit; /* devices that the pod may hold, a bit each */
@@ -22,32 +22,32 @@ struct sight {
 };
 
 /* A cached result: many nodes are in the same state. Nodes with more GPUs are not cached. */
-struct seen {
+struct cached_result {
     bool known;
     struct fragmentation found;
-    _Alignas(8) char sight[offsetof(struct sight, milli) + SEEN_GPUS * sizeof(int32_t)];
+    _Alignas(8) char node_state[offsetof(struct node_state, milli) + SEEN_GPUS * sizeof(int32_t)];
 };
 
-struct fragments {
+struct fragmentation_cache {
     const struct typical *typical;
     struct typical_kind *kinds;
     const struct typical_kind **kind; /* [position] */
-    struct seen *seen;
+    struct cached_result *cached_result;
 };
 
-static struct fragments *fragments_of(struct cycle *c)
+static struct fragmentation_cache *fragments_of(struct cycle *c)
 {
-    if (!c->fragments) {
-        struct fragments *f = ARENA_NEW(c->arena, struct fragments);
-        f->typical = c->typical ? c->typical : typical_new(c->s, NULL, 0, c->arena);
+    if (!c->fragmentation_cache) {
+        struct fragmentation_cache *f = ARENA_NEW(c->arena, struct fragmentation_cache);
+        f->typical = c->typical ? c->typical : typical_pods_new(c->s, NULL, 0, c->arena);
         f->kind = ARENA_ARRAY(c->arena, const struct typical_kind *, c->len + 1);
-        f->seen = ARENA_ARRAY(c->arena, struct seen, SEEN_MAX);
-        c->fragments = f;
+        f->cached_result = ARENA_ARRAY(c->arena, struct cached_result, SEEN_MAX);
+        c->fragmentation_cache = f;
     }
-    return c->fragments;
+    return c->fragmentation_cache;
 }
 
-static const struct typical_kind *kind_at(struct fragments *f, const struct cycle *c, uint32_t p)
+static const struct typical_kind *kind_at(struct fragmentation_cache *f, const struct cycle *c, uint32_t p)
 {
     uint32_t first = c->l->device[p], len = c->l->device[p + 1] - first;
     if (!f->kind[p])
@@ -55,14 +55,14 @@ static const struct typical_kind *kind_at(struct fragments *f, const struct cycl
     return f->kind[p];
 }
 
-static void see(const struct turn *t, const struct typical_kind *kind, uint32_t p, struct sight *n)
+static void node_state_load(const struct attempt *t, const struct typical_kind *kind, uint32_t p, struct node_state *n)
 {
     const struct cycle *c = t->c;
     const int64_t *cpu = cycle_column(c, RESOURCE_CPU, t->later);
     uint32_t first = c->l->device[p];
-    uint64_t may = t->k->gpu.count ? future_devices(t, p) : 0;
+    uint64_t may = t->k->gpu.count ? reservations_devices(t, p) : 0;
 
-    memset(n, 0, offsetof(struct sight, milli) + SEEN_GPUS * sizeof *n->milli);
+    memset(n, 0, offsetof(struct node_state, milli) + SEEN_GPUS * sizeof *n->milli);
     n->kind = kind;
     n->class = t->class;
     n->cpu = cpu ? cpu[p] : 0;
@@ -84,25 +84,26 @@ static int64_t cpu_need(const struct class *k)
 
 /* Computes the published formula to the last bit, which decides where F hardly changes; math_sigmoid would be more
  * precise. */
-static int32_t score_of(const struct turn *t, double gain)
+static int32_t score_of(const struct attempt *t, double gain)
 {
     return score_from(t, 1 / (1 + math_exp(-(gain / BERTH_GPU_MILLI))));
 }
 
-static struct fragmentation whole(const struct turn *t, const struct typical *typical, struct sight n)
+static struct fragmentation fragmentation_of_whole(const struct attempt *t, const struct typical *typical,
+                                                   struct node_state n)
 {
     uint32_t left = t->k->gpu.count;
-    double before = typical_useless(typical, n.kind, n.cpu, n.milli);
+    double before = typical_pods_useless_milli(typical, n.kind, n.cpu, n.milli);
     for (uint32_t i = 0; i < n.kind->len && left; i++)
         if (n.fit >> i & 1) {
             n.milli[i] = 0;
             left--;
         }
-    double gain = before - typical_useless(typical, n.kind, n.cpu - cpu_need(t->k), n.milli);
+    double gain = before - typical_pods_useless_milli(typical, n.kind, n.cpu - cpu_need(t->k), n.milli);
     return (struct fragmentation){gain, score_of(t, gain), 0};
 }
 
-static bool earlier_alike(const struct sight *n, uint32_t device)
+static bool has_equal_earlier_device(const struct node_state *n, uint32_t device)
 {
     for (uint32_t i = 0; i < device; i++)
         if (n->fit >> i & 1 && n->milli[i] == n->milli[device] &&
@@ -111,17 +112,18 @@ static bool earlier_alike(const struct sight *n, uint32_t device)
     return false;
 }
 
-static struct fragmentation share(const struct turn *t, const struct typical *typical, struct sight n)
+static struct fragmentation fragmentation_of_share(const struct attempt *t, const struct typical *typical,
+                                                   struct node_state n)
 {
     struct fragmentation best = {.device = NONE};
     int32_t milli = (int32_t)t->k->gpu.milli;
     int64_t cpu = n.cpu - cpu_need(t->k);
-    double before = typical_useless(typical, n.kind, n.cpu, n.milli);
+    double before = typical_pods_useless_milli(typical, n.kind, n.cpu, n.milli);
     for (uint32_t i = 0; i < n.kind->len; i++) {
-        if (!(n.fit >> i & 1) || earlier_alike(&n, i))
+        if (!(n.fit >> i & 1) || has_equal_earlier_device(&n, i))
             continue;
         n.milli[i] -= milli;
-        double gain = before - typical_useless(typical, n.kind, cpu, n.milli);
+        double gain = before - typical_pods_useless_milli(typical, n.kind, cpu, n.milli);
         n.milli[i] += milli;
         int32_t score = score_of(t, gain);
         if (best.device == NONE || score > best.score)
@@ -131,25 +133,29 @@ static struct fragmentation share(const struct turn *t, const struct typical *ty
     return best;
 }
 
-struct fragmentation fragmentation_of(const struct turn *t, uint32_t position)
+struct fragmentation fragmentation_of(const struct attempt *t, uint32_t position)
 {
-    struct fragments *f = fragments_of(t->c);
+    struct fragmentation_cache *f = fragments_of(t->c);
     const struct typical_kind *kind = kind_at(f, t->c, position);
     bool is_share = t->k->gpu.count == 1 && t->k->gpu.milli < BERTH_GPU_MILLI;
-    struct sight n;
+    struct node_state n;
 
     if (kind->len == 0)
         return (struct fragmentation){0, score_of(t, 0), 0};
-    see(t, kind, position, &n);
-    struct seen *seen =
-        kind->len > SEEN_GPUS ? NULL : &f->seen[hash_bytes(&n, sizeof seen->sight, 0) >> (64 - SEEN_BITS)];
-    if (seen && seen->known && memcmp(seen->sight, &n, sizeof seen->sight) == 0)
-        return seen->found;
-    struct fragmentation found = is_share ? share(t, f->typical, n) : whole(t, f->typical, n);
-    if (seen) {
-        seen->known = true;
-        seen->found = found;
-        memcpy(seen->sight, &n, sizeof seen->sight);
+    node_state_load(t, kind, position, &n);
+    struct cached_result *cached_result =
+        kind->len > SEEN_GPUS
+            ? NULL
+            : &f->cached_result[hash_bytes(&n, sizeof cached_result->node_state, 0) >> (64 - SEEN_BITS)];
+    if (cached_result && cached_result->known &&
+        memcmp(cached_result->node_state, &n, sizeof cached_result->node_state) == 0)
+        return cached_result->found;
+    struct fragmentation found =
+        is_share ? fragmentation_of_share(t, f->typical, n) : fragmentation_of_whole(t, f->typical, n);
+    if (cached_result) {
+        cached_result->known = true;
+        cached_result->found = found;
+        memcpy(cached_result->node_state, &n, sizeof cached_result->node_state);
     }
     return found;
 }

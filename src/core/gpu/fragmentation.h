@@ -14,4 +14,4 @@ struct fragmentation {
     int32_t score;   /* the sigmoid of the gain in GPUs, cut to the profile's steps */
     uint32_t device; /* for a share: index of the device on the node */
 };
-struct fragmentation fragmentation_of(const struct turn *t, uint32_t position);
+struct fragmentation fragmentation_of(const struct attempt *t, uint32_t position);

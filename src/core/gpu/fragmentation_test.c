@@ -11,14 +11,14 @@
 
 static double gain(struct kit *k, const char *node)
 {
-    struct turn t;
-    kit_turn(k, "web", &t);
+    struct attempt t;
+    kit_attempt(k, "web", &t);
     double g = fragmentation_of(&t, kit_position(k, node)).gain;
-    turn_end(&t);
+    attempt_end(&t);
     return g;
 }
 
-static void usual_pods_set_the_measure(void **state)
+static void gain_depends_on_typical_pods(void **state)
 {
     (void)state;
     /* A node with 8 cores and two T4; the gain of a pod, in milli-GPU. */
@@ -57,8 +57,8 @@ static void usual_pods_set_the_measure(void **state)
         struct berth_shape shape = kit_shape(&rows[i].pod, needs);
         kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 2});
         kit_node(&k, (struct berth_node){.id = "n2"});
-        kit_usual(&k, "a", &rows[i].usual[0]);
-        kit_usual(&k, "b", &rows[i].usual[1]);
+        kit_typical(&k, "a", &rows[i].usual[0]);
+        kit_typical(&k, "b", &rows[i].usual[1]);
         kit_workload(&k, "web", 0, &shape);
         kit_plan(&k, "fragmentation");
         double got = gain(&k, "n1"), off = got - rows[i].want;
@@ -68,7 +68,7 @@ static void usual_pods_set_the_measure(void **state)
     }
 }
 
-static void the_device_that_leaves_most_of_use_is_picked(void **state)
+static void device_with_least_fragmentation_is_picked(void **state)
 {
     (void)state;
     static const struct {
@@ -88,7 +88,7 @@ static void the_device_that_leaves_most_of_use_is_picked(void **state)
         kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 2});
         kit_workload(&k, "old", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = 300});
         kit_running(&k, "old", 0, "n1", 1 << 1);
-        kit_usual(&k, "usual", &(struct kit_request){1000, 1, rows[i].usual, 0, NULL, 0});
+        kit_typical(&k, "usual", &(struct kit_request){1000, 1, rows[i].usual, 0, NULL, 0});
         kit_workload(&k, "web", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = rows[i].asked});
         kit_plan(&k, "fragmentation");
         assert_true(kit_placed(&k, "web", 0, &a));
@@ -98,7 +98,7 @@ static void the_device_that_leaves_most_of_use_is_picked(void **state)
 }
 
 /* The policy's list counts, not the workloads: sorted by pods, and by position among equals, up to 95 %. */
-static void the_policy_may_say_who_usually_comes(void **state)
+static void policy_defines_typical_pods(void **state)
 {
     (void)state;
     static const struct {
@@ -123,15 +123,15 @@ static void the_policy_may_say_who_usually_comes(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
         const struct berth_gpu gpu = {.model = "T4"};
-        struct berth_demand demand[3];
+        struct berth_typical_pod demand[3];
         struct berth_amount needs[3][2];
         for (; k.demand_len < 3 && rows[i].usual[k.demand_len].pods; k.demand_len++) {
             const struct kit_request *r = &rows[i].usual[k.demand_len];
-            demand[k.demand_len] = (struct berth_demand){kit_shape(r, needs[k.demand_len]), r->pods};
+            demand[k.demand_len] = (struct berth_typical_pod){kit_shape(r, needs[k.demand_len]), r->pods};
         }
         k.demand = demand;
         kit_node(&k, (struct berth_node){.id = "n1", .gpus = &gpu, .gpus_len = 1});
-        kit_usual(&k, "here", &(struct kit_request){1000, 1, 100, 0, NULL, 0}); /* does not count */
+        kit_typical(&k, "here", &(struct kit_request){1000, 1, 100, 0, NULL, 0}); /* does not count */
         kit_workload(&k, "web", 0,
                      &(struct berth_shape){
                          .gpu.count = 1, .gpu.milli = 400, LIST(requests, struct berth_amount, {"cpu", 1000})});
@@ -143,7 +143,7 @@ static void the_policy_may_say_who_usually_comes(void **state)
 }
 
 /* With steps, devices that hardly differ are equal, and the first one is picked. */
-static void steps_also_decide_about_the_device(void **state)
+static void steps_apply_to_device_choice(void **state)
 {
     (void)state;
     static const struct {
@@ -160,8 +160,8 @@ static void steps_also_decide_about_the_device(void **state)
         kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 2});
         kit_workload(&k, "old", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = 970});
         kit_running(&k, "old", 0, "n1", 1 << 1);
-        kit_usual(&k, "usual", &(struct kit_request){1000, 1, 991, 0, NULL, 0});
-        kit_usual(&k, "small", &(struct kit_request){1000, 1, 1, 0, NULL, 0});
+        kit_typical(&k, "usual", &(struct kit_request){1000, 1, 991, 0, NULL, 0});
+        kit_typical(&k, "small", &(struct kit_request){1000, 1, 1, 0, NULL, 0});
         k.steps = rows[i].steps;
         /* On the first device, the 990 that are left become useless to half of the pods; on the second, 10 less become
          * useless. */
@@ -175,10 +175,10 @@ static void steps_also_decide_about_the_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(usual_pods_set_the_measure),
-        cmocka_unit_test(the_device_that_leaves_most_of_use_is_picked),
-        cmocka_unit_test(the_policy_may_say_who_usually_comes),
-        cmocka_unit_test(steps_also_decide_about_the_device),
+        cmocka_unit_test(gain_depends_on_typical_pods),
+        cmocka_unit_test(device_with_least_fragmentation_is_picked),
+        cmocka_unit_test(policy_defines_typical_pods),
+        cmocka_unit_test(steps_apply_to_device_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ bool gpu_device_suits(const struct layout *l, const struct gpu_need *need, uint3
     return model && !d->unhealthy && d->memory_bytes >= need->memory_bytes;
 }
 
-int32_t gpu_milli_left(const struct turn *t, uint32_t device)
+int32_t gpu_milli_left(const struct attempt *t, uint32_t device)
 {
     const struct device_free *f = &t->c->devices[device];
     if (t->later)
@@ -25,7 +25,7 @@ int32_t gpu_milli_left(const struct turn *t, uint32_t device)
     return f->now < f->later ? f->now : f->later;
 }
 
-bool gpu_device_fits(const struct turn *t, uint32_t device)
+bool gpu_device_fits(const struct attempt *t, uint32_t device)
 {
     const struct device_free *f = &t->c->devices[device];
     int64_t mem = t->later || f->mem_later < f->mem_now ? f->mem_later : f->mem_now;
@@ -37,7 +37,7 @@ bool gpu_device_fits(const struct turn *t, uint32_t device)
     return gpu_device_suits(t->c->l, &t->k->gpu, device);
 }
 
-bool gpu_node_fits(const struct turn *t, uint32_t position)
+bool gpu_node_fits(const struct attempt *t, uint32_t position)
 {
     const struct layout *l = t->c->l;
     uint32_t found = 0;
@@ -46,15 +46,15 @@ bool gpu_node_fits(const struct turn *t, uint32_t position)
     return found >= t->k->gpu.count;
 }
 
-uint64_t gpu_pick(const struct turn *t, uint32_t position)
+uint64_t gpu_pick(const struct attempt *t, uint32_t position)
 {
     const struct layout *l = t->c->l;
     uint32_t first = l->device[position], left = t->k->gpu.count;
-    uint64_t picked = 0, may = future_devices(t, position);
+    uint64_t picked = 0, may = reservations_devices(t, position);
 
     if (t->k->gpu.milli < BERTH_GPU_MILLI) {
-        if (t->c->market)
-            return (uint64_t)1 << worth_of(t, position).device;
+        if (t->c->gpu_prices)
+            return (uint64_t)1 << gpu_cost_of(t, position).device;
         if (t->c->profile.fragmentation)
             return (uint64_t)1 << fragmentation_of(t, position).device;
         int32_t least = INT32_MAX;

@@ -18,29 +18,29 @@
 #include "core/search/attempt.h"
 
 /* The cost of one pod of the placement attempt on this node, which passes the filters. */
-struct worth {
+struct gpu_cost {
     double cost;     /* in GPUs */
     uint32_t device; /* for a share: index of the device on the node */
 };
-struct worth worth_of(const struct turn *t, uint32_t position);
+struct gpu_cost gpu_cost_of(const struct attempt *t, uint32_t position);
 
 /* Returns a lower bound on the cost of a pod of the placement attempt on the nodes of this segment, which has GPUs. It
  * is exact in floating point: the same additions in the same order, of values that are not larger. */
-double worth_least(const struct turn *t, uint32_t segment);
+double gpu_cost_min(const struct attempt *t, uint32_t segment);
 
 /* Makes the prices if the profile uses GPU cost and some workload requests GPUs. */
-void worth_begin(struct cycle *c);
+void gpu_cost_begin(struct cycle *c);
 /* Call when free resources of the node have changed. */
-void worth_changed(struct cycle *c, uint32_t position);
+void gpu_cost_changed(struct cycle *c, uint32_t position);
 
 /* Return whether nodes under this entry, or this node, are scored by GPU cost instead of by allocation. */
-static inline bool worth_rules(const struct cycle *c, uint32_t level, uint32_t entry)
+static inline bool gpu_cost_applies(const struct cycle *c, uint32_t level, uint32_t entry)
 {
     const struct level *l = &c->l->level[level];
     uint32_t to = entry + 1 < l->len ? l->first[entry + 1] : c->l->len;
-    return c->market && c->l->device[to] > c->l->device[l->first[entry]];
+    return c->gpu_prices && c->l->device[to] > c->l->device[l->first[entry]];
 }
-static inline bool worth_rules_node(const struct cycle *c, uint32_t position)
+static inline bool gpu_cost_applies_to_node(const struct cycle *c, uint32_t position)
 {
-    return c->market && c->l->device[position + 1] > c->l->device[position];
+    return c->gpu_prices && c->l->device[position + 1] > c->l->device[position];
 }

@@ -17,10 +17,10 @@
 
 static double cost(struct kit *k, const char *node)
 {
-    struct turn t;
-    kit_turn(k, "web", &t);
-    double c = worth_of(&t, kit_position(k, node)).cost;
-    turn_end(&t);
+    struct attempt t;
+    kit_attempt(k, "web", &t);
+    double c = gpu_cost_of(&t, kit_position(k, node)).cost;
+    attempt_end(&t);
     return c;
 }
 
@@ -31,7 +31,7 @@ static void expect(const char *label, double got, double want)
         fail_msg("%s: %f, not %f", label, got, want);
 }
 
-static void what_others_lose_is_the_cost(void **state)
+static void cost_is_what_typical_pods_lose(void **state)
 {
     (void)state;
     /* A node with 8 cores, 8 GiB and two T4. */
@@ -65,16 +65,16 @@ static void what_others_lose_is_the_cost(void **state)
         };
         kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 2});
         kit_node(&k, (struct berth_node){.id = "n2"});
-        kit_usual(&k, "a", &rows[i].usual[0]);
-        kit_usual(&k, "b", &rows[i].usual[1]);
-        kit_wanted(&k, "web", 0, &rows[i].pod);
+        kit_typical(&k, "a", &rows[i].usual[0]);
+        kit_typical(&k, "b", &rows[i].usual[1]);
+        kit_pending(&k, "web", 0, &rows[i].pod);
         kit_plan(&k, "gpu_worth");
         expect(rows[i].label, cost(&k, "n1"), rows[i].want);
         assert_true(rows[i].pod.count || cost(&k, "n2") == 0);
     }
 }
 
-static void the_cheapest_device_is_picked(void **state)
+static void cheapest_device_is_picked(void **state)
 {
     (void)state;
     static const struct {
@@ -94,8 +94,8 @@ static void the_cheapest_device_is_picked(void **state)
         kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 2});
         kit_workload(&k, "old", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = rows[i].held});
         kit_running(&k, "old", 0, "n1", 1 << 1);
-        kit_usual(&k, "usual", &(struct kit_request){.pods = 100000, .count = 1, .milli = rows[i].usual});
-        kit_wanted(&k, "web", 1, &(struct kit_request){.count = 1, .milli = rows[i].asked});
+        kit_typical(&k, "usual", &(struct kit_request){.pods = 100000, .count = 1, .milli = rows[i].usual});
+        kit_pending(&k, "web", 1, &(struct kit_request){.count = 1, .milli = rows[i].asked});
         kit_plan(&k, "gpu_worth");
         assert_true(kit_placed(&k, "web", 0, &a));
         if (a.gpus != rows[i].want)
@@ -104,23 +104,23 @@ static void the_cheapest_device_is_picked(void **state)
 }
 
 /* Half of the requests may use only the T4, which is half of the GPUs. */
-static void gpus_that_few_may_use_are_kept_for_them(void **state)
+static void scarce_gpus_cost_more(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
     const struct berth_gpu t4 = {.model = "T4"}, a100 = {.model = "A100"};
     kit_node(&k, (struct berth_node){.id = "n1", .gpus = &t4, .gpus_len = 1});
     kit_node(&k, (struct berth_node){.id = "n2", .gpus = &a100, .gpus_len = 1});
-    kit_usual(&k, "any", &(struct kit_request){.pods = 1, .count = 1});
-    kit_usual(&k, "some", &(struct kit_request){.pods = 1, .count = 1, .model = "T4"});
-    kit_wanted(&k, "web", 0, &(struct kit_request){.count = 1});
+    kit_typical(&k, "any", &(struct kit_request){.pods = 1, .count = 1});
+    kit_typical(&k, "some", &(struct kit_request){.pods = 1, .count = 1, .model = "T4"});
+    kit_pending(&k, "web", 0, &(struct kit_request){.count = 1});
     kit_plan(&k, "gpu_worth");
     expect("T4", cost(&k, "n1"), 1.2);
     expect("A100", cost(&k, "n2"), 1);
 }
 
 /* A node may have several models; idle GPUs are counted for each. */
-static void models_on_one_node_are_told_apart(void **state)
+static void models_on_one_node_are_priced_separately(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -131,14 +131,14 @@ static void models_on_one_node_are_told_apart(void **state)
     };
     struct berth_action a = {0};
     kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 3});
-    kit_usual(&k, "pair", &(struct kit_request){.pods = 1000, .count = 2, .model = "T4"});
-    kit_wanted(&k, "web", 1, &(struct kit_request){.count = 1, .milli = 400});
+    kit_typical(&k, "pair", &(struct kit_request){.pods = 1000, .count = 2, .model = "T4"});
+    kit_pending(&k, "web", 1, &(struct kit_request){.count = 1, .milli = 400});
     kit_plan(&k, "gpu_worth");
     assert_true(kit_placed(&k, "web", 0, &a));
     assert_int_equal(a.gpus, 1 << 1);
     /* One T4 breaks up the pair, and the requests for T4 exceed the T4 by half. */
-    kit_must(&k, berth_workload_remove(k.cluster, "web", &k.err));
-    kit_wanted(&k, "web", 0, &(struct kit_request){.count = 1, .model = "T4"});
+    kit_check(&k, berth_workload_remove(k.cluster, "web", &k.err));
+    kit_pending(&k, "web", 0, &(struct kit_request){.count = 1, .model = "T4"});
     kit_plan(&k, "gpu_worth");
     expect("T4", cost(&k, "n1"), 2.3);
 }
@@ -153,7 +153,7 @@ static uint32_t below(uint64_t *seed, uint32_t n)
 
 /* Nodes of six kinds, all with GPUs; workloads of shares, one GPU, several and none, until the cluster is nearly
  * full. */
-static void crowd(struct kit *k, uint64_t *seed, bool mixed)
+static void fill_cluster(struct kit *k, uint64_t *seed, bool mixed)
 {
     static const uint32_t gpus[] = {1, 2, 4, 8};
     char id[8];
@@ -179,11 +179,11 @@ static void crowd(struct kit *k, uint64_t *seed, bool mixed)
         r.milli = what >= 2 ? 10 + below(seed, 990) : 0;
         r.model = what && below(seed, 4) == 0 ? "T4" : NULL;
         snprintf(id, sizeof id, "w%02u", i);
-        kit_wanted(k, id, pods, &r);
+        kit_pending(k, id, pods, &r);
     }
 }
 
-static bool node_fits(const struct turn *t, uint32_t p)
+static bool node_fits(const struct attempt *t, uint32_t p)
 {
     for (uint32_t i = 0; i < t->k->needs_len; i++)
         if (t->c->free[t->k->needs[i].resource][p] < t->k->needs[i].amount)
@@ -193,9 +193,9 @@ static bool node_fits(const struct turn *t, uint32_t p)
 
 /* Returns the best node of a full scan. Checks that the kept row of a node equals a new one, and that no node is above
  * its bound. */
-static uint32_t scan(struct turn *t)
+static uint32_t scan(struct attempt *t)
 {
-    struct turn anew = *t;
+    struct attempt anew = *t;
     uint32_t best = NONE;
     int32_t most = INT32_MIN;
     anew.later = true; /* nothing stops, so the free amounts are the same, and no rows are kept for them */
@@ -203,8 +203,8 @@ static uint32_t scan(struct turn *t)
         int32_t out[BLOCK] = {0};
         if (!node_fits(t, p))
             continue;
-        assert_true(worth_of(t, p).cost == worth_of(&anew, p).cost);
-        assert_int_equal(worth_of(t, p).device, worth_of(&anew, p).device);
+        assert_true(gpu_cost_of(t, p).cost == gpu_cost_of(&anew, p).cost);
+        assert_int_equal(gpu_cost_of(t, p).device, gpu_cost_of(&anew, p).device);
         t->live[0].score->add(t, p / BLOCK, (uint64_t)1 << p % BLOCK, 1, out);
         assert_true(out[p % BLOCK] <= t->live[0].score->bound(t, 1, layout_segment(t->c->l, p)));
         best = out[p % BLOCK] > most ? p : best;
@@ -213,21 +213,21 @@ static uint32_t scan(struct turn *t)
     return best;
 }
 
-static void the_search_finds_what_a_full_scan_finds(void **state)
+static void search_equals_full_scan(void **state)
 {
     (void)state;
     uint32_t found = 0, none = 0;
     for (uint64_t seed = 1, i = 0; i < 12; i++) {
         CLEANUP(kit) struct kit k = kit_new();
-        crowd(&k, &seed, i % 3 == 2);
+        fill_cluster(&k, &seed, i % 3 == 2);
         kit_plan(&k, "gpu_worth");
         for (uint32_t w = 0; w < 60; w++) {
             char id[8];
-            struct turn t;
+            struct attempt t;
             struct search s;
             uint32_t at = NONE;
             snprintf(id, sizeof id, "w%02u", w);
-            kit_turn(&k, id, &t);
+            kit_attempt(&k, id, &t);
             assert_int_equal(t.live_len, 1);
             uint32_t want = scan(&t);
             search_begin(&s, &t);
@@ -237,17 +237,17 @@ static void the_search_finds_what_a_full_scan_finds(void **state)
                 fail_msg("cluster %u, %s: node %u, not %u", (unsigned)i, id, at, want);
             found += at != NONE;
             none += at == NONE;
-            turn_end(&t);
+            attempt_end(&t);
         }
     }
     assert_true(found > 100 && none > 10);
 }
 
 /* Classes are numbered in the order of their creation; sums must be the same to the last bit. */
-static void who_came_first_does_not_matter(void **state)
+static void prices_do_not_depend_on_insertion_order(void **state)
 {
     (void)state;
-    enum { CELLS = (STOCK_PARTS + 1) * 2 * MARKET_PRICES };
+    enum { CELLS = (CUTTING_STOCK_PARTS + 1) * 2 * GPU_PRICES_PER_RESOURCE };
     static double earned[2][CELLS];
     for (uint32_t turned = 0; turned < 2; turned++) {
         CLEANUP(kit) struct kit k = kit_new();
@@ -258,12 +258,12 @@ static void who_came_first_does_not_matter(void **state)
             struct kit_request r = {.pods = 1 + n * n % 71, .count = 1, .milli = 70 + n % 9 * 37};
             r.cpu = 1 + n * n * n % 3989;
             snprintf(id, sizeof id, "w%02u", n);
-            kit_usual(&k, id, &r);
+            kit_typical(&k, id, &r);
         }
         kit_node(&k, (struct berth_node){.id = "n1", .gpus = &gpu, .gpus_len = 1});
         kit_plan(&k, "gpu_worth");
-        assert_int_equal(k.plan->c.market->steps, 2 * MARKET_PRICES);
-        memcpy(earned[turned], k.plan->c.market->kinds[0].part, sizeof earned[0]);
+        assert_int_equal(k.plan->c.gpu_prices->steps, 2 * GPU_PRICES_PER_RESOURCE);
+        memcpy(earned[turned], k.plan->c.gpu_prices->kinds[0].part, sizeof earned[0]);
     }
     assert_memory_equal(earned[0], earned[1], sizeof earned[0]);
 }
@@ -271,12 +271,9 @@ static void who_came_first_does_not_matter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_others_lose_is_the_cost),
-        cmocka_unit_test(the_cheapest_device_is_picked),
-        cmocka_unit_test(gpus_that_few_may_use_are_kept_for_them),
-        cmocka_unit_test(models_on_one_node_are_told_apart),
-        cmocka_unit_test(the_search_finds_what_a_full_scan_finds),
-        cmocka_unit_test(who_came_first_does_not_matter),
+        cmocka_unit_test(cost_is_what_typical_pods_lose), cmocka_unit_test(cheapest_device_is_picked),
+        cmocka_unit_test(scarce_gpus_cost_more),          cmocka_unit_test(models_on_one_node_are_priced_separately),
+        cmocka_unit_test(search_equals_full_scan),        cmocka_unit_test(prices_do_not_depend_on_insertion_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,10 +16,10 @@
 #include "core/plan/cycle.h"
 
 /* Number of prices of each resource; each price is one step. */
-enum { MARKET_PRICES = 20, MARKET_STEPS_MAX = MARKET_PRICES * PROFILE_RESOURCES_MAX };
+enum { GPU_PRICES_PER_RESOURCE = 20, GPU_PRICE_STEPS_MAX = GPU_PRICES_PER_RESOURCE * PROFILE_RESOURCES_MAX };
 
 /* GPUs that the same requests may use. */
-struct market_kind {
+struct gpu_kind_prices {
     double *part;  /* [hundredths free][step]: earnings of a GPU */
     double *block; /* [wholly free GPUs of a node][step]: earnings */
     /* The part of these GPUs that requests which cannot use every kind would use, if all GPUs were requested. */
@@ -27,11 +27,11 @@ struct market_kind {
     uint32_t device; /* one of these GPUs */
 };
 
-struct market {
-    uint32_t steps;                      /* a multiple of 4 */
-    double price[MARKET_STEPS_MAX];      /* [step]: GPUs for one unit of the resource */
-    uint32_t resource[MARKET_STEPS_MAX]; /* [step] */
-    const struct market_kind *kinds;
+struct gpu_prices {
+    uint32_t steps;                         /* a multiple of 4 */
+    double price[GPU_PRICE_STEPS_MAX];      /* [step]: GPUs for one unit of the resource */
+    uint32_t resource[GPU_PRICE_STEPS_MAX]; /* [step] */
+    const struct gpu_kind_prices *kinds;
     uint32_t kinds_len;
     const uint32_t *kind; /* [device] */
     uint32_t gpus_max;    /* maximum number of GPUs of a node */
@@ -40,4 +40,4 @@ struct market {
 };
 
 /* Returns the prices, in the plan's arena; NULL if no workload requests GPUs. */
-const struct market *market_new(struct cycle *c);
+const struct gpu_prices *gpu_prices_new(struct cycle *c);

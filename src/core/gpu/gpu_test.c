@@ -68,30 +68,30 @@ static void node(struct kit *k, size_t row)
     kit_plan(k, "gpu_packing");
 }
 
-static void devices_suit_fit_and_are_picked(void **state)
+static void devices_are_accepted_fitted_and_picked(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
-        struct turn t;
+        struct attempt t;
         uint64_t suit = 0, fit = 0;
         node(&k, i);
         uint32_t p = kit_position(&k, "n1"), first = k.snapshot->layout->device[p];
-        kit_turn(&k, "web", &t);
+        kit_attempt(&k, "web", &t);
         for (uint32_t d = 0; d < ROWS(gpus); d++) {
             suit |= (uint64_t)gpu_device_suits(k.snapshot->layout, &t.k->gpu, first + d) << d;
             fit |= (uint64_t)gpu_device_fits(&t, first + d) << d;
         }
         bool fits = gpu_node_fits(&t, p);
         uint64_t pick = fits ? gpu_pick(&t, p) : 0;
-        turn_end(&t);
+        attempt_end(&t);
         if (suit != rows[i].suit || fit != rows[i].fit || fits != (rows[i].pick != 0) || pick != rows[i].pick)
             fail_msg("%s: %llx suit, %llx fit, %llx are picked", rows[i].label, (unsigned long long)suit,
                      (unsigned long long)fit, (unsigned long long)pick);
     }
 }
 
-static void without_gpus_nothing_is_held(void **state)
+static void pod_without_gpus_gets_no_devices(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -103,7 +103,7 @@ static void without_gpus_nothing_is_held(void **state)
     assert_int_equal(a.gpus, 0);
 }
 
-static void the_last_of_64_is_held(void **state)
+static void last_of_64_devices_is_picked(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -115,7 +115,7 @@ static void the_last_of_64_is_held(void **state)
     kit_plan(&k, NULL);
     assert_true(kit_placed(&k, "one", 0, &a));
     assert_true(a.gpus == (uint64_t)1 << 63);
-    kit_must(&k, berth_workload_remove(k.cluster, "one", &k.err));
+    kit_check(&k, berth_workload_remove(k.cluster, "one", &k.err));
     kit_workload(&k, "all", 1, &(struct berth_shape){.gpu.count = BERTH_NODE_GPUS_MAX});
     kit_plan(&k, NULL);
     assert_true(kit_placed(&k, "all", 0, &a));
@@ -125,9 +125,9 @@ static void the_last_of_64_is_held(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_suit_fit_and_are_picked),
-        cmocka_unit_test(without_gpus_nothing_is_held),
-        cmocka_unit_test(the_last_of_64_is_held),
+        cmocka_unit_test(devices_are_accepted_fitted_and_picked),
+        cmocka_unit_test(pod_without_gpus_gets_no_devices),
+        cmocka_unit_test(last_of_64_devices_is_picked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,14 +5,14 @@
 #include "core/gpu/typical_pods.h"
 #include "core/plan/policy.h"
 
-struct teller {
+struct useless_report {
     const struct berth_snapshot *s;
     const struct typical *typical;
     struct typical_kind *kinds;
     struct arena arena;
 };
 
-static void add_node(struct teller *t, uint32_t p, struct berth_fragmentation *to)
+static void add_node(struct useless_report *t, uint32_t p, struct berth_fragmentation *to)
 {
     const struct layout *l = t->s->layout;
     uint32_t first = l->device[p], len = l->device[p + 1] - first;
@@ -25,7 +25,7 @@ static void add_node(struct teller *t, uint32_t p, struct berth_fragmentation *t
         to->idle_milli += milli[d];
     }
     if (len)
-        to->useless_milli += typical_useless(
+        to->useless_milli += typical_pods_useless_milli(
             t->typical, typical_kind_of(&t->kinds, t->s, t->typical, l->devices + first, len, &t->arena),
             cpu[RESOURCE_CPU] ? cpu[RESOURCE_CPU][p] : 0, milli);
 }
@@ -45,9 +45,9 @@ int berth_fragmentation(const struct berth_snapshot *s, const struct berth_polic
             return err_set(err, ENOENT, "there is no node \"%s\"", node);
         to = from + 1;
     }
-    struct teller t = {.s = s};
+    struct useless_report t = {.s = s};
     arena_init(&t.arena);
-    t.typical = typical_new(s, policy ? policy->demand : NULL, policy ? policy->demand_len : 0, &t.arena);
+    t.typical = typical_pods_new(s, policy ? policy->demand : NULL, policy ? policy->demand_len : 0, &t.arena);
     for (uint32_t p = from; p < to; p++)
         add_node(&t, p, &sum);
     arena_done(&t.arena);

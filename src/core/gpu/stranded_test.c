@@ -27,7 +27,7 @@ static void cluster(struct kit *k)
     k->snapshot = berth_freeze(k->cluster, 0, 0);
 }
 
-static void told_of_a_node_and_of_all(void **state)
+static void useless_gpus_of_node_and_cluster(void **state)
 {
     (void)state;
     static const struct berth_amount one = {"cpu", 1000}, two = {"cpu", 1001};
@@ -49,15 +49,15 @@ static void told_of_a_node_and_of_all(void **state)
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
-        const struct berth_demand demand = {rows[i].shape, 1};
+        const struct berth_typical_pod demand = {rows[i].shape, 1};
         const struct berth_policy policy = {.demand = &demand, .demand_len = 1};
         struct berth_fragmentation n1, n2, n3, all;
         cluster(&k);
         print_message("%s\n", rows[i].label);
-        kit_must(&k, berth_fragmentation(k.snapshot, &policy, "n1", &n1, &k.err));
-        kit_must(&k, berth_fragmentation(k.snapshot, &policy, "n2", &n2, &k.err));
-        kit_must(&k, berth_fragmentation(k.snapshot, &policy, "n3", &n3, &k.err));
-        kit_must(&k, berth_fragmentation(k.snapshot, &policy, "", &all, &k.err));
+        kit_check(&k, berth_fragmentation(k.snapshot, &policy, "n1", &n1, &k.err));
+        kit_check(&k, berth_fragmentation(k.snapshot, &policy, "n2", &n2, &k.err));
+        kit_check(&k, berth_fragmentation(k.snapshot, &policy, "n3", &n3, &k.err));
+        kit_check(&k, berth_fragmentation(k.snapshot, &policy, "", &all, &k.err));
         assert_true(n1.idle_milli == 1700 && n2.idle_milli == 1000 && n3.idle_milli == 0 && all.idle_milli == 2700);
         assert_true(n1.useless_milli == rows[i].n1 && n2.useless_milli == rows[i].n2 && n3.useless_milli == 0);
         assert_true(all.useless_milli == rows[i].n1 + rows[i].n2);
@@ -65,7 +65,7 @@ static void told_of_a_node_and_of_all(void **state)
 }
 
 /* A node may have several models: a device that a pod may not use is as useless as one that is too full. */
-static void models_side_by_side(void **state)
+static void useless_gpus_with_mixed_models(void **state)
 {
     (void)state;
     static const struct berth_gpu mixed[] = {
@@ -87,32 +87,32 @@ static void models_side_by_side(void **state)
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
-        const struct berth_demand demand = {{.gpu = rows[i].gpu}, 1};
+        const struct berth_typical_pod demand = {{.gpu = rows[i].gpu}, 1};
         const struct berth_policy policy = {.demand = &demand, .demand_len = 1};
         struct berth_fragmentation f;
         kit_node(&k, (struct berth_node){.id = "n1", .gpus = mixed, .gpus_len = 3});
         k.snapshot = berth_freeze(k.cluster, 0, 0);
-        kit_must(&k, berth_fragmentation(k.snapshot, &policy, "n1", &f, &k.err));
+        kit_check(&k, berth_fragmentation(k.snapshot, &policy, "n1", &f, &k.err));
         if (f.useless_milli != rows[i].want)
             fail_msg("%s: %f", rows[i].label, f.useless_milli);
     }
 }
 
-static void without_a_policy_the_workloads_count(void **state)
+static void workloads_count_without_a_policy(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
     struct berth_fragmentation all;
     cluster(&k); /* one pod requests 300, the other no GPU */
-    kit_must(&k, berth_fragmentation(k.snapshot, NULL, NULL, &all, &k.err));
+    kit_check(&k, berth_fragmentation(k.snapshot, NULL, NULL, &all, &k.err));
     assert_true(all.idle_milli == 2700 && all.useless_milli == 1350);
 }
 
-static void what_is_refused(void **state)
+static void invalid_requests_are_rejected(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
-    const struct berth_demand none = {0};
+    const struct berth_typical_pod none = {0};
     const struct berth_policy policy = {.demand = &none, .demand_len = 1};
     struct berth_fragmentation f = {1, 2};
     cluster(&k);
@@ -125,10 +125,10 @@ static void what_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(told_of_a_node_and_of_all),
-        cmocka_unit_test(models_side_by_side),
-        cmocka_unit_test(without_a_policy_the_workloads_count),
-        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(useless_gpus_of_node_and_cluster),
+        cmocka_unit_test(useless_gpus_with_mixed_models),
+        cmocka_unit_test(workloads_count_without_a_policy),
+        cmocka_unit_test(invalid_requests_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,7 +105,7 @@ static struct requests requests_of(const struct berth_snapshot *s, struct arena 
 }
 
 /* Reads the requests that the policy lists. */
-static struct requests requests_named(const struct berth_demand *demand, size_t len, struct arena *arena)
+static struct requests requests_of_policy(const struct berth_typical_pod *demand, size_t len, struct arena *arena)
 {
     struct requests r = {.at = ARENA_ARRAY(arena, struct request, len),
                          .order = ARENA_ARRAY(arena, uint32_t, 2 * len),
@@ -138,10 +138,10 @@ static struct typical_gpu gpu_copy(const struct typical_gpu *from, struct arena 
     return (struct typical_gpu){from->count, from->milli, models, from->models_len};
 }
 
-const struct typical *typical_new(const struct berth_snapshot *s, const struct berth_demand *demand, size_t demand_len,
-                                  struct arena *arena)
+const struct typical *typical_pods_new(const struct berth_snapshot *s, const struct berth_typical_pod *demand,
+                                       size_t demand_len, struct arena *arena)
 {
-    struct requests r = demand_len ? requests_named(demand, demand_len, arena) : requests_of(s, arena);
+    struct requests r = demand_len ? requests_of_policy(demand, demand_len, arena) : requests_of(s, arena);
     sort_indices(r.order, r.order + r.len, r.len, compare_pods, r.at);
     struct typical_pod *at = ARENA_ARRAY(arena, struct typical_pod, r.len);
     struct typical_gpu *gpus = ARENA_ARRAY(arena, struct typical_gpu, r.len);
@@ -168,7 +168,7 @@ const struct typical *typical_new(const struct berth_snapshot *s, const struct b
 /* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
 /* Compares a model with `kind`, which is in capitals, ignoring case. */
-static bool is_model(const char *model, const char *kind)
+static bool model_matches(const char *model, const char *kind)
 {
     for (; *model && *kind; model++, kind++)
         if ((*model >= 'a' && *model <= 'z' ? *model - 'a' + 'A' : *model) != *kind)
@@ -186,7 +186,7 @@ static uint64_t devices_for(const struct berth_snapshot *s, const struct typical
             any = suits >> (d - 1) & 1;
         else
             for (uint32_t i = 0; i < gpu->models_len; i++)
-                any |= is_model(gpu->models[i], snapshot_text(s, devices[d].kind));
+                any |= model_matches(gpu->models[i], snapshot_text(s, devices[d].kind));
         suits |= (uint64_t)(any && !devices[d].unhealthy) << d;
     }
     return suits;
@@ -240,7 +240,8 @@ static struct served serve(const struct typical_gpu *gpu, uint64_t suits, const 
     return to;
 }
 
-double typical_useless(const struct typical *t, const struct typical_kind *kind, int64_t cpu, const int32_t *milli)
+double typical_pods_useless_milli(const struct typical *t, const struct typical_kind *kind, int64_t cpu,
+                                  const int32_t *milli)
 {
     double by[USELESS] = {0}, sum = 0;
     int64_t idle = 0;

@@ -33,8 +33,8 @@ struct typical {
 };
 
 /* Makes the typical pods in the arena; copies what it needs of the demand. O(classes + workloads), or O(demand). */
-const struct typical *typical_new(const struct berth_snapshot *s, const struct berth_demand *demand, size_t demand_len,
-                                  struct arena *arena);
+const struct typical *typical_pods_new(const struct berth_snapshot *s, const struct berth_typical_pod *demand,
+                                       size_t demand_len, struct arena *arena);
 
 /* Nodes with equal lists of models: the devices that each request may use. */
 struct typical_kind {
@@ -50,4 +50,5 @@ const struct typical_kind *typical_kind_of(struct typical_kind **list, const str
                                            struct arena *arena);
 
 /* Returns F of a node with this much free cpu and so many free thousandths of each device. */
-double typical_useless(const struct typical *t, const struct typical_kind *kind, int64_t cpu, const int32_t *milli);
+double typical_pods_useless_milli(const struct typical *t, const struct typical_kind *kind, int64_t cpu,
+                                  const int32_t *milli);

@@ -10,7 +10,7 @@
 #define SECOND_NS ((int64_t)1000000000)
 #define UNKNOWN_NS (3600 * SECOND_NS) /* run time assumed for workloads without estimate or limit */
 
-struct judged {
+struct admission_check {
     const struct berth_cluster *c;
     const struct berth_workload *draft;
     uint32_t known; /* slot of the existing workload with that id, or NONE */
@@ -30,14 +30,14 @@ static int64_t pods_of(const struct workload *w)
 }
 
 /* Returns the number of pods of the draft that have not ended. */
-static int64_t pods_left(const struct judged *j)
+static int64_t pods_left(const struct admission_check *j)
 {
     uint32_t ended = j->known == NONE ? 0 : cluster_workload(j->c, j->known)->ended;
     return ended >= j->draft->replicas ? 0 : j->draft->replicas - ended;
 }
 
 /* Returns what one pod of the draft takes. Its shape need not be known to the cluster. */
-static int64_t need_of(const struct judged *j, uint32_t resource)
+static int64_t need_of(const struct admission_check *j, uint32_t resource)
 {
     const struct berth_shape *s = &j->draft->shape;
     if (resource == QUOTA_GPU)
@@ -51,7 +51,7 @@ static int64_t need_of(const struct judged *j, uint32_t resource)
     return resource == RESOURCE_PODS ? 1 : 0;
 }
 
-static int64_t asked_of(const struct judged *j, uint32_t resource, int64_t pods)
+static int64_t asked_of(const struct admission_check *j, uint32_t resource, int64_t pods)
 {
     if (resource == QUOTA_JOBS)
         return pods > 0;
@@ -82,7 +82,7 @@ static int64_t workload_asks(const struct workload *w, const struct class *k, ui
 }
 
 /* Returns what all other workloads request. */
-static int64_t admitted_by_others(const struct judged *j, uint32_t quota, uint32_t resource)
+static int64_t admitted_by_others(const struct admission_check *j, uint32_t quota, uint32_t resource)
 {
     const struct quota *q = &j->c->quotas.at[quota];
     int64_t asked = 0;
@@ -96,7 +96,7 @@ static int64_t admitted_by_others(const struct judged *j, uint32_t quota, uint32
 }
 
 /* Returns what was spent in the present period plus what all other workloads will spend until they are done. */
-static int64_t committed(const struct judged *j, uint32_t quota, const struct quota_total *t)
+static int64_t committed(const struct admission_check *j, uint32_t quota, const struct quota_total *t)
 {
     int64_t end;
     bool over = t->period_ns > 0 && !__builtin_add_overflow(t->since_ns, t->period_ns, &end) && j->now_ns >= end;
@@ -116,16 +116,17 @@ static int64_t committed(const struct judged *j, uint32_t quota, const struct qu
 
 /* ---- checks ----------------------------------------------------------------------------------------------------- */
 
-static struct berth_verdict refusal(const struct judged *j, uint32_t quota, uint32_t resource, const char *kind)
+static struct berth_admission_result refusal(const struct admission_check *j, uint32_t quota, uint32_t resource,
+                                             const char *kind)
 {
     const char *name = resource == QUOTA_GPU ? "gpu" : "jobs";
     if (resource < QUOTA_GPU)
         name = intern_text(&j->c->names, j->c->resources.at[resource].name);
-    return (struct berth_verdict){
+    return (struct berth_admission_result){
         .quota = intern_text(&j->c->names, j->c->quotas.at[quota].id), .resource = name, .kind = kind};
 }
 
-static bool within(struct berth_verdict *v, int64_t limit, int64_t used, int64_t asked)
+static bool within(struct berth_admission_result *v, int64_t limit, int64_t used, int64_t asked)
 {
     v->limit = limit;
     v->used = used;
@@ -135,7 +136,7 @@ static bool within(struct berth_verdict *v, int64_t limit, int64_t used, int64_t
 }
 
 /* Rejects a draft whose smallest unit of placement exceeds a limit. */
-static bool within_limits(const struct judged *j, uint32_t quota, struct berth_verdict *ret)
+static bool within_limits(const struct admission_check *j, uint32_t quota, struct berth_admission_result *ret)
 {
     const struct quota_terms *t = j->c->quotas.at[quota].terms;
     const struct berth_workload *d = j->draft;
@@ -150,7 +151,7 @@ static bool within_limits(const struct judged *j, uint32_t quota, struct berth_v
     return true;
 }
 
-static bool within_admitted(const struct judged *j, uint32_t quota, struct berth_verdict *ret)
+static bool within_admitted(const struct admission_check *j, uint32_t quota, struct berth_admission_result *ret)
 {
     const struct quota_terms *t = j->c->quotas.at[quota].terms;
     for (uint32_t i = 0; i < t->admitted_len; i++) {
@@ -162,7 +163,7 @@ static bool within_admitted(const struct judged *j, uint32_t quota, struct berth
     return true;
 }
 
-static bool within_totals(const struct judged *j, uint32_t quota, struct berth_verdict *ret)
+static bool within_totals(const struct admission_check *j, uint32_t quota, struct berth_admission_result *ret)
 {
     const struct quota_terms *t = j->c->quotas.at[quota].terms;
     int64_t seconds = seconds_of(j->draft->estimate_ns, j->draft->limit_ns);
@@ -176,9 +177,10 @@ static bool within_totals(const struct judged *j, uint32_t quota, struct berth_v
     return true;
 }
 
-struct berth_verdict berth_judge(const struct berth_cluster *c, const struct berth_workload *draft, int64_t now_ns)
+struct berth_admission_result berth_admission_check(const struct berth_cluster *c, const struct berth_workload *draft,
+                                                    int64_t now_ns)
 {
-    struct judged j = {c, draft, cluster_workload_find(c, draft->id), now_ns};
+    struct admission_check j = {c, draft, cluster_workload_find(c, draft->id), now_ns};
     struct claim t = {0};
     uint32_t chain[QUOTA_CHAIN_MAX];
     for (size_t i = 0; i < draft->quotas_len && t.quotas_len < QUOTAS_MAX; i++) {
@@ -188,11 +190,11 @@ struct berth_verdict berth_judge(const struct berth_cluster *c, const struct ber
     }
     uint32_t len = quota_chain(c->quotas.at, &t, chain);
     for (uint32_t i = 0; i < len; i++) {
-        struct berth_verdict v;
+        struct berth_admission_result v;
         if (!c->quotas.at[chain[i]].terms)
             continue;
         if (!within_limits(&j, chain[i], &v) || !within_admitted(&j, chain[i], &v) || !within_totals(&j, chain[i], &v))
             return v;
     }
-    return (struct berth_verdict){.ok = true, .quota = "", .resource = "", .kind = ""};
+    return (struct berth_admission_result){.ok = true, .quota = "", .resource = "", .kind = ""};
 }

@@ -20,9 +20,9 @@ static struct scene stage(struct berth_quota user, struct berth_quota group)
     user.id = "user/ann";
     user.parent = "group/g";
     group.id = "group/g";
-    scene_must(&s, berth_quota_put(s.c, &user, &s.err));
-    scene_must(&s, berth_quota_put(s.c, &group, &s.err));
-    scene_must(&s, berth_quota_put(s.c, &(struct berth_quota){.id = "user/bob", .parent = "group/g"}, &s.err));
+    scene_check(&s, berth_quota_put(s.c, &user, &s.err));
+    scene_check(&s, berth_quota_put(s.c, &group, &s.err));
+    scene_check(&s, berth_quota_put(s.c, &(struct berth_quota){.id = "user/bob", .parent = "group/g"}, &s.err));
     scene_put(&s, (struct berth_workload){
                       .id = "there",
                       .kind = BERTH_JOB,
@@ -51,7 +51,7 @@ struct draft {
     int64_t estimate_ns, limit_ns;
 };
 
-static struct berth_verdict judge(const struct scene *s, struct draft d)
+static struct berth_admission_result judge(const struct scene *s, struct draft d)
 {
     struct berth_workload w = {
         .id = d.id ? d.id : "new",
@@ -64,11 +64,11 @@ static struct berth_verdict judge(const struct scene *s, struct draft d)
         .limit_ns = d.limit_ns,
         .shape = {NEEDS(d.cpu, 1), .gpu = d.gpu}
     };
-    return berth_judge(s->c, &w, s->now_ns);
+    return berth_admission_check(s->c, &w, s->now_ns);
 }
 
 /* Returns "KIND QUOTA RESOURCE used + asked of limit, accepted", or "" if the draft is within all quotas. */
-static void expect(const char *label, struct berth_verdict v, const char *want)
+static void expect(const char *label, struct berth_admission_result v, const char *want)
 {
     char got[256] = "";
     if (!v.ok)
@@ -78,7 +78,7 @@ static void expect(const char *label, struct berth_verdict v, const char *want)
         fail_msg("%s: \"%s\"", label, got);
 }
 
-static void limits_and_what_is_admitted(void **state)
+static void limits_and_admitted_amounts_are_checked(void **state)
 {
     const struct {
         const char *label;
@@ -200,7 +200,7 @@ static void totals(void **state)
 }
 
 /* Finished tasks request nothing. */
-static void what_is_done_is_over(void **state)
+static void finished_tasks_request_nothing(void **state)
 {
     (void)state;
     struct scene s = stage((struct berth_quota){AMOUNTS(admitted, "cpu", 600)}, (struct berth_quota){0});
@@ -209,7 +209,7 @@ static void what_is_done_is_over(void **state)
     scene_instance(&s, (struct berth_instance){.workload = "there", .node = "a", .state = BERTH_ENDED, .since_ns = 1});
     expect("one of two", judge(&s, (struct draft){.tasks = 1, .cpu = 300}), "");
     expect("itself", judge(&s, (struct draft){.id = "there", .tasks = 3, .cpu = 300}), "");
-    scene_must(&s, berth_workload_remove(s.c, "there", &s.err));
+    scene_check(&s, berth_workload_remove(s.c, "there", &s.err));
     expect("removed", judge(&s, (struct draft){.tasks = 2, .cpu = 300}), "");
     scene_cleanup(&s);
 }
@@ -217,9 +217,9 @@ static void what_is_done_is_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_and_what_is_admitted),
+        cmocka_unit_test(limits_and_admitted_amounts_are_checked),
         cmocka_unit_test(totals),
-        cmocka_unit_test(what_is_done_is_over),
+        cmocka_unit_test(finished_tasks_request_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,14 +16,14 @@ static int apply(struct scene *s, uint64_t first_id)
     return berth_apply(s->c, s->p, first_id, &s->err);
 }
 
-static void ids_are_given_in_order(void **state)
+static void ids_are_assigned_in_order(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     scene_node(&s, "a", 1000, 1000);
     scene_service(&s, "web", 3, 10, 10);
-    scene_see(&s, "place web/0 a pending; place web/1 a pending; place web/2 a pending");
-    scene_must(&s, apply(&s, 100));
+    scene_expect(&s, "place web/0 a pending; place web/1 a pending; place web/2 a pending");
+    scene_check(&s, apply(&s, 100));
     for (uint64_t id = 100; id < 103; id++) {
         const struct instance *i = cluster_instance(s.c, cluster_instance_find(s.c, id));
         assert_int_equal(i->ordinal, id - 100);
@@ -44,11 +44,11 @@ static void ids_start_above_zero(void **state)
     scene_plan(&s);
     assert_int_equal(apply(&s, 0), -EINVAL);
     assert_int_equal(cluster_node(s.c, 0)->instances, 0);
-    scene_must(&s, apply(&s, 1));
+    scene_check(&s, apply(&s, 1));
     scene_cleanup(&s);
 }
 
-static void ids_are_never_used_twice(void **state)
+static void used_ids_are_refused(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -59,7 +59,7 @@ static void ids_are_never_used_twice(void **state)
     assert_true(apply(&s, 1) < 0);
     scene_audit(&s);
     assert_int_equal(cluster_node(s.c, 0)->instances, 1);
-    scene_must(&s, apply(&s, 2));
+    scene_check(&s, apply(&s, 2));
     scene_cleanup(&s);
 }
 
@@ -67,7 +67,7 @@ static void ids_are_never_used_twice(void **state)
 
 static void remove_workload(struct scene *s)
 {
-    scene_must(s, berth_workload_remove(s->c, "new", &s->err));
+    scene_check(s, berth_workload_remove(s->c, "new", &s->err));
 }
 
 static void swap_workload(struct scene *s)
@@ -83,7 +83,7 @@ static void change_node(struct scene *s)
 
 static void remove_node(struct scene *s)
 {
-    scene_must(s, berth_node_remove(s->c, "b", &s->err));
+    scene_check(s, berth_node_remove(s->c, "b", &s->err));
 }
 
 static void swap_node(struct scene *s)
@@ -94,12 +94,12 @@ static void swap_node(struct scene *s)
 
 static void remove_instance(struct scene *s)
 {
-    scene_gone(s, 1);
+    scene_remove(s, 1);
 }
 
 static void swap_instance(struct scene *s)
 {
-    scene_gone(s, 1);
+    scene_remove(s, 1);
     scene_running(s, "old", 0, "a");
 }
 
@@ -121,19 +121,19 @@ static void workload_put_again(struct scene *s)
 static void volume_put(struct scene *s)
 {
     const struct berth_volume v = {.id = "disk", .driver = "csi"};
-    scene_must(s, berth_volume_put(s->c, &v, &s->err));
+    scene_check(s, berth_volume_put(s->c, &v, &s->err));
 }
 
 static void resource_put(struct scene *s)
 {
     const struct berth_resource r = {.name = "traffic", .kind = BERTH_CUMULATIVE};
-    scene_must(s, berth_resource_put(s->c, &r, &s->err));
+    scene_check(s, berth_resource_put(s->c, &r, &s->err));
 }
 
 static void fact_put(struct scene *s)
 {
     const struct berth_fact f = {.kind = BERTH_FACT_MIGRATION, .subject = 1, .value = BERTH_MIGRATION_STARTING};
-    scene_must(s, berth_fact_put(s->c, &f, &s->err));
+    scene_check(s, berth_fact_put(s->c, &f, &s->err));
 }
 
 static void stale_plans_are_refused(void **state)
@@ -154,11 +154,11 @@ static void stale_plans_are_refused(void **state)
         scene_running(&s, "old", 0, "a");
         scene_service(&s, "old", 0, 10, 10);
         scene_service(&s, "new", 1, 600, 10);
-        scene_see(&s, "stop old/0 a scaled #1; place new/0 b pending");
+        scene_expect(&s, "stop old/0 a scaled #1; place new/0 b pending");
         changes[i](&s);
         struct berth_snapshot *x = berth_freeze(s.c, 0, 0);
         struct berth_plan *p = NULL;
-        scene_must(&s, berth_plan_make(x, NULL, &p, &s.err));
+        scene_check(&s, berth_plan_make(x, NULL, &p, &s.err));
         uint64_t before = berth_plan_hash(p);
         berth_plan_free(p);
         berth_snapshot_free(x);
@@ -173,21 +173,21 @@ static void stale_plans_are_refused(void **state)
     }
 }
 
-static void a_plan_is_applied_once(void **state)
+static void plan_is_applied_once(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     scene_node(&s, "a", 1000, 1000);
     scene_service(&s, "old", 1, 10, 10);
     scene_instance(&s, (struct berth_instance){.workload = "old", .node = "a", .state = BERTH_RUNNING});
-    scene_must(&s, berth_workload_remove(s.c, "old", &s.err));
-    scene_step(&s, "stop old/0 a removed #1");
+    scene_check(&s, berth_workload_remove(s.c, "old", &s.err));
+    scene_expect_and_apply(&s, "stop old/0 a removed #1");
     assert_int_equal(cluster_instance(s.c, cluster_instance_find(s.c, 1))->state, BERTH_STOPPING);
     scene_cleanup(&s);
 }
 
 /* Also if no id would be reused. */
-static void the_same_plan_again_is_stale(void **state)
+static void applied_plan_is_stale(void **state)
 {
     static const uint32_t fresh[] = {0, 1};
     (void)state;
@@ -198,20 +198,20 @@ static void the_same_plan_again_is_stale(void **state)
         scene_running(&s, "old", 0, "a");
         scene_service(&s, "old", 0, 10, 10);
         scene_service(&s, "new", fresh[i], 10, 10);
-        scene_see(&s, fresh[i] ? "stop old/0 a scaled #1; place new/0 a pending" : "stop old/0 a scaled #1");
-        scene_must(&s, apply(&s, 50));
+        scene_expect(&s, fresh[i] ? "stop old/0 a scaled #1; place new/0 a pending" : "stop old/0 a scaled #1");
+        scene_check(&s, apply(&s, 50));
         assert_int_equal(apply(&s, 60), -ESTALE);
         assert_true(cluster_instance_find(s.c, 60) == NONE);
         assert_int_equal(cluster_node(s.c, 0)->instances, 1 + fresh[i]);
         scene_audit(&s);
-        scene_see(&s, "");
+        scene_expect(&s, "");
         scene_cleanup(&s);
     }
 }
 
 /* ---- what actions do -------------------------------------------------------------------------------------------- */
 
-static void limits_are_noted(void **state)
+static void adjusted_limits_are_stored(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -221,7 +221,7 @@ static void limits_are_noted(void **state)
     scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = shape});
     scene_instance(
         &s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
-    scene_step(&s, "adjust w/0 a busy #1 cpu=125");
+    scene_expect_and_apply(&s, "adjust w/0 a busy #1 cpu=125");
     const struct instance *i = cluster_instance(s.c, cluster_instance_find(s.c, 1));
     const struct usage *now = pages_at(&s.c->usages, i->usage);
     assert_int_equal(now->limit, 125);
@@ -229,7 +229,7 @@ static void limits_are_noted(void **state)
     scene_cleanup(&s);
 }
 
-static void a_reserved_instance_remembers_its_waits(void **state)
+static void reserved_instance_keeps_its_waits(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -239,7 +239,7 @@ static void a_reserved_instance_remembers_its_waits(void **state)
     scene_running(&s, "old", 1, "a");
     scene_service(&s, "old", 0, 500, 10);
     scene_service(&s, "new", 1, 1000, 10);
-    scene_step(&s, "stop old/0 a scaled #1; stop old/1 a scaled #2; reserve new/0 a pending after 1,2");
+    scene_expect_and_apply(&s, "stop old/0 a scaled #1; stop old/1 a scaled #2; reserve new/0 a pending after 1,2");
     const struct instance *i = cluster_instance(s.c, cluster_instance_find(s.c, 3));
     assert_int_equal(i->state, BERTH_RESERVED);
     const struct wait *first = pages_at(&s.c->waits, i->waits), *second = pages_at(&s.c->waits, first->more);
@@ -267,7 +267,7 @@ static void expect_fact(struct scene *s, int64_t value, bool over)
     assert_int_equal(f.over, over);
 }
 
-static void a_migration_is_remembered(void **state)
+static void migration_fact_is_stored(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -277,36 +277,36 @@ static void a_migration_is_remembered(void **state)
     scene_running(&s, "web", 0, "a");
     scene_state(&s, "a", 1000, 1000, BERTH_NODE_DRAINING);
     expect_fact(&s, BERTH_MIGRATION_STARTING, false);
-    scene_step(&s, "place web/0 b drained for 1");
+    scene_expect_and_apply(&s, "place web/0 b drained for 1");
     s.now_ns += SCENE_SECOND_NS;
     expect_fact(&s, 0, false); /* known already */
     scene_report(&s, 2, BERTH_RUNNING, true);
     expect_fact(&s, BERTH_MIGRATION_STOPPING, false);
-    scene_step(&s, "stop web/0 a moved #1");
+    scene_expect_and_apply(&s, "stop web/0 a moved #1");
     expect_fact(&s, 0, false);
-    scene_gone(&s, 1);
+    scene_remove(&s, 1);
     expect_fact(&s, BERTH_MIGRATION_STOPPING, true);
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     expect_fact(&s, 0, false);
     scene_cleanup(&s);
 }
 
-static void a_fact_that_a_later_snapshot_brings_back_counts(void **state)
+static void stored_fact_affects_later_plans(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     struct berth_fact f = {.kind = BERTH_FACT_MIGRATION, .subject = 1, .value = BERTH_MIGRATION_STARTING, .at_ns = 5};
     scene_node(&s, "a", 1000, 1000);
-    scene_must(&s, berth_fact_put(s.c, &f, &s.err));
+    scene_check(&s, berth_fact_put(s.c, &f, &s.err));
     expect_fact(&s, BERTH_MIGRATION_STARTING, true); /* there is no such instance */
-    scene_must(&s, apply(&s, 1));
+    scene_check(&s, apply(&s, 1));
     expect_fact(&s, 0, false);
     scene_cleanup(&s);
 }
 
 static void replacement_gone(struct scene *s)
 {
-    scene_gone(s, 2);
+    scene_remove(s, 2);
 }
 
 static void replacement_stopping(struct scene *s)
@@ -320,7 +320,7 @@ static void replacement_unwanted(struct scene *s)
 }
 
 /* The drain is cancelled, and the replacement does not start. */
-static void the_fact_of_an_abandoned_migration_is_closed(void **state)
+static void fact_of_abandoned_migration_is_closed(void **state)
 {
     static void (*const ways[])(struct scene *) = {replacement_gone, replacement_stopping, replacement_unwanted};
     (void)state;
@@ -331,7 +331,7 @@ static void the_fact_of_an_abandoned_migration_is_closed(void **state)
         scene_service(&s, "web", 1, 10, 10);
         scene_running(&s, "web", 0, "a");
         scene_state(&s, "a", 1000, 1000, BERTH_NODE_DRAINING);
-        scene_step(&s, "place web/0 b drained for 1");
+        scene_expect_and_apply(&s, "place web/0 b drained for 1");
         scene_state(&s, "a", 1000, 1000, BERTH_NODE_READY);
         expect_fact(&s, 0, false); /* the migration goes on */
         ways[i](&s);
@@ -346,17 +346,17 @@ static void the_fact_of_an_abandoned_migration_is_closed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_are_given_in_order),
+        cmocka_unit_test(ids_are_assigned_in_order),
         cmocka_unit_test(ids_start_above_zero),
-        cmocka_unit_test(ids_are_never_used_twice),
+        cmocka_unit_test(used_ids_are_refused),
         cmocka_unit_test(stale_plans_are_refused),
-        cmocka_unit_test(a_plan_is_applied_once),
-        cmocka_unit_test(the_same_plan_again_is_stale),
-        cmocka_unit_test(limits_are_noted),
-        cmocka_unit_test(a_reserved_instance_remembers_its_waits),
-        cmocka_unit_test(a_migration_is_remembered),
-        cmocka_unit_test(a_fact_that_a_later_snapshot_brings_back_counts),
-        cmocka_unit_test(the_fact_of_an_abandoned_migration_is_closed),
+        cmocka_unit_test(plan_is_applied_once),
+        cmocka_unit_test(applied_plan_is_stale),
+        cmocka_unit_test(adjusted_limits_are_stored),
+        cmocka_unit_test(reserved_instance_keeps_its_waits),
+        cmocka_unit_test(migration_fact_is_stored),
+        cmocka_unit_test(stored_fact_affects_later_plans),
+        cmocka_unit_test(fact_of_abandoned_migration_is_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

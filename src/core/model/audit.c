@@ -5,8 +5,8 @@
 #include "base/bits.h"
 #include "core/model/cluster.h"
 
-static int breach(struct berth_err *err, const char *what, const char *kind, const char *name, int64_t is,
-                  int64_t should)
+static int inconsistency(struct berth_err *err, const char *what, const char *kind, const char *name, int64_t is,
+                         int64_t should)
 {
     return err_set(err, EBADMSG, "audit: %s of %s \"%s\" is %lld and should be %lld", what, kind, name, (long long)is,
                    (long long)should);
@@ -17,10 +17,11 @@ static const char *node_name(const struct berth_cluster *c, uint32_t slot)
     return intern_text(&c->names, cluster_node(c, slot)->body->id);
 }
 
-static bool first_here(const struct berth_cluster *c, uint32_t thing, uint32_t node, uint32_t instance)
+static bool first_here(const struct berth_cluster *c, uint32_t port_or_volume, uint32_t node, uint32_t instance)
 {
     const struct hold *h;
-    for (uint32_t at = ((const struct thing *)pages_at(&c->things, thing))->first; at != NONE; at = h->next) {
+    for (uint32_t at = ((const struct port_or_volume *)pages_at(&c->ports_and_volumes, port_or_volume))->first;
+         at != NONE; at = h->next) {
         h = pages_at(&c->holds, at);
         if (h->node == node && h->instance != NONE && h->instance < instance)
             return false;
@@ -48,7 +49,7 @@ static int audit_books(const struct berth_cluster *c, struct berth_err *err)
         for (uint32_t n = 0; n < k->needs_len; n++)
             book_expect(&want[i->node.v * resources + k->needs[n].resource], i->state, k->needs[n].amount);
         for (uint32_t n = 0; n < k->volumes_len; n++) {
-            const struct thing *t = pages_at(&c->things, k->volumes[n]);
+            const struct port_or_volume *t = pages_at(&c->ports_and_volumes, k->volumes[n]);
             if (t->driver != NONE && first_here(c, k->volumes[n], i->node.v, s))
                 want[i->node.v * resources + t->driver].active++;
         }
@@ -59,9 +60,10 @@ static int audit_books(const struct berth_cluster *c, struct berth_err *err)
             const struct book *b = n < c->books.at[r].len ? &c->books.at[r].at[n] : &zero;
             const char *name = intern_text(&c->names, c->resources.at[r].name);
             if (b->active != w.active)
-                return breach(err, name, "node", node_name(c, n), b->active, w.active);
+                return inconsistency(err, name, "node", node_name(c, n), b->active, w.active);
             if (b->stopping != w.stopping || b->reserved != w.reserved)
-                return breach(err, "the amount stopping or reserved", "node", node_name(c, n), b->stopping, w.stopping);
+                return inconsistency(err, "the amount stopping or reserved", "node", node_name(c, n), b->stopping,
+                                     w.stopping);
         }
     return 0;
 }
@@ -92,16 +94,16 @@ static int audit_uses(const struct berth_cluster *c, struct berth_err *err)
         if (!node->body)
             continue;
         if (memcmp(&is, &want[n], sizeof is) != 0)
-            return breach(err, "the amount used", "node", node_name(c, n), is.used[USE_MEMORY],
-                          want[n].used[USE_MEMORY]);
+            return inconsistency(err, "the amount used", "node", node_name(c, n), is.used[USE_MEMORY],
+                                 want[n].used[USE_MEMORY]);
         said += node->use && node->use->used_len;
         consuming += node->use && node->use->consumed_len;
     }
     if (said != c->said)
-        return breach(err, "the number of instances that report usage", "the", "cluster", c->said, said);
+        return inconsistency(err, "the number of instances that report usage", "the", "cluster", c->said, said);
     return consuming == c->consuming
                ? 0
-               : breach(err, "the number of nodes that consume", "the", "cluster", c->consuming, consuming);
+               : inconsistency(err, "the number of nodes that consume", "the", "cluster", c->consuming, consuming);
 }
 
 static int audit_devices(const struct berth_cluster *c, struct berth_err *err)
@@ -120,10 +122,11 @@ static int audit_devices(const struct berth_cluster *c, struct berth_err *err)
             }
             const struct device_book *b = &node->devices[d];
             if (b->active != milli.active || b->stopping != milli.stopping || b->reserved != milli.reserved)
-                return breach(err, "a GPU", "node", node_name(c, n), b->active, milli.active);
+                return inconsistency(err, "a GPU", "node", node_name(c, n), b->active, milli.active);
             if (!found &&
                 (milli.active > BERTH_GPU_MILLI || milli.active - milli.stopping + milli.reserved > BERTH_GPU_MILLI))
-                return breach(err, "a GPU allocated twice", "node", node_name(c, n), milli.active, BERTH_GPU_MILLI);
+                return inconsistency(err, "a GPU allocated twice", "node", node_name(c, n), milli.active,
+                                     BERTH_GPU_MILLI);
         }
     }
     return 0;
@@ -147,16 +150,16 @@ static int audit_workloads(const struct berth_cluster *c, struct berth_err *err)
             const struct instance *i = cluster_instance(c, s);
             workload_count(&again, i, 1);
             if (i->workload.v != n)
-                return breach(err, "the owner of an instance", "workload", name, i->workload.v, n);
+                return inconsistency(err, "the owner of an instance", "workload", name, i->workload.v, n);
         }
         if (w->plain != again.plain || w->ended != again.ended || w->other != again.other ||
             w->ordinals != again.ordinals)
-            return breach(err, "the count of instances", "workload", name, w->plain, again.plain);
+            return inconsistency(err, "the count of instances", "workload", name, w->plain, again.plain);
         bool settled = workload_settled(&again);
         if (settled == bits_has(c->unsettled.at, n))
-            return breach(err, "being settled", "workload", name, !settled, settled);
+            return inconsistency(err, "being settled", "workload", name, !settled, settled);
     }
-    return seen == live ? 0 : breach(err, "the number of instances", "the", "cluster", seen, live);
+    return seen == live ? 0 : inconsistency(err, "the number of instances", "the", "cluster", seen, live);
 }
 
 static int audit_nodes(const struct berth_cluster *c, struct berth_err *err)
@@ -174,18 +177,18 @@ static int audit_nodes(const struct berth_cluster *c, struct berth_err *err)
         devices += node->body->devices_len;
         for (uint32_t s = node->first; s != NONE; s = cluster_instance(c, s)->next_of_node, count++)
             if (cluster_instance(c, s)->node.v != n)
-                return breach(err, "the place of an instance", "node", node_name(c, n), cluster_instance(c, s)->node.v,
-                              n);
+                return inconsistency(err, "the place of an instance", "node", node_name(c, n),
+                                     cluster_instance(c, s)->node.v, n);
         if (count != node->instances)
-            return breach(err, "the number of instances", "node", node_name(c, n), node->instances, count);
+            return inconsistency(err, "the number of instances", "node", node_name(c, n), node->instances, count);
     }
     if (devices != counted)
-        return breach(err, "the number of GPUs", "the", "cluster", (int64_t)counted, (int64_t)devices);
-    return nodes == c->nodes_len ? 0 : breach(err, "the number of nodes", "the", "cluster", c->nodes_len, nodes);
+        return inconsistency(err, "the number of GPUs", "the", "cluster", (int64_t)counted, (int64_t)devices);
+    return nodes == c->nodes_len ? 0 : inconsistency(err, "the number of nodes", "the", "cluster", c->nodes_len, nodes);
 }
 
 /* Returns whether a hold excludes others and would itself have been refused. */
-static bool holds_alone(const struct berth_cluster *c, const struct hold *h)
+static bool excludes_others(const struct berth_cluster *c, const struct hold *h)
 {
     const struct instance *i = h->instance == NONE ? NULL : cluster_instance(c, h->instance);
     return !i || (i->state != BERTH_STOPPING && !i->found);
@@ -194,18 +197,20 @@ static bool holds_alone(const struct berth_cluster *c, const struct hold *h)
 /* A port has one holder on a node, besides one that waits for the other to stop. */
 static int audit_port(const struct berth_cluster *c, uint32_t port, struct berth_err *err)
 {
-    const struct thing *thing = pages_at(&c->things, port);
+    const struct port_or_volume *port_or_volume = pages_at(&c->ports_and_volumes, port);
     const struct hold *a, *b;
-    for (uint32_t x = thing->first; x != NONE; x = a->next) {
+    for (uint32_t x = port_or_volume->first; x != NONE; x = a->next) {
         a = pages_at(&c->holds, x);
-        if (!holds_alone(c, a))
+        if (!excludes_others(c, a))
             continue;
-        PORT_RIVALS_EACH (rival, &c->things, port)
-            for (uint32_t y = ((const struct thing *)pages_at(&c->things, rival))->first; y != NONE; y = b->next) {
+        PORT_RIVALS_EACH (rival, &c->ports_and_volumes, port)
+            for (uint32_t y = ((const struct port_or_volume *)pages_at(&c->ports_and_volumes, rival))->first; y != NONE;
+                 y = b->next) {
                 b = pages_at(&c->holds, y);
-                if (y != x && a->node == b->node && (a->instance != b->instance || rival == port) && holds_alone(c, b))
+                if (y != x && a->node == b->node && (a->instance != b->instance || rival == port) &&
+                    excludes_others(c, b))
                     return err_set(err, EBADMSG, "audit: port %s is allocated twice on node \"%s\"",
-                                   intern_text(&c->names, thing->name), node_name(c, a->node));
+                                   intern_text(&c->names, port_or_volume->name), node_name(c, a->node));
             }
     }
     return 0;
@@ -213,8 +218,10 @@ static int audit_port(const struct berth_cluster *c, uint32_t port, struct berth
 
 static int audit_ports(const struct berth_cluster *c, struct berth_err *err)
 {
-    for (uint32_t t = 0; t < c->things.len; t++) {
-        int rc = ((const struct thing *)pages_at(&c->things, t))->kind == THING_PORT ? audit_port(c, t, err) : 0;
+    for (uint32_t t = 0; t < c->ports_and_volumes.len; t++) {
+        int rc = ((const struct port_or_volume *)pages_at(&c->ports_and_volumes, t))->kind == HELD_PORT
+                     ? audit_port(c, t, err)
+                     : 0;
         if (rc)
             return rc;
     }
@@ -247,7 +254,7 @@ static bool node_over(const struct berth_cluster *c, uint32_t n)
     return false;
 }
 
-size_t berth_over(const struct berth_cluster *c)
+size_t berth_nodes_over_capacity(const struct berth_cluster *c)
 {
     size_t over = 0;
     for (uint32_t n = 0; n < c->nodes.len; n++)

@@ -20,7 +20,7 @@ static struct scene stage(void)
     struct berth_volume v = {.id = "disk", .driver = "csi"};
     struct berth_shape shape = {NEEDS(100, 100), LIST(ports, struct berth_port, {BERTH_TCP, 80, 1}),
                                 .gpu = {.count = 1}, NAMES(volumes, "disk")};
-    scene_must(&s, berth_volume_put(s.c, &v, &s.err));
+    scene_check(&s, berth_volume_put(s.c, &v, &s.err));
     scene_put_node(&s,
                    (struct berth_node){.id = "a", HAS(1000, 1000), LIST(gpus, struct berth_gpu, {"x", 1}, {"x", 1})});
     scene_node(&s, "b", 1000, 1000);
@@ -42,7 +42,7 @@ static struct node *node_edit(struct scene *s, const char *id)
     return pages_edit(&s->c->nodes, cluster_node_find(s->c, id));
 }
 
-static void good_clusters_pass(void **state)
+static void consistent_clusters_pass(void **state)
 {
     (void)state;
     struct scene s = stage();
@@ -53,79 +53,79 @@ static void good_clusters_pass(void **state)
     scene_cleanup(&s);
 }
 
-static void hurt_book(struct scene *s)
+static void corrupt_book(struct scene *s)
 {
     cluster_book(s->c, RESOURCE_CPU, cluster_node_find(s->c, "a"))->active++;
 }
 
-static void hurt_stopping(struct scene *s)
+static void corrupt_stopping(struct scene *s)
 {
     cluster_book(s->c, RESOURCE_MEMORY, cluster_node_find(s->c, "b"))->stopping--;
 }
 
-static void hurt_attached(struct scene *s)
+static void corrupt_attached(struct scene *s)
 {
     cluster_book(s->c, cluster_resource_put(s->c, "attach-csi"), cluster_node_find(s->c, "a"))->active++;
 }
 
-static void hurt_device(struct scene *s)
+static void corrupt_device(struct scene *s)
 {
     node_edit(s, "a")->devices[1].active += 500;
 }
 
-static void hurt_count(struct scene *s)
+static void corrupt_count(struct scene *s)
 {
     ((struct workload *)pages_edit(&s->c->workloads, cluster_workload_find(s->c, "web")))->plain++;
 }
 
-static void hurt_settled(struct scene *s)
+static void corrupt_settled(struct scene *s)
 {
     bits_drop(s->c->unsettled.at, cluster_workload_find(s->c, "web"));
 }
 
-static void hurt_owner(struct scene *s)
+static void corrupt_owner(struct scene *s)
 {
     instance_edit(s, 1)->workload.v = cluster_workload_find(s->c, "job");
 }
 
-static void hurt_place(struct scene *s)
+static void corrupt_place(struct scene *s)
 {
     instance_edit(s, 3)->node.v = cluster_node_find(s->c, "a");
 }
 
-static void hurt_node_count(struct scene *s)
+static void corrupt_node_count(struct scene *s)
 {
     node_edit(s, "b")->instances--;
 }
 
-static void hurt_nodes(struct scene *s)
+static void corrupt_nodes(struct scene *s)
 {
     s->c->nodes_len++;
 }
 
-static void hurt_port(struct scene *s)
+static void corrupt_port(struct scene *s)
 {
     uint32_t port = cluster_port_put(s->c, &(struct berth_port){BERTH_TCP, 80}, 0), at = cluster_node_find(s->c, "a");
     (void)cluster_hold(s->c, port, at, NONE, NONE);
 }
 
-static void damage_is_found_and_named(void **state)
+static void corruption_is_found_and_named(void **state)
 {
     static const struct {
         void (*hurt)(struct scene *s);
         const char *part;
     } rows[] = {
-        {hurt_book,       "cpu of node \"a\" is 101 and should be 100"},
-        {hurt_stopping,   "node \"b\""                                },
-        {hurt_attached,   "attach-csi of node \"a\""                  },
-        {hurt_device,     "GPU"                                       },
-        {hurt_count,      "workload \"web\""                          },
-        {hurt_settled,    "being settled of workload \"web\""         },
-        {hurt_owner,      "owner"                                     },
-        {hurt_place,      "node \"b\""                                },
-        {hurt_node_count, "number of instances of node \"b\""         },
-        {hurt_nodes,      "number of nodes"                           },
-        {hurt_port,       "tcp/80 is allocated twice on node \"a\""   },
+        {corrupt_book,       "cpu of node \"a\" is 101 and should be 100"},
+        {corrupt_stopping,   "node \"b\""                                },
+        {corrupt_attached,   "attach-csi of node \"a\""                  },
+        {corrupt_device,     "GPU"                                       },
+        {corrupt_count,      "workload \"web\""                          },
+        {corrupt_settled,    "being settled of workload \"web\""         },
+        {corrupt_owner,      "owner"                                     },
+        {corrupt_place,      "node \"b\""                                },
+        {corrupt_node_count, "number of instances of node \"b\""         },
+        {corrupt_nodes,      "number of nodes"                           },
+        {corrupt_port,       "tcp/80 is allocated twice on node \"a\""   },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -135,12 +135,12 @@ static void damage_is_found_and_named(void **state)
         assert_int_equal(berth_audit(s.c, &s.err), -EBADMSG);
         if (!strstr(s.err.text, rows[i].part))
             fail_msg("\"%s\" does not say \"%s\"", s.err.text, rows[i].part);
-        s.c->nodes_len -= rows[i].hurt == hurt_nodes;
+        s.c->nodes_len -= rows[i].hurt == corrupt_nodes;
         scene_cleanup(&s);
     }
 }
 
-static void nodes_that_are_over_are_counted(void **state)
+static void nodes_over_capacity_are_counted(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -153,22 +153,22 @@ static void nodes_that_are_over_are_counted(void **state)
     scene_running(&s, "web", 0, "a");
     scene_running(&s, "web", 1, "b");
     scene_running(&s, "web", 2, "b");
-    assert_int_equal(berth_over(s.c), 0); /* full, but not over capacity */
+    assert_int_equal(berth_nodes_over_capacity(s.c), 0); /* full, but not over capacity */
     scene_running(&s, "web", 3, "b");
-    assert_int_equal(berth_over(s.c), 1);
+    assert_int_equal(berth_nodes_over_capacity(s.c), 1);
     scene_running(&s, "web", 4, "a"); /* two pods where one is allowed */
-    assert_int_equal(berth_over(s.c), 2);
+    assert_int_equal(berth_nodes_over_capacity(s.c), 2);
     scene_instance(&s, (struct berth_instance){.workload = "web", .node = "c", .state = BERTH_RUNNING, .shape = &fpga});
-    assert_int_equal(berth_over(s.c), 3); /* the node has none of the resource */
+    assert_int_equal(berth_nodes_over_capacity(s.c), 3); /* the node has none of the resource */
     scene_audit(&s);
     scene_report(&s, 5, BERTH_STOPPING, false);
-    assert_int_equal(berth_over(s.c), 3); /* its instance still exists */
-    scene_gone(&s, 5);
-    assert_int_equal(berth_over(s.c), 2);
+    assert_int_equal(berth_nodes_over_capacity(s.c), 3); /* its instance still exists */
+    scene_remove(&s, 5);
+    assert_int_equal(berth_nodes_over_capacity(s.c), 2);
     scene_cleanup(&s);
 }
 
-static void promises_may_be_over_as_well(void **state)
+static void reserved_instances_count_as_over_capacity(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -176,19 +176,19 @@ static void promises_may_be_over_as_well(void **state)
     scene_service(&s, "web", 9, 60, 0);
     scene_running(&s, "web", 0, "a");
     scene_instance(&s, (struct berth_instance){.workload = "web", .ordinal = 1, .node = "a", .state = BERTH_RESERVED});
-    assert_int_equal(berth_over(s.c), 1);
+    assert_int_equal(berth_nodes_over_capacity(s.c), 1);
     scene_report(&s, 1, BERTH_STOPPING, false);
-    assert_int_equal(berth_over(s.c), 0);
+    assert_int_equal(berth_nodes_over_capacity(s.c), 0);
     scene_cleanup(&s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_clusters_pass),
-        cmocka_unit_test(damage_is_found_and_named),
-        cmocka_unit_test(nodes_that_are_over_are_counted),
-        cmocka_unit_test(promises_may_be_over_as_well),
+        cmocka_unit_test(consistent_clusters_pass),
+        cmocka_unit_test(corruption_is_found_and_named),
+        cmocka_unit_test(nodes_over_capacity_are_counted),
+        cmocka_unit_test(reserved_instances_count_as_over_capacity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static struct labels words_put(struct berth_cluster *c, const struct berth_label
     return key;
 }
 
-static bool says_nothing(const struct berth_workload *w)
+static bool claim_is_empty(const struct berth_workload *w)
 {
     const struct berth_traits *t = &w->traits;
     return w->quotas_len == 0 && (!w->queue || !*w->queue) && w->estimate_ns == 0 && w->limit_ns == 0 &&
@@ -101,7 +101,7 @@ int64_t claim_expiry(struct berth_cluster *c, int64_t now_ns)
 
 void claim_put(struct berth_cluster *c, uint32_t workload, const struct berth_workload *from)
 {
-    if (says_nothing(from)) {
+    if (claim_is_empty(from)) {
         claim_drop(c, workload);
         return;
     }

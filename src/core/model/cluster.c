@@ -18,7 +18,7 @@ struct berth_cluster *berth_cluster_new(void)
     pages_init(&c->nodes, sizeof(struct node));
     pages_init(&c->workloads, sizeof(struct workload));
     pages_init(&c->instances, sizeof(struct instance));
-    pages_init(&c->things, sizeof(struct thing));
+    pages_init(&c->ports_and_volumes, sizeof(struct port_or_volume));
     pages_init(&c->holds, sizeof(struct hold));
     pages_init(&c->usages, sizeof(struct usage));
     pages_init(&c->waits, sizeof(struct wait));
@@ -29,8 +29,8 @@ struct berth_cluster *berth_cluster_new(void)
     pages_init(&c->pairs, sizeof(struct pair));
     pages_init(&c->postings, sizeof(struct posting));
     pages_init(&c->uses, sizeof(struct use));
-    pages_init(&c->tie_uses, sizeof(uint32_t));
-    c->apart_loose = NONE;
+    pages_init(&c->topology_constraint_uses, sizeof(uint32_t));
+    c->apart_unanchored = NONE;
     c->expires_ns = BERTH_NEVER_NS;
     (void)cluster_resource_put(c, "cpu");
     (void)cluster_resource_put(c, "memory");
@@ -51,14 +51,16 @@ void berth_cluster_free(struct berth_cluster *c)
             node_body_unref(n->body);
     }
     layout_unref(c->layout);
-    struct pages *tables[] = {&c->nodes,  &c->workloads, &c->instances,  &c->things, &c->holds,
-                              &c->usages, &c->waits,     &c->label_sets, &c->facts,  &c->pairs,
-                              &c->uses,   &c->tie_uses,  &c->postings,   &c->gangs};
+    struct pages *tables[] = {&c->nodes,    &c->workloads, &c->instances, &c->ports_and_volumes,
+                              &c->holds,    &c->usages,    &c->waits,     &c->label_sets,
+                              &c->facts,    &c->pairs,     &c->uses,      &c->topology_constraint_uses,
+                              &c->postings, &c->gangs};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         pages_done(tables[i]);
-    struct map *maps[] = {&c->nodes_by_id,    &c->workloads_by_id,      &c->instances_by_id,
-                          &c->things_by_name, &c->label_sets_by_labels, &c->facts_by_subject,
-                          &c->pairs_by_label, &c->gangs_by_id,          &c->followers};
+    struct map *maps[] = {
+        &c->nodes_by_id,          &c->workloads_by_id,  &c->instances_by_id, &c->ports_and_volumes_by_name,
+        &c->label_sets_by_labels, &c->facts_by_subject, &c->pairs_by_label,  &c->gangs_by_id,
+        &c->replacements_by_old};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         map_done(maps[i]);
     slot_list *free_lists[] = {&c->nodes_free,  &c->workloads_free, &c->instances_free, &c->holds_free,
@@ -144,37 +146,37 @@ struct book *cluster_book(struct berth_cluster *c, uint32_t resource, uint32_t n
 
 /* ---- ports and volumes ------------------------------------------------------------------------------------------ */
 
-struct thing_key {
-    enum thing_kind kind;
+struct port_or_volume_key {
+    enum port_or_volume_kind kind;
     sym name;
 };
 
-static bool thing_same(const void *ctx, uint32_t value, const void *key)
+static bool port_or_volume_same(const void *ctx, uint32_t value, const void *key)
 {
-    const struct thing *t = pages_at(&((const struct berth_cluster *)ctx)->things, value);
-    const struct thing_key *k = key;
+    const struct port_or_volume *t = pages_at(&((const struct berth_cluster *)ctx)->ports_and_volumes, value);
+    const struct port_or_volume_key *k = key;
     return t->kind == k->kind && t->name == k->name;
 }
 
-static uint64_t thing_hash(struct thing_key k)
+static uint64_t port_or_volume_hash(struct port_or_volume_key k)
 {
     return hash_pair(k.kind, k.name);
 }
 
-static uint32_t thing_find(const struct berth_cluster *c, struct thing_key k)
+static uint32_t port_or_volume_find(const struct berth_cluster *c, struct port_or_volume_key k)
 {
-    return map_find(&c->things_by_name, thing_hash(k), thing_same, c, &k);
+    return map_find(&c->ports_and_volumes_by_name, port_or_volume_hash(k), port_or_volume_same, c, &k);
 }
 
-static uint32_t thing_put(struct berth_cluster *c, struct thing_key k)
+static uint32_t port_or_volume_put(struct berth_cluster *c, struct port_or_volume_key k)
 {
-    uint32_t found = thing_find(c, k);
+    uint32_t found = port_or_volume_find(c, k);
     if (found != MAP_NONE)
         return found;
-    uint32_t ix = pages_push(&c->things);
-    *(struct thing *)pages_edit(&c->things, ix) = (struct thing){
+    uint32_t ix = pages_push(&c->ports_and_volumes);
+    *(struct port_or_volume *)pages_edit(&c->ports_and_volumes, ix) = (struct port_or_volume){
         .kind = k.kind, .name = k.name, .driver = NONE, .first = NONE, .whole = NONE, .parts = NONE, .next_part = NONE};
-    map_add(&c->things_by_name, thing_hash(k), ix);
+    map_add(&c->ports_and_volumes_by_name, port_or_volume_hash(k), ix);
     return ix;
 }
 
@@ -187,16 +189,16 @@ uint32_t cluster_port_put(struct berth_cluster *c, const struct berth_port *port
     memcpy(text, names[port->protocol], len);
     text[len++] = '/';
     len += strlen(str_u64(port->port + n, text + len));
-    uint32_t whole = thing_put(c, (struct thing_key){THING_PORT, intern_put(&c->names, text)});
+    uint32_t whole = port_or_volume_put(c, (struct port_or_volume_key){HELD_PORT, intern_put(&c->names, text)});
     if (port_everywhere(port))
         return whole;
     text[len++] = '@';
     memcpy(text + len, port->address, strlen(port->address) + 1);
-    uint32_t part = thing_put(c, (struct thing_key){THING_PORT, intern_put(&c->names, text)});
-    struct thing *t = pages_edit(&c->things, part);
+    uint32_t part = port_or_volume_put(c, (struct port_or_volume_key){HELD_PORT, intern_put(&c->names, text)});
+    struct port_or_volume *t = pages_edit(&c->ports_and_volumes, part);
     if (t->whole == NONE) {
-        struct thing *of = pages_edit(&c->things, whole);
-        t = pages_edit(&c->things, part);
+        struct port_or_volume *of = pages_edit(&c->ports_and_volumes, whole);
+        t = pages_edit(&c->ports_and_volumes, part);
         t->whole = whole;
         t->next_part = of->parts;
         of->parts = part;
@@ -207,7 +209,7 @@ uint32_t cluster_port_put(struct berth_cluster *c, const struct berth_port *port
 uint32_t cluster_volume_find(const struct berth_cluster *c, const char *id)
 {
     sym s = intern_find(&c->names, id);
-    return s == MAP_NONE ? NONE : thing_find(c, (struct thing_key){THING_VOLUME, s});
+    return s == MAP_NONE ? NONE : port_or_volume_find(c, (struct port_or_volume_key){HELD_VOLUME, s});
 }
 
 int berth_volume_put(struct berth_cluster *c, const struct berth_volume *v, struct berth_err *err)
@@ -219,15 +221,15 @@ int berth_volume_put(struct berth_cluster *c, const struct berth_volume *v, stru
     memcpy(name + 7, v->driver ? v->driver : "", v->driver ? strlen(v->driver) + 1 : 1);
     bool attached = name[7] != 0;
     uint32_t known = cluster_volume_find(c, v->id);
-    const struct thing *old = known == NONE ? NULL : pages_at(&c->things, known);
+    const struct port_or_volume *old = known == NONE ? NULL : pages_at(&c->ports_and_volumes, known);
     if (old && old->first != NONE) { /* check before anything is added to the cluster */
         const char *has = old->driver == NONE ? "" : intern_text(&c->names, c->resources.at[old->driver].name);
         if (strcmp(has, attached ? name : "") != 0)
             return err_set(err, EBUSY, "volume \"%s\": its driver cannot change while it is in use", v->id);
     }
     uint32_t driver = attached ? cluster_resource_put(c, name) : NONE;
-    uint32_t ix = thing_put(c, (struct thing_key){THING_VOLUME, intern_put(&c->names, v->id)});
-    struct thing *t = pages_edit(&c->things, ix);
+    uint32_t ix = port_or_volume_put(c, (struct port_or_volume_key){HELD_VOLUME, intern_put(&c->names, v->id)});
+    struct port_or_volume *t = pages_edit(&c->ports_and_volumes, ix);
     t->zone = intern_put(&c->names, v->zone);
     t->node = intern_put(&c->names, v->node);
     t->shared = v->shared;
@@ -236,11 +238,11 @@ int berth_volume_put(struct berth_cluster *c, const struct berth_volume *v, stru
     return 0;
 }
 
-uint32_t cluster_hold(struct berth_cluster *c, uint32_t thing, uint32_t node, uint32_t instance, uint32_t more)
+uint32_t cluster_hold(struct berth_cluster *c, uint32_t port_or_volume, uint32_t node, uint32_t instance, uint32_t more)
 {
     uint32_t ix = slot_take(&c->holds, &c->holds_free);
-    struct thing *t = pages_edit(&c->things, thing);
-    *(struct hold *)pages_edit(&c->holds, ix) = (struct hold){thing, node, instance, t->first, NONE, more};
+    struct port_or_volume *t = pages_edit(&c->ports_and_volumes, port_or_volume);
+    *(struct hold *)pages_edit(&c->holds, ix) = (struct hold){port_or_volume, node, instance, t->first, NONE, more};
     if (t->first != NONE)
         ((struct hold *)pages_edit(&c->holds, t->first))->prev = ix;
     t->first = ix;
@@ -253,16 +255,17 @@ void cluster_unhold(struct berth_cluster *c, uint32_t hold)
     if (h.prev != NONE)
         ((struct hold *)pages_edit(&c->holds, h.prev))->next = h.next;
     else
-        ((struct thing *)pages_edit(&c->things, h.thing))->first = h.next;
+        ((struct port_or_volume *)pages_edit(&c->ports_and_volumes, h.port_or_volume))->first = h.next;
     if (h.next != NONE)
         ((struct hold *)pages_edit(&c->holds, h.next))->prev = h.prev;
     vec_push(&c->holds_free, hold);
 }
 
-bool cluster_holds(const struct berth_cluster *c, uint32_t thing, uint32_t node, uint32_t but)
+bool cluster_holds(const struct berth_cluster *c, uint32_t port_or_volume, uint32_t node, uint32_t but)
 {
     const struct hold *h;
-    for (uint32_t i = ((const struct thing *)pages_at(&c->things, thing))->first; i != NONE; i = h->next) {
+    for (uint32_t i = ((const struct port_or_volume *)pages_at(&c->ports_and_volumes, port_or_volume))->first;
+         i != NONE; i = h->next) {
         h = pages_at(&c->holds, i);
         if (h->node == node && h->instance != but)
             return true;
@@ -272,8 +275,8 @@ bool cluster_holds(const struct berth_cluster *c, uint32_t thing, uint32_t node,
 
 bool berth_volume_used(const struct berth_cluster *c, const char *volume, const char *node)
 {
-    uint32_t thing = cluster_volume_find(c, volume), at = cluster_node_find(c, node);
-    return thing != NONE && at != NONE && cluster_holds(c, thing, at, NONE);
+    uint32_t port_or_volume = cluster_volume_find(c, volume), at = cluster_node_find(c, node);
+    return port_or_volume != NONE && at != NONE && cluster_holds(c, port_or_volume, at, NONE);
 }
 
 /* ---- facts ------------------------------------------------------------------------------------------------------ */

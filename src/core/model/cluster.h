@@ -119,10 +119,10 @@ struct book {
 };
 
 /* An exclusive object held on a node: a port or a volume. */
-enum thing_kind { THING_PORT, THING_VOLUME };
+enum port_or_volume_kind { HELD_PORT, HELD_VOLUME };
 
-struct thing {
-    enum thing_kind kind;
+struct port_or_volume {
+    enum port_or_volume_kind kind;
     sym name; /* "tcp/80", "tcp/80@10.0.0.1", or the volume's id */
     sym zone, node;
     uint32_t driver; /* resource, or NONE */
@@ -134,9 +134,9 @@ struct thing {
 };
 
 struct hold {
-    uint32_t thing, node, instance; /* instance NONE: held by the node itself */
-    uint32_t next, prev;            /* in the list of the thing */
-    uint32_t more;                  /* in the chain of the instance, or in the free list */
+    uint32_t port_or_volume, node, instance; /* instance NONE: held by the node itself */
+    uint32_t next, prev;                     /* in the list of the thing */
+    uint32_t more;                           /* in the chain of the instance, or in the free list */
 };
 
 enum { QUOTAS_MAX = 4, QUOTA_DEPTH_MAX = 8 };
@@ -235,7 +235,7 @@ struct posting {
 
 /* A workload with a required `apart` constraint: its pods keep other pods away. */
 struct use {
-    uint32_t tie, workload;
+    uint32_t topology_constraint, workload;
     uint32_t next, prev; /* in the list of the constraint */
     uint32_t more;       /* in the chain of the workload */
 };
@@ -285,7 +285,7 @@ struct quota {
 /* How many of the pods that a term selects may be stopped. */
 struct budget {
     sym id;
-    struct tie_ix tie;
+    struct topology_constraint_ix topology_constraint;
     int32_t allowed;
 };
 
@@ -320,7 +320,7 @@ struct berth_cluster {
     uint32_t consuming;             /* number of nodes that report consumption */
     uint32_t said;                  /* number of nodes and instances that report use */
 
-    struct pages nodes, workloads, instances, things, holds, usages, waits, label_sets, facts;
+    struct pages nodes, workloads, instances, ports_and_volumes, holds, usages, waits, label_sets, facts;
     struct pages gangs, claims;
     VEC(struct quota) quotas; /* entries are freed only with the cluster */
     struct map quotas_by_id, words_by_labels;
@@ -332,12 +332,13 @@ struct berth_cluster {
     VEC(uint64_t) accounted; /* workloads that count against a quota, a bit each */
     VEC(uint64_t) timed;     /* workloads whose pods may run for a limited time, a bit each */
     int64_t expires_ns;      /* when the first pod reaches its time limit; INT64_MIN: must be recomputed */
-    struct pages pairs, postings, uses, tie_uses; /* tie_uses[tie]: its first use */
-    uint32_t apart_loose;                         /* first required `apart` constraint without an anchor */
+    struct pages pairs, postings, uses, topology_constraint_uses; /* topology_constraint_uses[tie]: its first use */
+    uint32_t apart_unanchored; /* first required `apart` constraint without an anchor */
     slot_list nodes_free, workloads_free, instances_free, holds_free, usages_free, waits_free, facts_free, uses_free;
     slot_list claims_free;
-    struct map nodes_by_id, workloads_by_id, instances_by_id, things_by_name, label_sets_by_labels, facts_by_subject;
-    struct map followers; /* instances by the id of the instance they replace; several may replace one */
+    struct map nodes_by_id, workloads_by_id, instances_by_id, ports_and_volumes_by_name, label_sets_by_labels,
+        facts_by_subject;
+    struct map replacements_by_old; /* instances by the id of the instance they replace; several may replace one */
     struct map pairs_by_label, gangs_by_id;
     uint32_t nodes_len; /* in use */
     VEC(struct gpu_count) gpu_counts;
@@ -395,15 +396,15 @@ static inline bool state_active(enum berth_state s)
 }
 
 /* Iterates the ports that clash with a port, itself first: the same port at all addresses, or at each address. */
-static inline uint32_t port_rival_after(const struct pages *things, uint32_t port, uint32_t at)
+static inline uint32_t port_rival_after(const struct pages *ports_and_volumes, uint32_t port, uint32_t at)
 {
-    const struct thing *t = pages_at(things, port);
+    const struct port_or_volume *t = pages_at(ports_and_volumes, port);
     if (at == port)
         return t->whole != NONE ? t->whole : t->parts;
-    return t->whole != NONE ? NONE : ((const struct thing *)pages_at(things, at))->next_part;
+    return t->whole != NONE ? NONE : ((const struct port_or_volume *)pages_at(ports_and_volumes, at))->next_part;
 }
-#define PORT_RIVALS_EACH(at, things, port)                                                                             \
-    for (uint32_t at = (port); at != NONE; at = port_rival_after(things, port, at))
+#define PORT_RIVALS_EACH(at, ports_and_volumes, port)                                                                  \
+    for (uint32_t at = (port); at != NONE; at = port_rival_after(ports_and_volumes, port, at))
 
 /* Returns the index of a resource, adding it if needed; of a port, with number `n` above the first of `port`, adding it
  * if needed; of a volume, NONE if unknown. */
@@ -421,7 +422,7 @@ uint32_t cluster_label_set_put(struct berth_cluster *c, const struct berth_label
 
 uint32_t cluster_pair_put(struct berth_cluster *c, struct label label);
 /* Links a new required `apart` constraint to its first anchor. */
-void cluster_apart_add(struct berth_cluster *c, struct tie_ix tie);
+void cluster_apart_add(struct berth_cluster *c, struct topology_constraint_ix topology_constraint);
 
 /* Returns an equal cluster that may be changed on another thread while the original changes. Strings and shapes belong
  * to the original, which must be freed later. O(pages and lists, not records; nodes); freed by berth_cluster_free. */
@@ -432,10 +433,11 @@ uint32_t slot_take(struct pages *table, slot_list *unused);
 
 struct book *cluster_book(struct berth_cluster *c, uint32_t resource, uint32_t node);
 /* Adds a hold of the thing on the node to the instance's chain (instance NONE: to the node's own); returns it. */
-uint32_t cluster_hold(struct berth_cluster *c, uint32_t thing, uint32_t node, uint32_t instance, uint32_t more);
+uint32_t cluster_hold(struct berth_cluster *c, uint32_t port_or_volume, uint32_t node, uint32_t instance,
+                      uint32_t more);
 void cluster_unhold(struct berth_cluster *c, uint32_t hold);
 /* Returns whether any instance other than `but` holds the volume on the node. */
-bool cluster_holds(const struct berth_cluster *c, uint32_t thing, uint32_t node, uint32_t but);
+bool cluster_holds(const struct berth_cluster *c, uint32_t port_or_volume, uint32_t node, uint32_t but);
 
 static inline const struct claim *cluster_claim(const struct berth_cluster *c, uint32_t workload)
 {
@@ -452,7 +454,7 @@ void claim_note_expiry(struct berth_cluster *c, const struct instance *i);
 void claim_forget_expiry(struct berth_cluster *c, const struct instance *i);
 int64_t claim_expiry(struct berth_cluster *c, int64_t now_ns);
 
-/* quota.c: adds what an instance holds to the books of all its quotas (sign 1), or subtracts it (sign -1); quota_ask
+/* quota.c: adds what an instance holds to the books of all its quotas (sign 1), or subtracts it (sign -1); quota_count_requests
  * does the same with what a workload requests while it exists.
  *
  * A migrating pod has two instances and counts once, as the larger one: the new instance counts only what it needs
@@ -460,9 +462,9 @@ int64_t claim_expiry(struct berth_cluster *c, int64_t now_ns);
  * in the later book unless the old one stops.
  */
 void quota_count(struct berth_cluster *c, const struct instance *i, int sign);
-void quota_ask(struct berth_cluster *c, uint32_t workload, int sign);
+void quota_count_requests(struct berth_cluster *c, uint32_t workload, int sign);
 /* The same with everything that the workload's instances hold. */
-void quota_hold(struct berth_cluster *c, uint32_t workload, int sign);
+void quota_count_held(struct berth_cluster *c, uint32_t workload, int sign);
 uint32_t cluster_quota_find(const struct berth_cluster *c, const char *id);
 /* Returns the slot of an id, adding it if needed. */
 uint32_t cluster_quota_named(struct berth_cluster *c, const char *id);
@@ -509,7 +511,7 @@ static inline int64_t quota_need_beyond(const struct class *k, const struct clas
 /* Recomputes whether a plan must examine the workload. */
 void cluster_settle(struct berth_cluster *c, uint32_t workload);
 /* Returns a workload slot for an id that only instances name so far. */
-uint32_t workload_ghost(struct berth_cluster *c, const char *id);
+uint32_t workload_placeholder(struct berth_cluster *c, const char *id);
 /* snapshot.c: adds the id to the order of ids, or removes it. */
 void cluster_name(struct berth_cluster *c, uint32_t slot, sym id);
 void cluster_unname(struct berth_cluster *c, uint32_t slot);

@@ -19,9 +19,9 @@ static void copy_shapes(const struct cluster_shapes *from, struct cluster_shapes
 {
     arena_init(&to->arena);
     copy_pool(&from->classes, &to->classes);
-    copy_pool(&from->rules, &to->rules);
-    copy_pool(&from->tastes, &to->tastes);
-    copy_pool(&from->ties, &to->ties);
+    copy_pool(&from->constraints, &to->constraints);
+    copy_pool(&from->preference_sets, &to->preference_sets);
+    copy_pool(&from->topology_constraints, &to->topology_constraints);
 }
 
 static void copy_tables(const struct berth_cluster *from, struct berth_cluster *to)
@@ -29,7 +29,7 @@ static void copy_tables(const struct berth_cluster *from, struct berth_cluster *
     pages_share(&from->nodes, &to->nodes);
     pages_share(&from->workloads, &to->workloads);
     pages_share(&from->instances, &to->instances);
-    pages_share(&from->things, &to->things);
+    pages_share(&from->ports_and_volumes, &to->ports_and_volumes);
     pages_share(&from->holds, &to->holds);
     pages_share(&from->usages, &to->usages);
     pages_share(&from->waits, &to->waits);
@@ -40,7 +40,7 @@ static void copy_tables(const struct berth_cluster *from, struct berth_cluster *
     pages_share(&from->pairs, &to->pairs);
     pages_share(&from->postings, &to->postings);
     pages_share(&from->uses, &to->uses);
-    pages_share(&from->tie_uses, &to->tie_uses);
+    pages_share(&from->topology_constraint_uses, &to->topology_constraint_uses);
 }
 
 static void copy_maps(const struct berth_cluster *from, struct berth_cluster *to)
@@ -50,10 +50,10 @@ static void copy_maps(const struct berth_cluster *from, struct berth_cluster *to
     map_copy(&from->nodes_by_id, &to->nodes_by_id);
     map_copy(&from->workloads_by_id, &to->workloads_by_id);
     map_copy(&from->instances_by_id, &to->instances_by_id);
-    map_copy(&from->things_by_name, &to->things_by_name);
+    map_copy(&from->ports_and_volumes_by_name, &to->ports_and_volumes_by_name);
     map_copy(&from->label_sets_by_labels, &to->label_sets_by_labels);
     map_copy(&from->facts_by_subject, &to->facts_by_subject);
-    map_copy(&from->followers, &to->followers);
+    map_copy(&from->replacements_by_old, &to->replacements_by_old);
     map_copy(&from->pairs_by_label, &to->pairs_by_label);
     map_copy(&from->gangs_by_id, &to->gangs_by_id);
 }

@@ -12,7 +12,7 @@
 
 /* Puts everything that a cluster keeps besides its tables: quotas, gangs, ports, volumes, budgets, devices, reported
  * use, facts. */
-static void furnish(struct scene *s)
+static void fill_cluster(struct scene *s)
 {
     static const struct berth_gpu gpus[] = {
         {"a100", 1 << 30},
@@ -27,12 +27,12 @@ static void furnish(struct scene *s)
     const struct berth_label role = {"role", "web"};
     scene_node(s, "a", 4000, 4000);
     scene_put_node(s, (struct berth_node){.id = "b", HAS(4000, 4000), .gpus = gpus, .gpus_len = 2});
-    scene_must(s, berth_volume_put(s->c, &(struct berth_volume){.id = "disk", .driver = "nfs"}, &s->err));
-    scene_must(s, berth_quota_put(
-                      s->c,
-                      &(struct berth_quota){
-                          .id = user, .limits = limits, .limits_len = 2, .guarantees = limits, .guarantees_len = 1},
-                      &s->err));
+    scene_check(s, berth_volume_put(s->c, &(struct berth_volume){.id = "disk", .driver = "nfs"}, &s->err));
+    scene_check(s, berth_quota_put(
+                       s->c,
+                       &(struct berth_quota){
+                           .id = user, .limits = limits, .limits_len = 2, .guarantees = limits, .guarantees_len = 1},
+                       &s->err));
     scene_put(s, (struct berth_workload){
                      .id = "web",
                      .replicas = 2,
@@ -50,7 +50,7 @@ static void furnish(struct scene *s)
                      .quotas_len = 1,
                      .shape = {NEEDS(1000, 500), .gpu = {.count = 1}}
     });
-    scene_using(s, 1, "web", 0, "a", 700, 600);
+    scene_running_with_use(s, 1, "web", 0, "a", 700, 600);
     scene_running(s, "web", 5, "b"); /* scaled in: an instance stops */
     s->policy = berth_policy_usual();
 }
@@ -86,12 +86,12 @@ static void change(struct berth_cluster *c, struct scene *s, const char *job)
         fail_msg("%s", err.text);
 }
 
-static void each_goes_its_way(void **state)
+static void copies_change_independently(void **state)
 {
     (void)state;
     for (int copy_first = 0; copy_first < 2; copy_first++) {
         struct scene s = scene_new();
-        furnish(&s);
+        fill_cluster(&s);
         struct berth_cluster *copy = cluster_copy(s.c);
         if (berth_audit(copy, &s.err) < 0)
             fail_msg("%s", s.err.text);
@@ -109,7 +109,7 @@ static void each_goes_its_way(void **state)
     }
 }
 
-static void an_empty_one(void **state)
+static void empty_cluster_is_copied(void **state)
 {
     struct scene s = scene_new();
     (void)state;
@@ -122,8 +122,8 @@ static void an_empty_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_goes_its_way),
-        cmocka_unit_test(an_empty_one),
+        cmocka_unit_test(copies_change_independently),
+        cmocka_unit_test(empty_cluster_is_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static int put_volume(struct scene *s, struct berth_volume v)
 
 static void put_fact(struct scene *s, struct berth_fact f)
 {
-    scene_must(s, berth_fact_put(s->c, &f, &s->err));
+    scene_check(s, berth_fact_put(s->c, &f, &s->err));
 }
 
 static size_t facts_live(const struct scene *s)
@@ -34,8 +34,8 @@ static void an_empty_cluster(void **state)
     (void)state;
     struct scene s = scene_new();
     scene_audit(&s);
-    assert_int_equal(berth_over(s.c), 0);
-    scene_step(&s, "");
+    assert_int_equal(berth_nodes_over_capacity(s.c), 0);
+    scene_expect_and_apply(&s, "");
     assert_true(berth_plan_recheck_ns(s.p) == BERTH_NEVER_NS);
     assert_false(berth_plan_alarm(s.p));
     scene_cleanup(&s);
@@ -55,7 +55,7 @@ static void resources_are_named_once(void **state)
     assert_int_equal(r, RESOURCES_BUILT_IN);
     assert_int_equal(cluster_resource_put(s.c, "traffic"), r);
     struct berth_resource def = {"traffic", BERTH_CUMULATIVE, 5};
-    scene_must(&s, berth_resource_put(s.c, &def, &s.err));
+    scene_check(&s, berth_resource_put(s.c, &def, &s.err));
     assert_int_equal(s.c->resources.len, RESOURCES_BUILT_IN + 1);
     assert_int_equal(cluster_resource(s.c, r)->kind, BERTH_CUMULATIVE);
     assert_int_equal(cluster_resource(s.c, r)->period_ns, 5);
@@ -65,7 +65,7 @@ static void resources_are_named_once(void **state)
 }
 
 /* Defining a new resource moves the table of resources; the definition must be stored in the new table. */
-static void every_resource_up_to_the_limit_keeps_its_definition(void **state)
+static void all_resources_keep_their_definitions(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -73,7 +73,7 @@ static void every_resource_up_to_the_limit_keeps_its_definition(void **state)
     for (int i = RESOURCES_BUILT_IN; i < BERTH_RESOURCES_MAX; i++) {
         (void)snprintf(name, sizeof name, "traffic-%d", i);
         struct berth_resource def = {name, BERTH_CUMULATIVE, i};
-        scene_must(&s, berth_resource_put(s.c, &def, &s.err));
+        scene_check(&s, berth_resource_put(s.c, &def, &s.err));
     }
     assert_int_equal(s.c->resources.len, BERTH_RESOURCES_MAX);
     for (uint32_t r = RESOURCES_BUILT_IN; r < BERTH_RESOURCES_MAX; r++) {
@@ -89,35 +89,35 @@ static void every_resource_up_to_the_limit_keeps_its_definition(void **state)
 }
 
 /* No node has the resource, although the layout was made before it was named. */
-static void a_resource_that_comes_late_is_nowhere(void **state)
+static void late_resource_is_on_no_node(void **state)
 {
     (void)state;
     static const char *const names[] = {"fpga", "licence", "token", "ticket"};
     struct scene s = scene_new();
     scene_put_node(&s,
                    (struct berth_node){.id = "a", HAS(1000, 1000), LIST(gpus, struct berth_gpu, {"x", 1}, {"x", 1})});
-    scene_see(&s, "");
+    scene_expect(&s, "");
     for (size_t i = 0; i < ROWS(names); i++) {
         const struct berth_amount one = {names[i], 1};
         scene_put(&s, (struct berth_workload){
                           .id = names[i], .replicas = 1, .shape = {.requests = &one, .requests_len = 1}
         });
     }
-    scene_see(&s, "");
+    scene_expect(&s, "");
     for (size_t i = 0; i < ROWS(names); i++)
         assert_string_equal(scene_reason(&s, names[i], "short").what, names[i]);
     scene_cleanup(&s);
 }
 
-static void a_driver_that_comes_late_has_no_limit(void **state)
+static void late_driver_has_no_limit(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     scene_node(&s, "a", 1000, 1000);
-    scene_see(&s, "");
-    scene_must(&s, put_volume(&s, (struct berth_volume){.id = "disk", .driver = "csi"}));
+    scene_expect(&s, "");
+    scene_check(&s, put_volume(&s, (struct berth_volume){.id = "disk", .driver = "csi"}));
     scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = {NAMES(volumes, "disk")}});
-    scene_step(&s, "place w/0 a pending");
+    scene_expect_and_apply(&s, "place w/0 a pending");
     scene_cleanup(&s);
 }
 
@@ -126,53 +126,53 @@ static void volumes_are_replaced_unless_in_use(void **state)
     (void)state;
     struct scene s = scene_new();
     scene_put_node(&s, (struct berth_node){.id = "a", .zone = "z1", HAS(10, 10)});
-    scene_must(&s, put_volume(&s, (struct berth_volume){.id = "disk", .zone = "z2", .driver = "csi"}));
+    scene_check(&s, put_volume(&s, (struct berth_volume){.id = "disk", .zone = "z2", .driver = "csi"}));
     scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = {NAMES(volumes, "disk")}});
-    scene_see(&s, "");
-    scene_must(&s, put_volume(&s, (struct berth_volume){.id = "disk", .zone = "z1", .driver = "nfs"}));
-    scene_step(&s, "place w/0 a pending");
+    scene_expect(&s, "");
+    scene_check(&s, put_volume(&s, (struct berth_volume){.id = "disk", .zone = "z1", .driver = "nfs"}));
+    scene_expect_and_apply(&s, "place w/0 a pending");
     assert_int_equal(put_volume(&s, (struct berth_volume){.id = "disk", .driver = "csi"}), -EBUSY);
     assert_non_null(strstr(s.err.text, "\"disk\""));
-    scene_must(&s, put_volume(&s, (struct berth_volume){.id = "disk", .shared = true, .driver = "nfs"}));
+    scene_check(&s, put_volume(&s, (struct berth_volume){.id = "disk", .shared = true, .driver = "nfs"}));
     scene_audit(&s);
-    scene_gone(&s, 1);
-    scene_must(&s, put_volume(&s, (struct berth_volume){.id = "disk", .driver = "csi"}));
+    scene_remove(&s, 1);
+    scene_check(&s, put_volume(&s, (struct berth_volume){.id = "disk", .driver = "csi"}));
     scene_audit(&s);
     scene_cleanup(&s);
 }
 
-static void a_volume_is_attached_once_to_a_node(void **state)
+static void volume_is_attached_once_per_node(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     scene_put_node(&s, (struct berth_node){.id = "a", LIST(allocatable, struct berth_amount, {"attach-csi", 1})});
-    scene_must(&s, put_volume(&s, (struct berth_volume){.id = "d1", .driver = "csi"}));
-    scene_must(&s, put_volume(&s, (struct berth_volume){.id = "d2", .driver = "csi"}));
+    scene_check(&s, put_volume(&s, (struct berth_volume){.id = "d1", .driver = "csi"}));
+    scene_check(&s, put_volume(&s, (struct berth_volume){.id = "d2", .driver = "csi"}));
     scene_put(&s, (struct berth_workload){.id = "w1", .replicas = 3, .shape = {NAMES(volumes, "d1")}});
     scene_put(&s, (struct berth_workload){.id = "w2", .replicas = 1, .shape = {NAMES(volumes, "d2")}});
-    scene_step(&s, "place w1/0 a pending; place w1/1 a pending; place w1/2 a pending");
+    scene_expect_and_apply(&s, "place w1/0 a pending; place w1/1 a pending; place w1/2 a pending");
     assert_int_equal(scene_reason(&s, "w2", "attach").nodes, 1);
-    scene_gone(&s, 2); /* the other two instances still hold it */
+    scene_remove(&s, 2); /* the other two instances still hold it */
     scene_audit(&s);
-    scene_step(&s, "place w1/1 a pending");
+    scene_expect_and_apply(&s, "place w1/1 a pending");
     scene_cleanup(&s);
 }
 
-static void a_volume_is_used_where_an_instance_is(void **state)
+static void volume_is_used_where_an_instance_runs(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     scene_put_node(&s, (struct berth_node){.id = "a"});
     scene_put_node(&s, (struct berth_node){.id = "b", .state = BERTH_NODE_JOINING});
-    scene_must(&s, put_volume(&s, (struct berth_volume){.id = "d1", .driver = "csi"}));
+    scene_check(&s, put_volume(&s, (struct berth_volume){.id = "d1", .driver = "csi"}));
     scene_put(&s, (struct berth_workload){.id = "w1", .replicas = 1, .shape = {NAMES(volumes, "d1")}});
     assert_false(berth_volume_used(s.c, "d1", "a"));
-    scene_step(&s, "place w1/0 a pending");
+    scene_expect_and_apply(&s, "place w1/0 a pending");
     assert_true(berth_volume_used(s.c, "d1", "a"));
     assert_false(berth_volume_used(s.c, "d1", "b"));
     assert_false(berth_volume_used(s.c, "d1", "c"));
     assert_false(berth_volume_used(s.c, "d2", "a"));
-    scene_gone(&s, 1);
+    scene_remove(&s, 1);
     assert_false(berth_volume_used(s.c, "d1", "a"));
     scene_cleanup(&s);
 }
@@ -200,12 +200,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_cluster),
         cmocka_unit_test(resources_are_named_once),
-        cmocka_unit_test(every_resource_up_to_the_limit_keeps_its_definition),
-        cmocka_unit_test(a_resource_that_comes_late_is_nowhere),
-        cmocka_unit_test(a_driver_that_comes_late_has_no_limit),
+        cmocka_unit_test(all_resources_keep_their_definitions),
+        cmocka_unit_test(late_resource_is_on_no_node),
+        cmocka_unit_test(late_driver_has_no_limit),
         cmocka_unit_test(volumes_are_replaced_unless_in_use),
-        cmocka_unit_test(a_volume_is_attached_once_to_a_node),
-        cmocka_unit_test(a_volume_is_used_where_an_instance_is),
+        cmocka_unit_test(volume_is_attached_once_per_node),
+        cmocka_unit_test(volume_is_used_where_an_instance_runs),
         cmocka_unit_test(facts_are_kept_until_they_are_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ struct subject {
     struct berth_err *err;
 };
 
-#define REFUSE(s, fmt, ...) err_set((s)->err, EINVAL, "%s \"%.100s\": " fmt, (s)->kind, (s)->id, __VA_ARGS__)
+#define REJECT(s, fmt, ...) err_set((s)->err, EINVAL, "%s \"%.100s\": " fmt, (s)->kind, (s)->id, __VA_ARGS__)
 #define TRY(call)                                                                                                      \
     do {                                                                                                               \
         int rc_ = (call);                                                                                              \
@@ -33,13 +33,13 @@ static int check_text(const struct subject *s, const char *what, const char *tex
     text = text_of(text);
     size_t len = strlen(text);
     if (len == 0)
-        return required ? REFUSE(s, "%s is missing", what) : 0;
+        return required ? REJECT(s, "%s is missing", what) : 0;
     if (len > BERTH_NAME_MAX)
-        return REFUSE(s, "%s \"%.40s...\" has %zu bytes; at most %d are allowed", what, text, len, BERTH_NAME_MAX);
+        return REJECT(s, "%s \"%.40s...\" has %zu bytes; at most %d are allowed", what, text, len, BERTH_NAME_MAX);
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            return REFUSE(s, "%s has a control character at byte %zu", what, i + 1);
-    return str_utf8_valid(text, len) ? 0 : REFUSE(s, "%s is not valid UTF-8", what);
+            return REJECT(s, "%s has a control character at byte %zu", what, i + 1);
+    return str_utf8_valid(text, len) ? 0 : REJECT(s, "%s is not valid UTF-8", what);
 }
 
 static int check_id(const struct subject *s)
@@ -48,21 +48,21 @@ static int check_id(const struct subject *s)
     TRY(check_text(&unnamed, "id", s->id, true));
     for (const char *p = s->id; *p; p++)
         if (*p == ' ' || *p == '/')
-            return REFUSE(s, "an id may not contain '%c'", *p);
+            return REJECT(s, "an id may not contain '%c'", *p);
     return 0;
 }
 
 static int check_len(const struct subject *s, const char *what, size_t len)
 {
-    return len <= BERTH_LIST_MAX ? 0 : REFUSE(s, "%zu %s; at most %d are allowed", len, what, BERTH_LIST_MAX);
+    return len <= BERTH_LIST_MAX ? 0 : REJECT(s, "%zu %s; at most %d are allowed", len, what, BERTH_LIST_MAX);
 }
 
 static int check_amount(const struct subject *s, const char *what, const char *of, int64_t amount)
 {
     if (amount < 0)
-        return REFUSE(s, "%s of %s is negative (%lld)", what, of, (long long)amount);
+        return REJECT(s, "%s of %s is negative (%lld)", what, of, (long long)amount);
     if (amount > BERTH_AMOUNT_MAX)
-        return REFUSE(s, "%s of %s is too large (%lld)", what, of, (long long)amount);
+        return REJECT(s, "%s of %s is too large (%lld)", what, of, (long long)amount);
     return 0;
 }
 
@@ -83,7 +83,7 @@ int64_t describe_page_size(const char *resource)
 static int check_resource_name(const struct subject *s, const char *name)
 {
     TRY(check_text(s, "a resource name", name, true));
-    return describe_page_size(name) < 0 ? REFUSE(s, "resource %s has no page size; use a name like hugepages-2Mi", name)
+    return describe_page_size(name) < 0 ? REJECT(s, "resource %s has no page size; use a name like hugepages-2Mi", name)
                                         : 0;
 }
 
@@ -91,7 +91,7 @@ static int check_resource_name(const struct subject *s, const char *name)
 static int check_asked_name(const struct subject *s, const char *name)
 {
     TRY(check_resource_name(s, name));
-    return strncmp(name, "attach-", 7) == 0 ? REFUSE(s, "%s cannot be requested; list volumes instead", name) : 0;
+    return strncmp(name, "attach-", 7) == 0 ? REJECT(s, "%s cannot be requested; list volumes instead", name) : 0;
 }
 
 static int check_amounts(const struct subject *s, const char *what, const struct berth_amount *at, size_t len)
@@ -102,11 +102,11 @@ static int check_amounts(const struct subject *s, const char *what, const struct
         TRY(check_amount(s, what, at[i].resource, at[i].amount));
         int64_t page = describe_page_size(at[i].resource);
         if (page && at[i].amount % page)
-            return REFUSE(s, "%s of %s is not a whole number of pages (%lld bytes)", what, at[i].resource,
+            return REJECT(s, "%s of %s is not a whole number of pages (%lld bytes)", what, at[i].resource,
                           (long long)at[i].amount);
         for (size_t j = 0; j < i; j++)
             if (strcmp(at[i].resource, at[j].resource) == 0)
-                return REFUSE(s, "%s lists %s twice", what, at[i].resource);
+                return REJECT(s, "%s lists %s twice", what, at[i].resource);
     }
     return 0;
 }
@@ -126,7 +126,7 @@ static int fresh_name(const struct subject *s, struct fresh_names *f, const char
         if (strcmp(f->at[i], name) == 0)
             return 0;
     if (f->c->resources.len + f->len >= BERTH_RESOURCES_MAX)
-        return REFUSE(s, "more than %d distinct resources, with %s", BERTH_RESOURCES_MAX, name);
+        return REJECT(s, "more than %d distinct resources, with %s", BERTH_RESOURCES_MAX, name);
     f->at[f->len++] = name;
     return 0;
 }
@@ -138,7 +138,7 @@ static int check_texts(const struct subject *s, const char *what, const char *co
         TRY(check_text(s, what, at[i], true));
         for (size_t j = 0; j < i; j++)
             if (strcmp(at[i], at[j]) == 0)
-                return REFUSE(s, "%s lists %s twice", what, at[i]);
+                return REJECT(s, "%s lists %s twice", what, at[i]);
     }
     return 0;
 }
@@ -151,7 +151,7 @@ static int check_labels(const struct subject *s, const struct berth_label *at, s
         TRY(check_text(s, "the value of a label", at[i].value, false));
         for (size_t j = 0; j < i; j++)
             if (strcmp(at[i].key, at[j].key) == 0)
-                return REFUSE(s, "label %s is listed twice", at[i].key);
+                return REJECT(s, "label %s is listed twice", at[i].key);
     }
     return 0;
 }
@@ -169,14 +169,14 @@ static int check_ports(const struct subject *s, const struct berth_port *at, siz
         TRY(check_text(s, "the address of a port", at[i].address, false));
         unsigned count = at[i].count ? at[i].count : 1;
         if (at[i].protocol > BERTH_SCTP)
-            return REFUSE(s, "protocol %d of port %u is unknown", (int)at[i].protocol, at[i].port);
+            return REJECT(s, "protocol %d of port %u is unknown", (int)at[i].protocol, at[i].port);
         if (at[i].port == 0 || at[i].port + count > 65536)
-            return REFUSE(s, "ports %u to %u are not between 1 and 65535", at[i].port, at[i].port + count - 1);
+            return REJECT(s, "ports %u to %u are not between 1 and 65535", at[i].port, at[i].port + count - 1);
         for (size_t j = 0; j < i; j++) {
             unsigned other = at[j].count ? at[j].count : 1;
             if (at[i].protocol == at[j].protocol && at[i].port < at[j].port + other &&
                 at[j].port < at[i].port + count && same_address(&at[i], &at[j]))
-                return REFUSE(s, "port %u is listed twice", at[i].port > at[j].port ? at[i].port : at[j].port);
+                return REJECT(s, "port %u is listed twice", at[i].port > at[j].port ? at[i].port : at[j].port);
         }
     }
     return 0;
@@ -196,19 +196,19 @@ static int check_term(const struct subject *s, const struct berth_term *t)
         case BERTH_IN:
         case BERTH_NOT_IN:
             if (e->values_len == 0)
-                return REFUSE(s, "the condition on %s has no values", e->key);
+                return REJECT(s, "the condition on %s has no values", e->key);
             break;
         case BERTH_EXISTS:
         case BERTH_NOT_EXISTS:
             if (e->values_len)
-                return REFUSE(s, "the condition on %s takes no values", e->key);
+                return REJECT(s, "the condition on %s takes no values", e->key);
             break;
         case BERTH_GT:
         case BERTH_LT:
             if (e->values_len != 1 || !str_parse_i64(text_of(e->values[0]), &number))
-                return REFUSE(s, "the condition on %s takes one whole number", e->key);
+                return REJECT(s, "the condition on %s takes one whole number", e->key);
             break;
-        default: return REFUSE(s, "the condition on %s has an unknown operator (%d)", e->key, (int)e->match);
+        default: return REJECT(s, "the condition on %s has an unknown operator (%d)", e->key, (int)e->match);
         }
     }
     return 0;
@@ -217,7 +217,7 @@ static int check_term(const struct subject *s, const struct berth_term *t)
 static int check_weight(const struct subject *s, int32_t weight, int32_t from)
 {
     if (weight < from || weight > BERTH_WEIGHT_MAX || (from < 0 && weight == 0))
-        return REFUSE(s, "weight %d of a preference is not between %d and %d", weight, from < 0 ? from : 1,
+        return REJECT(s, "weight %d of a preference is not between %d and %d", weight, from < 0 ? from : 1,
                       BERTH_WEIGHT_MAX);
     return 0;
 }
@@ -230,7 +230,7 @@ static int check_terms(const struct subject *s, const struct berth_term *at, siz
         if (preferences)
             TRY(check_weight(s, at[i].weight, -BERTH_WEIGHT_MAX));
         else if (at[i].weight)
-            return REFUSE(s, "a requirement has no weight (%d)", at[i].weight);
+            return REJECT(s, "a requirement has no weight (%d)", at[i].weight);
     }
     return 0;
 }
@@ -244,8 +244,8 @@ int describe_resource(const struct berth_cluster *c, const struct berth_resource
     TRY(check_resource_name(&s, r->name));
     TRY(fresh_name(&s, &fresh, r->name));
     if (r->kind > BERTH_CUMULATIVE)
-        return REFUSE(&s, "kind %d is unknown", (int)r->kind);
-    return r->period_ns < 0 ? REFUSE(&s, "period %lld is negative", (long long)r->period_ns) : 0;
+        return REJECT(&s, "kind %d is unknown", (int)r->kind);
+    return r->period_ns < 0 ? REJECT(&s, "period %lld is negative", (long long)r->period_ns) : 0;
 }
 
 static int check_overcommit(const struct subject *s, const struct berth_node *n)
@@ -255,17 +255,17 @@ static int check_overcommit(const struct subject *s, const struct berth_node *n)
         const struct berth_amount *o = &n->overcommit[i];
         TRY(check_resource_name(s, o->resource));
         if (o->amount < 1 || o->amount > 100 * BERTH_RATIO_ONE)
-            return REFUSE(s, "over-commit of %s is %lld thousandths; expected 1 to 100000", o->resource,
+            return REJECT(s, "over-commit of %s is %lld thousandths; expected 1 to 100000", o->resource,
                           (long long)o->amount);
         if (describe_page_size(o->resource) && o->amount != BERTH_RATIO_ONE)
-            return REFUSE(s, "%s cannot be over-committed", o->resource);
+            return REJECT(s, "%s cannot be over-committed", o->resource);
         for (size_t j = 0; j < i; j++)
             if (strcmp(n->overcommit[j].resource, o->resource) == 0)
-                return REFUSE(s, "over-commit lists %s twice", o->resource);
+                return REJECT(s, "over-commit lists %s twice", o->resource);
         for (size_t j = 0; j < n->allocatable_len; j++)
             if (strcmp(n->allocatable[j].resource, o->resource) == 0 &&
                 (__int128)n->allocatable[j].amount * o->amount > (__int128)BERTH_AMOUNT_MAX * BERTH_RATIO_ONE)
-                return REFUSE(s, "over-committed %s is too large", o->resource);
+                return REJECT(s, "over-committed %s is too large", o->resource);
     }
     return 0;
 }
@@ -278,7 +278,7 @@ static int check_consumed(const struct subject *s, const struct berth_node *n)
         for (size_t j = 0; j < n->allocatable_len; j++)
             there |= strcmp(n->allocatable[j].resource, n->consumed[i].resource) == 0;
         if (!there)
-            return REFUSE(s, "consumed %s, which the node does not have", n->consumed[i].resource);
+            return REJECT(s, "consumed %s, which the node does not have", n->consumed[i].resource);
     }
     return 0;
 }
@@ -286,11 +286,11 @@ static int check_consumed(const struct subject *s, const struct berth_node *n)
 static int check_pools(const struct subject *s, const struct berth_node *n)
 {
     if (n->page_size_bytes < 0)
-        return REFUSE(s, "page size %lld is negative", (long long)n->page_size_bytes);
+        return REJECT(s, "page size %lld is negative", (long long)n->page_size_bytes);
     for (size_t i = 0; n->page_size_bytes && i < n->allocatable_len; i++) {
         int64_t page = describe_page_size(n->allocatable[i].resource);
         if (page && page != n->page_size_bytes && n->allocatable[i].amount)
-            return REFUSE(s, "uses another page size than %s", n->allocatable[i].resource);
+            return REJECT(s, "uses another page size than %s", n->allocatable[i].resource);
     }
     return 0;
 }
@@ -300,7 +300,7 @@ int describe_node(const struct berth_cluster *c, const struct berth_node *n, str
     struct subject s = {"node", text_of(n->id), err};
     TRY(check_id(&s));
     if (n->state > BERTH_NODE_LOST)
-        return REFUSE(&s, "state %d is unknown", (int)n->state);
+        return REJECT(&s, "state %d is unknown", (int)n->state);
     TRY(check_text(&s, "zone", n->zone, false));
     TRY(check_text(&s, "rack", n->rack, false));
     TRY(check_text(&s, "domain", n->domain, false));
@@ -317,10 +317,10 @@ int describe_node(const struct berth_cluster *c, const struct berth_node *n, str
         TRY(check_text(&s, "the key of a taint", n->taints[i].key, true));
         TRY(check_text(&s, "the value of a taint", n->taints[i].value, false));
         if (n->taints[i].effect < BERTH_NO_SCHEDULE || n->taints[i].effect > BERTH_NO_EXECUTE)
-            return REFUSE(&s, "effect %d of taint %s is unknown", (int)n->taints[i].effect, n->taints[i].key);
+            return REJECT(&s, "effect %d of taint %s is unknown", (int)n->taints[i].effect, n->taints[i].key);
     }
     if (n->gpus_len > BERTH_NODE_GPUS_MAX)
-        return REFUSE(&s, "%zu GPUs; at most %d are allowed", n->gpus_len, BERTH_NODE_GPUS_MAX);
+        return REJECT(&s, "%zu GPUs; at most %d are allowed", n->gpus_len, BERTH_NODE_GPUS_MAX);
     for (size_t i = 0; i < n->gpus_len; i++) {
         TRY(check_text(&s, "the model of a GPU", n->gpus[i].model, false));
         TRY(check_amount(&s, "memory", "a GPU", n->gpus[i].memory_bytes));
@@ -346,7 +346,7 @@ int describe_volume(const struct berth_cluster *c, const struct berth_volume *v,
     TRY(check_text(&s, "node", v->node, false));
     TRY(check_text(&s, "driver", v->driver, false));
     if (v->driver && strlen(v->driver) + strlen("attach-") > BERTH_NAME_MAX)
-        return REFUSE(&s, "driver %.20s... is too long", v->driver);
+        return REJECT(&s, "driver %.20s... is too long", v->driver);
     char attach[BERTH_NAME_MAX + 1] = "attach-";
     struct fresh_names fresh = {.c = c};
     if (!*text_of(v->driver))
@@ -358,11 +358,11 @@ int describe_volume(const struct berth_cluster *c, const struct berth_volume *v,
 static int check_gpu(const struct subject *s, const struct berth_gpu_need *g)
 {
     if (g->count > BERTH_NODE_GPUS_MAX)
-        return REFUSE(s, "%u GPUs on one node; at most %d are possible", g->count, BERTH_NODE_GPUS_MAX);
+        return REJECT(s, "%u GPUs on one node; at most %d are possible", g->count, BERTH_NODE_GPUS_MAX);
     if (g->milli > BERTH_GPU_MILLI)
-        return REFUSE(s, "%u thousandths of a GPU are more than one; request a count of GPUs", g->milli);
+        return REJECT(s, "%u thousandths of a GPU are more than one; request a count of GPUs", g->milli);
     if (g->count != 1 && g->milli && g->milli != BERTH_GPU_MILLI)
-        return REFUSE(s, "a GPU share applies to one GPU, not to %u", g->count);
+        return REJECT(s, "a GPU share applies to one GPU, not to %u", g->count);
     TRY(check_amount(s, "memory", "a GPU", g->memory_bytes));
     return check_texts(s, "GPU models", g->models, g->models_len);
 }
@@ -376,36 +376,36 @@ static int check_limits(const struct subject *s, const struct berth_shape *shape
         TRY(check_amount(s, "limit", l->resource, l->amount));
         TRY(check_amount(s, "limit", l->resource, l->max));
         if (l->kind > BERTH_WEIGHTED)
-            return REFUSE(s, "limit of %s: kind %d is unknown", l->resource, (int)l->kind);
+            return REJECT(s, "limit of %s: kind %d is unknown", l->resource, (int)l->kind);
         if (l->amount == 0)
-            return REFUSE(s, "limit of %s is zero", l->resource);
+            return REJECT(s, "limit of %s is zero", l->resource);
         if (l->max && l->max < l->amount)
-            return REFUSE(s, "limit of %s: the maximum is below the limit", l->resource);
+            return REJECT(s, "limit of %s: the maximum is below the limit", l->resource);
         for (size_t j = 0; j < i; j++)
             if (strcmp(shape->limits[j].resource, l->resource) == 0)
-                return REFUSE(s, "limits list %s twice", l->resource);
+                return REJECT(s, "limits list %s twice", l->resource);
         for (size_t j = 0; l->kind == BERTH_ABSOLUTE && j < shape->requests_len; j++)
             if (strcmp(shape->requests[j].resource, l->resource) == 0 && shape->requests[j].amount > l->amount)
-                return REFUSE(s, "limit of %s is below the request", l->resource);
+                return REJECT(s, "limit of %s is below the request", l->resource);
     }
     return 0;
 }
 
-static int check_ties(const struct subject *s, const struct berth_shape *shape)
+static int check_topology_constraints(const struct subject *s, const struct berth_shape *shape)
 {
     TRY(check_len(s, "spread constraints", shape->spread_len));
     for (size_t i = 0; i < shape->spread_len; i++) {
         TRY(check_text(s, "the topology of a spread", shape->spread[i].topology, true));
         TRY(check_term(s, &shape->spread[i].select));
         if (shape->spread[i].max_skew < 1 || shape->spread[i].max_skew > BERTH_REPLICAS_MAX)
-            return REFUSE(s, "a spread allows a skew of %u; at least 1 is needed", shape->spread[i].max_skew);
+            return REJECT(s, "a spread allows a skew of %u; at least 1 is needed", shape->spread[i].max_skew);
         if (shape->spread[i].min_domains > BERTH_REPLICAS_MAX)
-            return REFUSE(s, "a spread needs %u domains; at most %d are possible", shape->spread[i].min_domains,
+            return REJECT(s, "a spread needs %u domains; at most %d are possible", shape->spread[i].min_domains,
                           BERTH_REPLICAS_MAX);
         if (shape->spread[i].nodes > BERTH_SPREAD_BOTH)
-            return REFUSE(s, "a spread counts an unknown set of nodes (%d)", (int)shape->spread[i].nodes);
+            return REJECT(s, "a spread counts an unknown set of nodes (%d)", (int)shape->spread[i].nodes);
         if (shape->spread[i].select.weight)
-            return REFUSE(s, "a spread has no weight (%d)", shape->spread[i].select.weight);
+            return REJECT(s, "a spread has no weight (%d)", shape->spread[i].select.weight);
     }
     TRY(check_len(s, "near and apart constraints", shape->near_len));
     for (size_t i = 0; i < shape->near_len; i++) {
@@ -437,19 +437,19 @@ static int check_shape(const struct subject *s, const struct berth_cluster *c, c
         TRY(check_text(s, "the key of a toleration", t->key, !t->exists));
         TRY(check_text(s, "the value of a toleration", t->value, false));
         if (t->effect > BERTH_NO_EXECUTE)
-            return REFUSE(s, "effect %d of a toleration is unknown", (int)t->effect);
+            return REJECT(s, "effect %d of a toleration is unknown", (int)t->effect);
         if (t->exists && *text_of(t->value))
-            return REFUSE(s, "a toleration with operator Exists has the value %s", t->value);
+            return REJECT(s, "a toleration with operator Exists has the value %s", t->value);
     }
     TRY(check_ports(s, shape->ports, shape->ports_len));
     TRY(check_texts(s, "volumes", shape->volumes, shape->volumes_len));
     for (size_t i = 0; i < shape->volumes_len; i++)
         if (cluster_volume_find(c, shape->volumes[i]) == NONE)
-            return REFUSE(s, "volume \"%s\" is unknown", shape->volumes[i]);
+            return REJECT(s, "volume \"%s\" is unknown", shape->volumes[i]);
     TRY(check_texts(s, "images", shape->images, shape->images_len));
-    TRY(check_ties(s, shape));
+    TRY(check_topology_constraints(s, shape));
     if (shape->max_per_node > BERTH_REPLICAS_MAX)
-        return REFUSE(s, "%u pods per node; at most %d are allowed", shape->max_per_node, BERTH_REPLICAS_MAX);
+        return REJECT(s, "%u pods per node; at most %d are allowed", shape->max_per_node, BERTH_REPLICAS_MAX);
     struct fresh_names fresh = {.c = c};
     for (size_t i = 0; i < shape->requests_len; i++)
         TRY(fresh_name(s, &fresh, shape->requests[i].resource));
@@ -462,25 +462,25 @@ static int check_traits(const struct subject *s, const struct berth_traits *t)
 {
     enum { LEVEL_MAX = 100, URGENCY_MAX = 1000, MILLION = 1000000 };
     if (t->user_level < 0 || t->user_level > LEVEL_MAX || t->group_level < 0 || t->group_level > LEVEL_MAX)
-        return REFUSE(s, "a level is 0 to %d", LEVEL_MAX);
+        return REJECT(s, "a level is 0 to %d", LEVEL_MAX);
     if (t->urgency < -URGENCY_MAX || t->urgency > URGENCY_MAX)
-        return REFUSE(s, "urgency %d: expected -%d to %d", t->urgency, URGENCY_MAX, URGENCY_MAX);
+        return REJECT(s, "urgency %d: expected -%d to %d", t->urgency, URGENCY_MAX, URGENCY_MAX);
     if (t->interference < 0 || t->interference > MILLION)
-        return REFUSE(s, "interference %d: expected 0 to %d", t->interference, MILLION);
+        return REJECT(s, "interference %d: expected 0 to %d", t->interference, MILLION);
     if (t->parameters < 0 || t->attained_ns < 0)
-        return REFUSE(s, "%s", "a trait is negative");
+        return REJECT(s, "%s", "a trait is negative");
     return check_labels(s, t->words, t->words_len);
 }
 
 static int check_claim(const struct subject *s, const struct berth_workload *w)
 {
     if (w->quotas_len > QUOTAS_MAX)
-        return REFUSE(s, "%zu quotas; at most %d are allowed", w->quotas_len, QUOTAS_MAX);
+        return REJECT(s, "%zu quotas; at most %d are allowed", w->quotas_len, QUOTAS_MAX);
     for (size_t i = 0; i < w->quotas_len; i++)
         TRY(check_text(s, "quota", w->quotas[i], true));
     TRY(check_text(s, "queue", w->queue, false));
     if (w->estimate_ns < 0 || w->limit_ns < 0 || w->deadline_ns < 0 || w->min_run_ns < 0)
-        return REFUSE(s, "%s", "a time is negative");
+        return REJECT(s, "%s", "a time is negative");
     return check_traits(s, &w->traits);
 }
 
@@ -489,19 +489,19 @@ int describe_workload(const struct berth_cluster *c, const struct berth_workload
     struct subject s = {"workload", text_of(w->id), err};
     TRY(check_id(&s));
     if (w->kind > BERTH_VM)
-        return REFUSE(&s, "kind %d is unknown", (int)w->kind);
+        return REJECT(&s, "kind %d is unknown", (int)w->kind);
     if (w->replicas > BERTH_REPLICAS_MAX)
-        return REFUSE(&s, "%u replicas; at most %d are allowed", w->replicas, BERTH_REPLICAS_MAX);
+        return REJECT(&s, "%u replicas; at most %d are allowed", w->replicas, BERTH_REPLICAS_MAX);
     if (w->on_lost > BERTH_LOST_WAIT)
-        return REFUSE(&s, "on_lost %d is unknown", (int)w->on_lost);
+        return REJECT(&s, "on_lost %d is unknown", (int)w->on_lost);
     if (w->on_drain > BERTH_DRAIN_STOP)
-        return REFUSE(&s, "on_drain %d is unknown", (int)w->on_drain);
+        return REJECT(&s, "on_drain %d is unknown", (int)w->on_drain);
     if (w->fence_ns < 0)
-        return REFUSE(&s, "fence time %lld is negative", (long long)w->fence_ns);
+        return REJECT(&s, "fence time %lld is negative", (long long)w->fence_ns);
     if (w->gang_min > w->replicas)
-        return REFUSE(&s, "the gang needs %u of %u tasks", w->gang_min, w->replicas);
+        return REJECT(&s, "the gang needs %u of %u tasks", w->gang_min, w->replicas);
     if (w->gang_min && !*text_of(w->gang))
-        return REFUSE(&s, "a gang minimum of %u without a gang", w->gang_min);
+        return REJECT(&s, "a gang minimum of %u without a gang", w->gang_min);
     TRY(check_text(&s, "gang", w->gang, false));
     TRY(check_claim(&s, w));
     TRY(check_labels(&s, w->labels, w->labels_len));
@@ -513,9 +513,9 @@ static int check_devices(const struct subject *s, const struct berth_cluster *c,
 {
     const struct node_body *body = cluster_node(c, node)->body;
     if (i->gpus && (body->devices_len == 0 || i->gpus >> (body->devices_len - 1) >> 1))
-        return REFUSE(s, "uses a GPU that node %s does not have", i->node);
+        return REJECT(s, "uses a GPU that node %s does not have", i->node);
     if ((uint32_t)__builtin_popcountll(i->gpus) != count)
-        return REFUSE(s, "uses %d GPUs; its shape requests %u", __builtin_popcountll(i->gpus), count);
+        return REJECT(s, "uses %d GPUs; its shape requests %u", __builtin_popcountll(i->gpus), count);
     return 0;
 }
 
@@ -524,9 +524,9 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
     char id[24];
     struct subject s = {"instance", str_u64(i->id, id), err};
     if (i->id == 0)
-        return REFUSE(&s, "an id is above %d", 0);
+        return REJECT(&s, "an id is above %d", 0);
     if (i->state > BERTH_ENDED)
-        return REFUSE(&s, "state %d is unknown", (int)i->state);
+        return REJECT(&s, "state %d is unknown", (int)i->state);
     struct subject workload = {"workload", text_of(i->workload), err};
     int rc = check_id(&workload);
     if (rc) {
@@ -536,17 +536,17 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
     uint32_t node = cluster_node_find(c, text_of(i->node));
     TRY(check_text(&s, "node", i->node, true));
     if (node == NONE && i->state != BERTH_ENDED)
-        return REFUSE(&s, "node \"%.100s\" is unknown", text_of(i->node));
+        return REJECT(&s, "node \"%.100s\" is unknown", text_of(i->node));
     if (i->ordinal >= BERTH_REPLICAS_MAX)
-        return REFUSE(&s, "ordinal %u is too large", i->ordinal);
+        return REJECT(&s, "ordinal %u is too large", i->ordinal);
     if (i->replaces == i->id)
-        return REFUSE(&s, "%s", "replaces itself");
+        return REJECT(&s, "%s", "replaces itself");
     TRY(check_len(&s, "waits", i->waits_len));
     if (i->waits_len && i->state != BERTH_RESERVED)
-        return REFUSE(&s, "%s", "waits for other instances but is not reserved");
+        return REJECT(&s, "%s", "waits for other instances but is not reserved");
     for (size_t w = 0; w < i->waits_len; w++)
         if (i->waits[w] == i->id)
-            return REFUSE(&s, "%s", "waits for itself");
+            return REJECT(&s, "%s", "waits for itself");
     TRY(check_len(&s, "usages", i->usage_len));
     struct fresh_names fresh = {.c = c};
     for (size_t u = 0; u < i->usage_len; u++) {
@@ -556,7 +556,7 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
         TRY(check_amount(&s, "limit", i->usage[u].resource, i->usage[u].limit));
         for (size_t j = 0; j < u; j++)
             if (strcmp(i->usage[j].resource, i->usage[u].resource) == 0)
-                return REFUSE(&s, "usage lists %s twice", i->usage[u].resource);
+                return REJECT(&s, "usage lists %s twice", i->usage[u].resource);
     }
     uint32_t count = 0;
     uint32_t slot = cluster_workload_find(c, i->workload);
@@ -577,10 +577,10 @@ static int check_shares(const struct subject *s, struct fresh_names *fresh, cons
         const char *name = text_of(at[i].resource);
         TRY(check_text(s, "resource", name, true));
         if (at[i].amount < 0)
-            return REFUSE(s, "%s of %s is negative", what, name);
+            return REJECT(s, "%s of %s is negative", what, name);
         for (size_t j = 0; j < i; j++)
             if (strcmp(text_of(at[j].resource), name) == 0)
-                return REFUSE(s, "%s list %s twice", what, name);
+                return REJECT(s, "%s list %s twice", what, name);
         if (strcmp(name, "gpu") != 0 && strcmp(name, "jobs") != 0)
             TRY(fresh_name(s, fresh, name));
     }
@@ -593,8 +593,8 @@ int describe_budget(const struct berth_budget *b, struct berth_err *err)
     TRY(check_text(&s, "id", b->id, true));
     TRY(check_term(&s, &b->select));
     if (b->select.weight)
-        return REFUSE(&s, "a budget has no weight (%d)", b->select.weight);
-    return b->allowed > BERTH_REPLICAS_MAX ? REFUSE(&s, "%u allowed; at most %d are", b->allowed, BERTH_REPLICAS_MAX)
+        return REJECT(&s, "a budget has no weight (%d)", b->select.weight);
+    return b->allowed > BERTH_REPLICAS_MAX ? REJECT(&s, "%u allowed; at most %d are", b->allowed, BERTH_REPLICAS_MAX)
                                            : 0;
 }
 
@@ -613,7 +613,7 @@ int describe_quota(const struct berth_cluster *c, const struct berth_quota *q, s
         struct berth_amount as = {t->resource, t->limit};
         TRY(check_shares(&s, &fresh, "totals", &as, 1));
         if (t->spent < 0 || t->period_ns < 0)
-            return REFUSE(&s, "a total of %s is negative", t->resource);
+            return REJECT(&s, "a total of %s is negative", t->resource);
     }
     return 0;
 }

@@ -38,7 +38,7 @@ static void refused(int rc, const struct berth_err *err, const char *who, const 
         fail_msg("\"%s\" does not say \"%s\" and \"%s\"", err->text, who, part);
 }
 
-static void node_no(struct berth_node n, const char *part)
+static void refused_node(struct berth_node n, const char *part)
 {
     struct scene s = scene_new();
     n.id = n.id ? n.id : "n1";
@@ -49,7 +49,7 @@ static void node_no(struct berth_node n, const char *part)
     scene_cleanup(&s);
 }
 
-static void node_yes(struct berth_node n)
+static void accepted_node(struct berth_node n)
 {
     struct scene s = scene_new();
     n.id = n.id ? n.id : "n1";
@@ -58,7 +58,7 @@ static void node_yes(struct berth_node n)
     scene_cleanup(&s);
 }
 
-static void workload_no(struct berth_workload w, const char *part)
+static void refused_workload(struct berth_workload w, const char *part)
 {
     struct scene s = scene_new();
     w.id = w.id ? w.id : "web";
@@ -70,7 +70,7 @@ static void workload_no(struct berth_workload w, const char *part)
     scene_cleanup(&s);
 }
 
-static void workload_yes(struct berth_workload w)
+static void accepted_workload(struct berth_workload w)
 {
     struct scene s = scene_new();
     w.id = w.id ? w.id : "web";
@@ -79,14 +79,14 @@ static void workload_yes(struct berth_workload w)
     scene_cleanup(&s);
 }
 
-static void shape_no(struct berth_shape shape, const char *part)
+static void refused_shape(struct berth_shape shape, const char *part)
 {
-    workload_no((struct berth_workload){.shape = shape}, part);
+    refused_workload((struct berth_workload){.shape = shape}, part);
 }
 
-static void shape_yes(struct berth_shape shape)
+static void accepted_shape(struct berth_shape shape)
 {
-    workload_yes((struct berth_workload){.shape = shape});
+    accepted_workload((struct berth_workload){.shape = shape});
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
@@ -118,9 +118,9 @@ static void ids_are_plain_text(void **state)
         refused(berth_instance_put(s.c, &in, &s.err), &s.err, "instance", rows[i].part);
         scene_cleanup(&s);
     }
-    node_yes((struct berth_node){.id = name_max});
-    node_yes((struct berth_node){.id = "k\xc3\xa4se"});
-    workload_yes((struct berth_workload){.id = name_max});
+    accepted_node((struct berth_node){.id = name_max});
+    accepted_node((struct berth_node){.id = "k\xc3\xa4se"});
+    accepted_workload((struct berth_workload){.id = name_max});
 }
 
 static void an_error_is_one_printable_line(void **state)
@@ -144,97 +144,103 @@ static void an_error_is_one_printable_line(void **state)
 static void node_amounts(void **state)
 {
     (void)state;
-    node_no((struct berth_node){AMOUNT(allocatable, "cpu", -1)}, "negative (-1)");
-    node_no((struct berth_node){AMOUNT(allocatable, "cpu", BERTH_AMOUNT_MAX + 1)}, "too large");
-    node_yes((struct berth_node){AMOUNT(allocatable, "cpu", BERTH_AMOUNT_MAX)});
-    node_yes((struct berth_node){AMOUNT(allocatable, "cpu", 0)});
-    node_no((struct berth_node){TWICE(allocatable, "cpu", 1, 2)}, "lists cpu twice");
-    node_no((struct berth_node){AMOUNT(allocatable, NULL, 1)}, "resource name is missing");
-    node_no((struct berth_node){AMOUNT(allocatable, name_over, 1)}, "254 bytes");
-    node_no((struct berth_node){AMOUNT(allocatable, "hugepages-2", MIB)}, "no page size");
-    node_no((struct berth_node){AMOUNT(allocatable, "hugepages-0Mi", MIB)}, "no page size");
-    node_no((struct berth_node){AMOUNT(allocatable, "hugepages-2Mi", MIB)}, "whole number of pages");
-    node_yes((struct berth_node){AMOUNT(allocatable, "hugepages-2Mi", 6 * MIB)});
-    node_no((struct berth_node){AMOUNT(consumed, "traffic", -5)}, "negative (-5)");
-    node_no((struct berth_node){TWICE(consumed, "traffic", 1, 1)}, "lists traffic twice");
+    refused_node((struct berth_node){AMOUNT(allocatable, "cpu", -1)}, "negative (-1)");
+    refused_node((struct berth_node){AMOUNT(allocatable, "cpu", BERTH_AMOUNT_MAX + 1)}, "too large");
+    accepted_node((struct berth_node){AMOUNT(allocatable, "cpu", BERTH_AMOUNT_MAX)});
+    accepted_node((struct berth_node){AMOUNT(allocatable, "cpu", 0)});
+    refused_node((struct berth_node){TWICE(allocatable, "cpu", 1, 2)}, "lists cpu twice");
+    refused_node((struct berth_node){AMOUNT(allocatable, NULL, 1)}, "resource name is missing");
+    refused_node((struct berth_node){AMOUNT(allocatable, name_over, 1)}, "254 bytes");
+    refused_node((struct berth_node){AMOUNT(allocatable, "hugepages-2", MIB)}, "no page size");
+    refused_node((struct berth_node){AMOUNT(allocatable, "hugepages-0Mi", MIB)}, "no page size");
+    refused_node((struct berth_node){AMOUNT(allocatable, "hugepages-2Mi", MIB)}, "whole number of pages");
+    accepted_node((struct berth_node){AMOUNT(allocatable, "hugepages-2Mi", 6 * MIB)});
+    refused_node((struct berth_node){AMOUNT(consumed, "traffic", -5)}, "negative (-5)");
+    refused_node((struct berth_node){TWICE(consumed, "traffic", 1, 1)}, "lists traffic twice");
 }
 
 static void node_overcommit(void **state)
 {
     (void)state;
-    node_no((struct berth_node){AMOUNT(overcommit, "cpu", 0)}, "thousandths");
-    node_no((struct berth_node){AMOUNT(overcommit, "cpu", 100001)}, "thousandths");
-    node_yes((struct berth_node){AMOUNT(overcommit, "cpu", 1)});
-    node_yes((struct berth_node){AMOUNT(overcommit, "cpu", 100000)});
-    node_no((struct berth_node){AMOUNT(overcommit, "hugepages-2Mi", 2000)}, "cannot be over-committed");
-    node_yes((struct berth_node){AMOUNT(overcommit, "hugepages-2Mi", 1000)});
-    node_no((struct berth_node){AMOUNT(allocatable, "cpu", BERTH_AMOUNT_MAX), AMOUNT(overcommit, "cpu", 1001)},
-            "too large");
-    node_yes((struct berth_node){AMOUNT(allocatable, "cpu", BERTH_AMOUNT_MAX), AMOUNT(overcommit, "cpu", 1000)});
-    node_yes((struct berth_node){AMOUNT(allocatable, "cpu", BERTH_AMOUNT_MAX / 2), AMOUNT(overcommit, "cpu", 2000)});
+    refused_node((struct berth_node){AMOUNT(overcommit, "cpu", 0)}, "thousandths");
+    refused_node((struct berth_node){AMOUNT(overcommit, "cpu", 100001)}, "thousandths");
+    accepted_node((struct berth_node){AMOUNT(overcommit, "cpu", 1)});
+    accepted_node((struct berth_node){AMOUNT(overcommit, "cpu", 100000)});
+    refused_node((struct berth_node){AMOUNT(overcommit, "hugepages-2Mi", 2000)}, "cannot be over-committed");
+    accepted_node((struct berth_node){AMOUNT(overcommit, "hugepages-2Mi", 1000)});
+    refused_node((struct berth_node){AMOUNT(allocatable, "cpu", BERTH_AMOUNT_MAX), AMOUNT(overcommit, "cpu", 1001)},
+                 "too large");
+    accepted_node((struct berth_node){AMOUNT(allocatable, "cpu", BERTH_AMOUNT_MAX), AMOUNT(overcommit, "cpu", 1000)});
+    accepted_node(
+        (struct berth_node){AMOUNT(allocatable, "cpu", BERTH_AMOUNT_MAX / 2), AMOUNT(overcommit, "cpu", 2000)});
 }
 
 static void node_page_size(void **state)
 {
     (void)state;
-    node_no((struct berth_node){.page_size_bytes = -1}, "page size -1 is negative");
-    node_no((struct berth_node){.page_size_bytes = 1024 * MIB, AMOUNT(allocatable, "hugepages-2Mi", 2 * MIB)},
-            "another page size");
-    node_yes((struct berth_node){.page_size_bytes = 2 * MIB, AMOUNT(allocatable, "hugepages-2Mi", 2 * MIB)});
-    node_yes((struct berth_node){.page_size_bytes = 1024 * MIB, AMOUNT(allocatable, "hugepages-2Mi", 0)});
+    refused_node((struct berth_node){.page_size_bytes = -1}, "page size -1 is negative");
+    refused_node((struct berth_node){.page_size_bytes = 1024 * MIB, AMOUNT(allocatable, "hugepages-2Mi", 2 * MIB)},
+                 "another page size");
+    accepted_node((struct berth_node){.page_size_bytes = 2 * MIB, AMOUNT(allocatable, "hugepages-2Mi", 2 * MIB)});
+    accepted_node((struct berth_node){.page_size_bytes = 1024 * MIB, AMOUNT(allocatable, "hugepages-2Mi", 0)});
 }
 
 static void node_labels_and_taints(void **state)
 {
     (void)state;
-    node_no((struct berth_node){LIST(labels, struct berth_label, {"", "v"})}, "label key is missing");
-    node_no((struct berth_node){LIST(labels, struct berth_label, {"k", name_over})}, "value of a label");
-    node_no((struct berth_node){LIST(labels, struct berth_label, {"k", "a"}, {"k", "b"})}, "label k is listed twice");
-    node_yes((struct berth_node){LIST(labels, struct berth_label, {name_max, name_max}, {"k", NULL})});
-    node_no((struct berth_node){LIST(taints, struct berth_taint, {"k", "v", BERTH_EFFECT_ANY})}, "effect 0 of taint k");
-    node_no((struct berth_node){LIST(taints, struct berth_taint, {"k", "v", (enum berth_effect)4})}, "effect 4");
-    node_no((struct berth_node){LIST(taints, struct berth_taint, {NULL, "v", BERTH_NO_EXECUTE})}, "key of a taint");
-    node_yes((struct berth_node){LIST(taints, struct berth_taint, {"k", NULL, BERTH_NO_EXECUTE})});
+    refused_node((struct berth_node){LIST(labels, struct berth_label, {"", "v"})}, "label key is missing");
+    refused_node((struct berth_node){LIST(labels, struct berth_label, {"k", name_over})}, "value of a label");
+    refused_node((struct berth_node){LIST(labels, struct berth_label, {"k", "a"}, {"k", "b"})},
+                 "label k is listed twice");
+    accepted_node((struct berth_node){LIST(labels, struct berth_label, {name_max, name_max}, {"k", NULL})});
+    refused_node((struct berth_node){LIST(taints, struct berth_taint, {"k", "v", BERTH_EFFECT_ANY})},
+                 "effect 0 of taint k");
+    refused_node((struct berth_node){LIST(taints, struct berth_taint, {"k", "v", (enum berth_effect)4})}, "effect 4");
+    refused_node((struct berth_node){LIST(taints, struct berth_taint, {NULL, "v", BERTH_NO_EXECUTE})},
+                 "key of a taint");
+    accepted_node((struct berth_node){LIST(taints, struct berth_taint, {"k", NULL, BERTH_NO_EXECUTE})});
 }
 
 static void node_other_fields(void **state)
 {
     (void)state;
     static const struct berth_gpu many[BERTH_NODE_GPUS_MAX + 1];
-    node_no((struct berth_node){.state = (enum berth_node_state)5}, "state 5");
-    node_no((struct berth_node){.zone = name_over}, "zone");
-    node_no((struct berth_node){.rack = "a\tb"}, "rack has a control character at byte 2");
-    node_no((struct berth_node){.domain = "\xc3"}, "domain is not valid UTF-8");
-    node_no((struct berth_node){.arch = name_over}, "architecture");
-    node_no((struct berth_node){.gpus = many, .gpus_len = BERTH_NODE_GPUS_MAX + 1}, "65 GPUs");
-    node_yes((struct berth_node){.gpus = many, .gpus_len = BERTH_NODE_GPUS_MAX});
-    node_no((struct berth_node){LIST(gpus, struct berth_gpu, {"a", -1})}, "negative");
-    node_no((struct berth_node){LIST(gpus, struct berth_gpu, {name_over, 1})}, "model of a GPU");
-    node_no((struct berth_node){NAMES(runtimes, "oci", "oci")}, "runtimes lists oci twice");
-    node_no((struct berth_node){NAMES(runtimes, "")}, "runtimes is missing");
-    node_no((struct berth_node){LIST(images, struct berth_image, {NULL, 1})}, "name of an image");
-    node_no((struct berth_node){LIST(images, struct berth_image, {"i", -1})}, "size of an image is negative");
+    refused_node((struct berth_node){.state = (enum berth_node_state)5}, "state 5");
+    refused_node((struct berth_node){.zone = name_over}, "zone");
+    refused_node((struct berth_node){.rack = "a\tb"}, "rack has a control character at byte 2");
+    refused_node((struct berth_node){.domain = "\xc3"}, "domain is not valid UTF-8");
+    refused_node((struct berth_node){.arch = name_over}, "architecture");
+    refused_node((struct berth_node){.gpus = many, .gpus_len = BERTH_NODE_GPUS_MAX + 1}, "65 GPUs");
+    accepted_node((struct berth_node){.gpus = many, .gpus_len = BERTH_NODE_GPUS_MAX});
+    refused_node((struct berth_node){LIST(gpus, struct berth_gpu, {"a", -1})}, "negative");
+    refused_node((struct berth_node){LIST(gpus, struct berth_gpu, {name_over, 1})}, "model of a GPU");
+    refused_node((struct berth_node){NAMES(runtimes, "oci", "oci")}, "runtimes lists oci twice");
+    refused_node((struct berth_node){NAMES(runtimes, "")}, "runtimes is missing");
+    refused_node((struct berth_node){LIST(images, struct berth_image, {NULL, 1})}, "name of an image");
+    refused_node((struct berth_node){LIST(images, struct berth_image, {"i", -1})}, "size of an image is negative");
 }
 
 static void ports_are_in_range_and_apart(void **state)
 {
     (void)state;
-    node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 0, 1})}, "not between 1 and 65535");
-    node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 65535, 2})}, "65536");
-    node_yes((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 65535, 0})});
-    node_yes((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 1, 65535})});
-    node_no((struct berth_node){LIST(ports, struct berth_port, {(enum berth_protocol)3, 80, 0})}, "protocol 3");
-    node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 3}, {BERTH_TCP, 82, 0})},
-            "port 82 is listed twice");
-    node_yes((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 3}, {BERTH_TCP, 83, 0})});
-    node_yes((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "::1"}, {BERTH_TCP, 80, 0})});
-    node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "0.0.0.0"}, {BERTH_TCP, 80, 0})},
-            "port 80 is listed twice");
-    node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "::1"}, {BERTH_TCP, 80, 0, "::1"})},
-            "port 80 is listed twice");
-    node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "a\tb"})}, "the address of a port");
-    node_yes((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 3}, {BERTH_UDP, 82, 0})});
-    shape_no((struct berth_shape){LIST(ports, struct berth_port, {BERTH_SCTP, 0, 0})}, "not between");
+    refused_node((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 0, 1})}, "not between 1 and 65535");
+    refused_node((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 65535, 2})}, "65536");
+    accepted_node((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 65535, 0})});
+    accepted_node((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 1, 65535})});
+    refused_node((struct berth_node){LIST(ports, struct berth_port, {(enum berth_protocol)3, 80, 0})}, "protocol 3");
+    refused_node((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 3}, {BERTH_TCP, 82, 0})},
+                 "port 82 is listed twice");
+    accepted_node((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 3}, {BERTH_TCP, 83, 0})});
+    accepted_node((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "::1"}, {BERTH_TCP, 80, 0})});
+    refused_node((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "0.0.0.0"}, {BERTH_TCP, 80, 0})},
+                 "port 80 is listed twice");
+    refused_node(
+        (struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "::1"}, {BERTH_TCP, 80, 0, "::1"})},
+        "port 80 is listed twice");
+    refused_node((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "a\tb"})},
+                 "the address of a port");
+    accepted_node((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 3}, {BERTH_UDP, 82, 0})});
+    refused_shape((struct berth_shape){LIST(ports, struct berth_port, {BERTH_SCTP, 0, 0})}, "not between");
 }
 
 static void lists_have_a_limit(void **state)
@@ -243,12 +249,12 @@ static void lists_have_a_limit(void **state)
     static struct berth_label labels[BERTH_LIST_MAX + 1];
     for (size_t i = 0; i < ROWS(labels); i++)
         labels[i] = (struct berth_label){numbers[i], ""};
-    node_yes((struct berth_node){.labels = labels, .labels_len = BERTH_LIST_MAX});
-    node_no((struct berth_node){.labels = labels, .labels_len = BERTH_LIST_MAX + 1}, "1025 labels");
-    shape_yes((struct berth_shape){.images = numbered, .images_len = BERTH_LIST_MAX});
-    shape_no((struct berth_shape){.images = numbered, .images_len = BERTH_LIST_MAX + 1}, "1025 images");
-    shape_no((struct berth_shape){.domains = numbered, .domains_len = BERTH_LIST_MAX + 1}, "1025 domains");
-    workload_no((struct berth_workload){.labels = labels, .labels_len = BERTH_LIST_MAX + 1}, "1025 labels");
+    accepted_node((struct berth_node){.labels = labels, .labels_len = BERTH_LIST_MAX});
+    refused_node((struct berth_node){.labels = labels, .labels_len = BERTH_LIST_MAX + 1}, "1025 labels");
+    accepted_shape((struct berth_shape){.images = numbered, .images_len = BERTH_LIST_MAX});
+    refused_shape((struct berth_shape){.images = numbered, .images_len = BERTH_LIST_MAX + 1}, "1025 images");
+    refused_shape((struct berth_shape){.domains = numbered, .domains_len = BERTH_LIST_MAX + 1}, "1025 domains");
+    refused_workload((struct berth_workload){.labels = labels, .labels_len = BERTH_LIST_MAX + 1}, "1025 labels");
 }
 
 /* ---- resources -------------------------------------------------------------------------------------------------- */
@@ -275,7 +281,7 @@ static void resource_names_have_a_limit(void **state)
     refused(berth_workload_put(s.c, &w, &s.err), &s.err, "web", "256");
     refused(berth_resource_put(s.c, &r, &s.err), &s.err, "one-more", "256");
     r.name = numbers[7];
-    scene_must(&s, berth_resource_put(s.c, &r, &s.err));
+    scene_check(&s, berth_resource_put(s.c, &r, &s.err));
     scene_node(&s, "n2", 1, 1);
     scene_cleanup(&s);
 }
@@ -310,7 +316,7 @@ static void resource_definitions(void **state)
     refused(berth_resource_put(s.c, &unknown, &s.err), &s.err, "resource \"r\"", "kind 2");
     refused(berth_resource_put(s.c, &negative, &s.err), &s.err, "resource \"r\"", "period -1");
     refused(berth_resource_put(s.c, &unnamed, &s.err), &s.err, "resource", "missing");
-    scene_must(&s, berth_resource_put(s.c, &good, &s.err));
+    scene_check(&s, berth_resource_put(s.c, &good, &s.err));
     scene_cleanup(&s);
 }
 
@@ -351,7 +357,7 @@ static void volumes(void **state)
     struct berth_volume v = {.id = "disk", .driver = driver};
     refused(berth_volume_put(s.c, &v, &s.err), &s.err, "volume \"disk\"", "too long");
     driver[sizeof driver - 2] = '\0';
-    scene_must(&s, berth_volume_put(s.c, &v, &s.err));
+    scene_check(&s, berth_volume_put(s.c, &v, &s.err));
     v = (struct berth_volume){.id = "disk", .zone = "a\nb"};
     refused(berth_volume_put(s.c, &v, &s.err), &s.err, "volume \"disk\"", "zone");
     v = (struct berth_volume){.id = "disk", .node = name_over};
@@ -368,7 +374,7 @@ static void facts(void **state)
     f = (struct berth_fact){.kind = BERTH_FACT_LEDGER, .key = name_over};
     refused(berth_fact_put(s.c, &f, &s.err), &s.err, "fact", "253");
     f.key = name_max;
-    scene_must(&s, berth_fact_put(s.c, &f, &s.err));
+    scene_check(&s, berth_fact_put(s.c, &f, &s.err));
     scene_cleanup(&s);
 }
 
@@ -377,52 +383,52 @@ static void facts(void **state)
 static void workload_fields(void **state)
 {
     (void)state;
-    workload_no((struct berth_workload){.kind = (enum berth_workload_kind)3}, "kind 3");
-    workload_no((struct berth_workload){.replicas = BERTH_REPLICAS_MAX + 1}, "10000001 replicas");
-    workload_yes((struct berth_workload){.replicas = BERTH_REPLICAS_MAX});
-    workload_no((struct berth_workload){.on_lost = (enum berth_on_lost)4}, "on_lost 4");
-    workload_no((struct berth_workload){.on_drain = (enum berth_on_drain)4}, "on_drain 4");
-    workload_no((struct berth_workload){.fence_ns = -1}, "fence time -1");
-    workload_no((struct berth_workload){.gang = "g", .replicas = 2, .gang_min = 3}, "3 of 2 tasks");
-    workload_yes((struct berth_workload){.gang = "g", .replicas = 2, .gang_min = 2});
-    workload_no((struct berth_workload){.replicas = 2, .gang_min = 1}, "without a gang");
-    workload_no((struct berth_workload){.gang = name_over}, "gang");
-    workload_no((struct berth_workload){LIST(labels, struct berth_label, {"k", "a"}, {"k", "a"})}, "twice");
+    refused_workload((struct berth_workload){.kind = (enum berth_workload_kind)3}, "kind 3");
+    refused_workload((struct berth_workload){.replicas = BERTH_REPLICAS_MAX + 1}, "10000001 replicas");
+    accepted_workload((struct berth_workload){.replicas = BERTH_REPLICAS_MAX});
+    refused_workload((struct berth_workload){.on_lost = (enum berth_on_lost)4}, "on_lost 4");
+    refused_workload((struct berth_workload){.on_drain = (enum berth_on_drain)4}, "on_drain 4");
+    refused_workload((struct berth_workload){.fence_ns = -1}, "fence time -1");
+    refused_workload((struct berth_workload){.gang = "g", .replicas = 2, .gang_min = 3}, "3 of 2 tasks");
+    accepted_workload((struct berth_workload){.gang = "g", .replicas = 2, .gang_min = 2});
+    refused_workload((struct berth_workload){.replicas = 2, .gang_min = 1}, "without a gang");
+    refused_workload((struct berth_workload){.gang = name_over}, "gang");
+    refused_workload((struct berth_workload){LIST(labels, struct berth_label, {"k", "a"}, {"k", "a"})}, "twice");
 }
 
 static void shape_amounts(void **state)
 {
     (void)state;
-    shape_no((struct berth_shape){AMOUNT(requests, "cpu", -1)}, "request of cpu is negative");
-    shape_no((struct berth_shape){AMOUNT(requests, "cpu", BERTH_AMOUNT_MAX + 1)}, "too large");
-    shape_yes((struct berth_shape){AMOUNT(requests, "cpu", BERTH_AMOUNT_MAX)});
-    shape_no((struct berth_shape){TWICE(requests, "cpu", 1, 1)}, "lists cpu twice");
-    shape_no((struct berth_shape){AMOUNT(requests, "hugepages-2Mi", 1)}, "whole number of pages");
-    shape_no((struct berth_shape){.gpu = {.count = 65}}, "65 GPUs");
-    shape_yes((struct berth_shape){.gpu = {.count = 64}});
-    shape_no(
+    refused_shape((struct berth_shape){AMOUNT(requests, "cpu", -1)}, "request of cpu is negative");
+    refused_shape((struct berth_shape){AMOUNT(requests, "cpu", BERTH_AMOUNT_MAX + 1)}, "too large");
+    accepted_shape((struct berth_shape){AMOUNT(requests, "cpu", BERTH_AMOUNT_MAX)});
+    refused_shape((struct berth_shape){TWICE(requests, "cpu", 1, 1)}, "lists cpu twice");
+    refused_shape((struct berth_shape){AMOUNT(requests, "hugepages-2Mi", 1)}, "whole number of pages");
+    refused_shape((struct berth_shape){.gpu = {.count = 65}}, "65 GPUs");
+    accepted_shape((struct berth_shape){.gpu = {.count = 64}});
+    refused_shape(
         (struct berth_shape){
             .gpu = {.count = 1, .milli = 1001}
     },
         "1001 thousandths");
-    shape_yes((struct berth_shape){
+    accepted_shape((struct berth_shape){
         .gpu = {.count = 1, .milli = 1000}
     });
-    shape_no(
+    refused_shape(
         (struct berth_shape){
             .gpu = {.count = 2, .milli = 500}
     },
         "a GPU share applies to one GPU");
-    shape_no((struct berth_shape){.gpu = {.milli = 500}}, "a GPU share applies to one GPU, not to 0");
-    shape_yes((struct berth_shape){
+    refused_shape((struct berth_shape){.gpu = {.milli = 500}}, "a GPU share applies to one GPU, not to 0");
+    accepted_shape((struct berth_shape){
         .gpu = {.count = 2, .milli = 1000}
     });
-    shape_no(
+    refused_shape(
         (struct berth_shape){
             .gpu = {.count = 1, .memory_bytes = -1}
     },
         "negative");
-    shape_no(
+    refused_shape(
         (struct berth_shape){
             .gpu = {.count = 1, NAMES(models, "a", "a")}
     },
@@ -434,16 +440,16 @@ static void shape_amounts(void **state)
 static void shape_limits(void **state)
 {
     (void)state;
-    shape_no((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, 0, 0})}, "limit of cpu is zero");
-    shape_no((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, -1, 0})}, "negative");
-    shape_no((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, 2, 1})}, "maximum is below the limit");
-    shape_yes((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, 2, 2})});
-    shape_no((struct berth_shape){LIMIT({"cpu", (enum berth_limit_kind)2, 2, 2})}, "kind 2");
-    shape_no((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, 2, 2}, {"cpu", BERTH_ABSOLUTE, 3, 3})}, "twice");
-    shape_no((struct berth_shape){AMOUNT(requests, "cpu", 3), LIMIT({"cpu", BERTH_ABSOLUTE, 2, 4})},
-             "below the request");
-    shape_yes((struct berth_shape){AMOUNT(requests, "cpu", 3), LIMIT({"cpu", BERTH_ABSOLUTE, 3, 4})});
-    shape_yes((struct berth_shape){AMOUNT(requests, "cpu", 3), LIMIT({"cpu", BERTH_WEIGHTED, 1, 0})});
+    refused_shape((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, 0, 0})}, "limit of cpu is zero");
+    refused_shape((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, -1, 0})}, "negative");
+    refused_shape((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, 2, 1})}, "maximum is below the limit");
+    accepted_shape((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, 2, 2})});
+    refused_shape((struct berth_shape){LIMIT({"cpu", (enum berth_limit_kind)2, 2, 2})}, "kind 2");
+    refused_shape((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, 2, 2}, {"cpu", BERTH_ABSOLUTE, 3, 3})}, "twice");
+    refused_shape((struct berth_shape){AMOUNT(requests, "cpu", 3), LIMIT({"cpu", BERTH_ABSOLUTE, 2, 4})},
+                  "below the request");
+    accepted_shape((struct berth_shape){AMOUNT(requests, "cpu", 3), LIMIT({"cpu", BERTH_ABSOLUTE, 3, 4})});
+    accepted_shape((struct berth_shape){AMOUNT(requests, "cpu", 3), LIMIT({"cpu", BERTH_WEIGHTED, 1, 0})});
 }
 
 #define EXPR(of, match, ...)                                                                                           \
@@ -451,33 +457,33 @@ static void shape_limits(void **state)
          {of, match, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)})
 #define BARE(of, match) LIST(exprs, struct berth_expr, {of, match, NULL, 0})
 
-static void term_no(struct berth_term t, const char *part)
+static void refused_term(struct berth_term t, const char *part)
 {
-    shape_no((struct berth_shape){.require = &t, .require_len = 1}, part);
+    refused_shape((struct berth_shape){.require = &t, .require_len = 1}, part);
     t.weight = 1;
-    shape_no((struct berth_shape){.prefer = &t, .prefer_len = 1}, part);
+    refused_shape((struct berth_shape){.prefer = &t, .prefer_len = 1}, part);
     t.weight = 0;
-    struct berth_near near = {.topology = "zone", .select = t};
-    shape_no((struct berth_shape){.near = &near, .near_len = 1}, part);
+    struct berth_affinity near = {.topology = "zone", .select = t};
+    refused_shape((struct berth_shape){.near = &near, .near_len = 1}, part);
     struct berth_spread spread = {.topology = "zone", .select = t, .max_skew = 1};
-    shape_no((struct berth_shape){.spread = &spread, .spread_len = 1}, part);
+    refused_shape((struct berth_shape){.spread = &spread, .spread_len = 1}, part);
 }
 
 static void shape_terms(void **state)
 {
     (void)state;
-    term_no((struct berth_term){BARE(NULL, BERTH_EXISTS)}, "label key is missing");
-    term_no((struct berth_term){BARE("k", BERTH_IN)}, "condition on k has no values");
-    term_no((struct berth_term){BARE("k", BERTH_NOT_IN)}, "condition on k has no values");
-    term_no((struct berth_term){EXPR("k", BERTH_EXISTS, "a")}, "takes no values");
-    term_no((struct berth_term){EXPR("k", BERTH_NOT_EXISTS, "a")}, "takes no values");
-    term_no((struct berth_term){EXPR("k", BERTH_GT, "a")}, "one whole number");
-    term_no((struct berth_term){EXPR("k", BERTH_LT, "1", "2")}, "one whole number");
-    term_no((struct berth_term){EXPR("k", BERTH_GT, "9223372036854775808")}, "one whole number");
-    term_no((struct berth_term){EXPR("k", (enum berth_match)6, "1")}, "unknown operator (6)");
-    term_no((struct berth_term){EXPR("k", BERTH_IN, name_over)}, "label value");
+    refused_term((struct berth_term){BARE(NULL, BERTH_EXISTS)}, "label key is missing");
+    refused_term((struct berth_term){BARE("k", BERTH_IN)}, "condition on k has no values");
+    refused_term((struct berth_term){BARE("k", BERTH_NOT_IN)}, "condition on k has no values");
+    refused_term((struct berth_term){EXPR("k", BERTH_EXISTS, "a")}, "takes no values");
+    refused_term((struct berth_term){EXPR("k", BERTH_NOT_EXISTS, "a")}, "takes no values");
+    refused_term((struct berth_term){EXPR("k", BERTH_GT, "a")}, "one whole number");
+    refused_term((struct berth_term){EXPR("k", BERTH_LT, "1", "2")}, "one whole number");
+    refused_term((struct berth_term){EXPR("k", BERTH_GT, "9223372036854775808")}, "one whole number");
+    refused_term((struct berth_term){EXPR("k", (enum berth_match)6, "1")}, "unknown operator (6)");
+    refused_term((struct berth_term){EXPR("k", BERTH_IN, name_over)}, "label value");
     struct berth_term good = {EXPR("k", BERTH_GT, "9223372036854775807")};
-    shape_yes((struct berth_shape){.require = &good, .require_len = 1});
+    accepted_shape((struct berth_shape){.require = &good, .require_len = 1});
 }
 
 static void shape_weights(void **state)
@@ -497,50 +503,51 @@ static void shape_weights(void **state)
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct berth_term t = {BARE("k", BERTH_EXISTS), .weight = rows[i].weight};
-        struct berth_near near = {.topology = "zone", .select = t};
+        struct berth_affinity near = {.topology = "zone", .select = t};
         struct berth_shape require = {.require = &t, .require_len = 1}, prefer = {.prefer = &t, .prefer_len = 1};
         struct berth_shape close = {.near = &near, .near_len = 1};
-        (rows[i].require ? (void)shape_yes(require) : shape_no(require, "weight"));
-        (rows[i].prefer ? (void)shape_yes(prefer) : shape_no(prefer, "weight"));
-        (rows[i].near ? (void)shape_yes(close) : shape_no(close, "weight"));
+        (rows[i].require ? (void)accepted_shape(require) : refused_shape(require, "weight"));
+        (rows[i].prefer ? (void)accepted_shape(prefer) : refused_shape(prefer, "weight"));
+        (rows[i].near ? (void)accepted_shape(close) : refused_shape(close, "weight"));
     }
 }
 
-static void shape_tolerations_and_ties(void **state)
+static void shape_tolerations_and_topology_constraints(void **state)
 {
     (void)state;
     const struct berth_term all = {BARE("k", BERTH_EXISTS)}, heavy = {BARE("k", BERTH_EXISTS), .weight = 1};
-    shape_no((struct berth_shape){LIST(tolerations, struct berth_toleration, {"", "v", false, BERTH_EFFECT_ANY})},
-             "key of a toleration is missing");
-    shape_yes((struct berth_shape){LIST(tolerations, struct berth_toleration, {"", "", true, BERTH_EFFECT_ANY})});
-    shape_no((struct berth_shape){LIST(tolerations, struct berth_toleration, {"k", "v", true, BERTH_EFFECT_ANY})},
-             "operator Exists has the value v");
-    shape_no((struct berth_shape){LIST(tolerations, struct berth_toleration, {"k", "v", false, (enum berth_effect)4})},
-             "effect 4");
-    shape_no((struct berth_shape){LIST(spread, struct berth_spread, {"zone", all, 0, false})}, "skew of 0");
-    shape_yes((struct berth_shape){LIST(spread, struct berth_spread, {"zone", all, 1, false})});
-    shape_no((struct berth_shape){LIST(spread, struct berth_spread, {"", all, 1, false})}, "topology of a spread");
-    shape_no((struct berth_shape){LIST(spread, struct berth_spread, {"zone", heavy, 1, false})}, "no weight");
-    shape_no((struct berth_shape){LIST(near, struct berth_near, {"", all, false})}, "topology of an affinity");
+    refused_shape((struct berth_shape){LIST(tolerations, struct berth_toleration, {"", "v", false, BERTH_EFFECT_ANY})},
+                  "key of a toleration is missing");
+    accepted_shape((struct berth_shape){LIST(tolerations, struct berth_toleration, {"", "", true, BERTH_EFFECT_ANY})});
+    refused_shape((struct berth_shape){LIST(tolerations, struct berth_toleration, {"k", "v", true, BERTH_EFFECT_ANY})},
+                  "operator Exists has the value v");
+    refused_shape(
+        (struct berth_shape){LIST(tolerations, struct berth_toleration, {"k", "v", false, (enum berth_effect)4})},
+        "effect 4");
+    refused_shape((struct berth_shape){LIST(spread, struct berth_spread, {"zone", all, 0, false})}, "skew of 0");
+    accepted_shape((struct berth_shape){LIST(spread, struct berth_spread, {"zone", all, 1, false})});
+    refused_shape((struct berth_shape){LIST(spread, struct berth_spread, {"", all, 1, false})}, "topology of a spread");
+    refused_shape((struct berth_shape){LIST(spread, struct berth_spread, {"zone", heavy, 1, false})}, "no weight");
+    refused_shape((struct berth_shape){LIST(near, struct berth_affinity, {"", all, false})}, "topology of an affinity");
 }
 
 static void shape_names(void **state)
 {
     (void)state;
-    shape_no((struct berth_shape){.node = name_over}, "node");
-    shape_no((struct berth_shape){.arch = "\x01"}, "architecture");
-    shape_no((struct berth_shape){.runtime = "\xfe"}, "runtime");
-    shape_no((struct berth_shape){.near_zone = name_over}, "zone");
-    shape_no((struct berth_shape){.profile = name_over}, "profile");
-    shape_no((struct berth_shape){NAMES(domains, "a", "a")}, "domains lists a twice");
-    shape_no((struct berth_shape){NAMES(volumes, "disk")}, "volume \"disk\" is unknown");
-    shape_no((struct berth_shape){NAMES(images, NULL)}, "images is missing");
-    shape_yes((struct berth_shape){.node = "a node that is not there"});
+    refused_shape((struct berth_shape){.node = name_over}, "node");
+    refused_shape((struct berth_shape){.arch = "\x01"}, "architecture");
+    refused_shape((struct berth_shape){.runtime = "\xfe"}, "runtime");
+    refused_shape((struct berth_shape){.near_zone = name_over}, "zone");
+    refused_shape((struct berth_shape){.profile = name_over}, "profile");
+    refused_shape((struct berth_shape){NAMES(domains, "a", "a")}, "domains lists a twice");
+    refused_shape((struct berth_shape){NAMES(volumes, "disk")}, "volume \"disk\" is unknown");
+    refused_shape((struct berth_shape){NAMES(images, NULL)}, "images is missing");
+    accepted_shape((struct berth_shape){.node = "a node that is not there"});
 }
 
 /* ---- instances -------------------------------------------------------------------------------------------------- */
 
-static void instance_no(struct berth_instance i, const char *part)
+static void refused_instance(struct berth_instance i, const char *part)
 {
     struct scene s = scene_new();
     scene_put_node(&s, (struct berth_node){.id = "n1", HAS(10, 10), LIST(gpus, struct berth_gpu, {"a", 1}, {"a", 1})});
@@ -558,24 +565,26 @@ static void instance_fields(void **state)
 {
     (void)state;
     const uint64_t wait[] = {7};
-    instance_no((struct berth_instance){.id = 0}, "above 0");
-    instance_no((struct berth_instance){.id = 3, .state = (enum berth_state)6}, "\"3\": state 6");
-    instance_no((struct berth_instance){.id = 3, .node = "nowhere"}, "node \"nowhere\" is unknown");
-    instance_no((struct berth_instance){.id = 3, .ordinal = BERTH_REPLICAS_MAX + 1}, "ordinal 10000001");
-    instance_no((struct berth_instance){.id = 3, .replaces = 3}, "itself");
-    instance_no((struct berth_instance){.id = 3, .state = BERTH_RUNNING, .waits = wait, .waits_len = 1},
-                "not reserved");
-    instance_no((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"cpu", -1, 0, 0, 0})}, "use of cpu");
-    instance_no((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"cpu", 1, 0, -1, 0})},
-                "limit of cpu");
-    instance_no((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"", 1, 0, 1, 0})}, "resource name");
-    instance_no((struct berth_instance){.id = 3, .workload = "gpus", .gpus = 5, .state = BERTH_RUNNING},
-                "GPU that node n1 does not have");
-    instance_no((struct berth_instance){.id = 3, .workload = "gpus", .gpus = 1, .state = BERTH_RUNNING},
-                "uses 1 GPUs; its shape requests 2");
-    instance_no((struct berth_instance){.id = 3, .gpus = 1, .state = BERTH_RUNNING},
-                "uses 1 GPUs; its shape requests 0");
-    instance_no(
+    refused_instance((struct berth_instance){.id = 0}, "above 0");
+    refused_instance((struct berth_instance){.id = 3, .state = (enum berth_state)6}, "\"3\": state 6");
+    refused_instance((struct berth_instance){.id = 3, .node = "nowhere"}, "node \"nowhere\" is unknown");
+    refused_instance((struct berth_instance){.id = 3, .ordinal = BERTH_REPLICAS_MAX + 1}, "ordinal 10000001");
+    refused_instance((struct berth_instance){.id = 3, .replaces = 3}, "itself");
+    refused_instance((struct berth_instance){.id = 3, .state = BERTH_RUNNING, .waits = wait, .waits_len = 1},
+                     "not reserved");
+    refused_instance((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"cpu", -1, 0, 0, 0})},
+                     "use of cpu");
+    refused_instance((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"cpu", 1, 0, -1, 0})},
+                     "limit of cpu");
+    refused_instance((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"", 1, 0, 1, 0})},
+                     "resource name");
+    refused_instance((struct berth_instance){.id = 3, .workload = "gpus", .gpus = 5, .state = BERTH_RUNNING},
+                     "GPU that node n1 does not have");
+    refused_instance((struct berth_instance){.id = 3, .workload = "gpus", .gpus = 1, .state = BERTH_RUNNING},
+                     "uses 1 GPUs; its shape requests 2");
+    refused_instance((struct berth_instance){.id = 3, .gpus = 1, .state = BERTH_RUNNING},
+                     "uses 1 GPUs; its shape requests 0");
+    refused_instance(
         (struct berth_instance){
             .id = 3, .shape = &(struct berth_shape){.max_per_node = 1, .node = name_over}
     },
@@ -583,17 +592,18 @@ static void instance_fields(void **state)
 }
 
 /* Volume attachments occur only in nodes and volumes. */
-static void attach_places_are_not_asked_for(void **state)
+static void volume_attachments_cannot_be_requested(void **state)
 {
     (void)state;
-    node_yes((struct berth_node){AMOUNT(allocatable, "attach-csi", 4)});
-    shape_no((struct berth_shape){AMOUNT(requests, "attach-csi", 1)}, "attach-csi cannot be requested");
-    shape_no((struct berth_shape){LIMIT({"attach-csi", BERTH_ABSOLUTE, 1, 2})}, "attach-csi cannot be requested");
-    shape_no((struct berth_shape){LIMIT({"attach-csi", BERTH_WEIGHTED, 1, 0})}, "attach-csi cannot be requested");
-    instance_no((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"attach-csi", 1, 0, 1, 0})},
-                "attach-csi cannot be requested");
-    instance_no((struct berth_instance){.id = 3, .shape = &(struct berth_shape){AMOUNT(requests, "attach-csi", 1)}},
-                "attach-csi cannot be requested");
+    accepted_node((struct berth_node){AMOUNT(allocatable, "attach-csi", 4)});
+    refused_shape((struct berth_shape){AMOUNT(requests, "attach-csi", 1)}, "attach-csi cannot be requested");
+    refused_shape((struct berth_shape){LIMIT({"attach-csi", BERTH_ABSOLUTE, 1, 2})}, "attach-csi cannot be requested");
+    refused_shape((struct berth_shape){LIMIT({"attach-csi", BERTH_WEIGHTED, 1, 0})}, "attach-csi cannot be requested");
+    refused_instance((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"attach-csi", 1, 0, 1, 0})},
+                     "attach-csi cannot be requested");
+    refused_instance(
+        (struct berth_instance){.id = 3, .shape = &(struct berth_shape){AMOUNT(requests, "attach-csi", 1)}},
+        "attach-csi cannot be requested");
 }
 
 int main(void)
@@ -619,10 +629,10 @@ int main(void)
         cmocka_unit_test(shape_limits),
         cmocka_unit_test(shape_terms),
         cmocka_unit_test(shape_weights),
-        cmocka_unit_test(shape_tolerations_and_ties),
+        cmocka_unit_test(shape_tolerations_and_topology_constraints),
         cmocka_unit_test(shape_names),
         cmocka_unit_test(instance_fields),
-        cmocka_unit_test(attach_places_are_not_asked_for),
+        cmocka_unit_test(volume_attachments_cannot_be_requested),
     };
     return cmocka_run_group_tests(tests, fill_texts, NULL);
 }

@@ -35,7 +35,7 @@ static void refused(struct scene *s, int rc, const char *part)
 }
 
 /* Checks that nothing put before is lost and that a plan can be made. */
-static void settle(struct scene *s)
+static void check_cluster(struct scene *s)
 {
     scene_audit(s);
     scene_plan(s);
@@ -113,11 +113,11 @@ static void resources_grow_to_their_bound(void **state)
         scene_node(&s, "n", 1000, 1000);
         scene_service(&s, "web", 1, 10, 10);
         for (size_t i = 0; i < BERTH_RESOURCES_MAX - RESOURCES_BUILT_IN; i++)
-            scene_must(&s, ways[way](&s, i));
+            scene_check(&s, ways[way](&s, i));
         assert_int_equal(s.c->resources.len, BERTH_RESOURCES_MAX);
         refused(&s, ways[way](&s, BERTH_RESOURCES_MAX), "256");
         assert_int_equal(s.c->resources.len, BERTH_RESOURCES_MAX);
-        settle(&s);
+        check_cluster(&s);
         scene_cleanup(&s);
     }
 }
@@ -131,12 +131,12 @@ static void resources_grow_while_plans_are_made(void **state)
     scene_node(&s, "n", 1000, 1000);
     scene_service(&s, "web", 3, 10, 10);
     for (size_t i = 0; i < BERTH_RESOURCES_MAX - RESOURCES_BUILT_IN; i++) {
-        scene_must(&s, ways[i % ROWS(ways)](&s, i));
+        scene_check(&s, ways[i % ROWS(ways)](&s, i));
         if (i % 16 == 0)
-            settle(&s);
+            check_cluster(&s);
     }
     assert_int_equal(s.c->resources.len, BERTH_RESOURCES_MAX);
-    settle(&s);
+    check_cluster(&s);
     scene_cleanup(&s);
 }
 
@@ -165,15 +165,15 @@ static void nodes_workloads_and_instances_grow(void **state)
         });
         scene_running(&s, names[i], 0, names[i]);
         if (i % 200 == 0)
-            settle(&s);
+            check_cluster(&s);
     }
-    settle(&s);
+    check_cluster(&s);
     for (size_t i = 0; i < MANY; i++) {
-        scene_gone(&s, i + 1);
-        scene_must(&s, berth_workload_remove(s.c, names[i], &s.err));
-        scene_must(&s, berth_node_remove(s.c, names[i], &s.err));
+        scene_remove(&s, i + 1);
+        scene_check(&s, berth_workload_remove(s.c, names[i], &s.err));
+        scene_check(&s, berth_node_remove(s.c, names[i], &s.err));
     }
-    settle(&s);
+    check_cluster(&s);
     scene_cleanup(&s);
 }
 
@@ -193,9 +193,9 @@ static void quotas_budgets_volumes_and_facts_grow(void **state)
             .id = names[i], .parent = i % 50 ? names[i - i % 50] : "", .limits = limits, .limits_len = ROWS(limits)};
         struct berth_budget b = {.id = names[i], .allowed = 1};
         struct berth_volume v = {.id = names[i], .node = "n"};
-        scene_must(&s, berth_quota_put(s.c, &q, &s.err));
-        scene_must(&s, berth_budget_put(s.c, &b, &s.err));
-        scene_must(&s, berth_volume_put(s.c, &v, &s.err));
+        scene_check(&s, berth_quota_put(s.c, &q, &s.err));
+        scene_check(&s, berth_budget_put(s.c, &b, &s.err));
+        scene_check(&s, berth_volume_put(s.c, &v, &s.err));
         const char *of[] = {names[i]};
         scene_put(&s, (struct berth_workload){
                           .id = names[i],
@@ -205,13 +205,13 @@ static void quotas_budgets_volumes_and_facts_grow(void **state)
                           .shape = {NEEDS(1, 1), NAMES(volumes, names[i])}
         });
     }
-    settle(&s);
+    check_cluster(&s);
     for (size_t i = MANY; i-- > 0;) {
-        scene_must(&s, berth_workload_remove(s.c, names[i], &s.err));
-        scene_must(&s, berth_budget_remove(s.c, names[i], &s.err));
-        scene_must(&s, berth_quota_remove(s.c, names[i], &s.err));
+        scene_check(&s, berth_workload_remove(s.c, names[i], &s.err));
+        scene_check(&s, berth_budget_remove(s.c, names[i], &s.err));
+        scene_check(&s, berth_quota_remove(s.c, names[i], &s.err));
     }
-    settle(&s);
+    check_cluster(&s);
     scene_cleanup(&s);
 }
 
@@ -243,8 +243,8 @@ static void lists_of_a_node_grow_to_their_bound(void **state)
                                .images_len = len,
                                .gpus = gpus,
                                .gpus_len = len < BERTH_NODE_GPUS_MAX ? len : BERTH_NODE_GPUS_MAX};
-        scene_must(&s, berth_node_put(s.c, &n, &s.err));
-        settle(&s);
+        scene_check(&s, berth_node_put(s.c, &n, &s.err));
+        check_cluster(&s);
     }
     struct berth_node over[] = {
         {.id = "n", .labels = labels, .labels_len = BERTH_LIST_MAX + 1},
@@ -254,7 +254,7 @@ static void lists_of_a_node_grow_to_their_bound(void **state)
     };
     for (size_t i = 0; i < ROWS(over); i++)
         refused(&s, berth_node_put(s.c, &over[i], &s.err), i + 1 < ROWS(over) ? "1025" : "65 GPUs");
-    settle(&s);
+    check_cluster(&s);
     scene_cleanup(&s);
 }
 
@@ -275,16 +275,16 @@ static void quotas_of_a_workload_grow_to_their_bound(void **state)
             if (depth == QUOTA_DEPTH_MAX)
                 refused(&s, berth_quota_put(s.c, &q, &s.err), "deeper than 8");
             else
-                scene_must(&s, berth_quota_put(s.c, &q, &s.err));
+                scene_check(&s, berth_quota_put(s.c, &q, &s.err));
             of[tree] = names[depth < QUOTA_DEPTH_MAX ? i : i - 1];
         }
     struct berth_workload w = {
         .id = "w", .replicas = 3, .quotas = of, .quotas_len = QUOTAS_MAX, .shape = {NEEDS(1, 1)}};
-    scene_must(&s, berth_workload_put(s.c, &w, &s.err));
-    settle(&s);
+    scene_check(&s, berth_workload_put(s.c, &w, &s.err));
+    check_cluster(&s);
     w.quotas_len = QUOTAS_MAX + 1;
     refused(&s, berth_workload_put(s.c, &w, &s.err), "5 quotas");
-    settle(&s);
+    check_cluster(&s);
     scene_cleanup(&s);
 }
 
@@ -308,7 +308,7 @@ static void lists_of_a_policy_grow_to_their_bound(void **state)
     }
     s.policy = (struct berth_policy){
         .windows = windows, .windows_len = WINDOWS_MAX, .others = others, .others_len = BERTH_OTHERS_MAX};
-    settle(&s);
+    check_cluster(&s);
     struct berth_policy over[] = {
         {.windows = windows, .windows_len = ROWS(windows)},
         {.others = others,   .others_len = ROWS(others)  },

@@ -90,10 +90,10 @@ static void counts_change(struct berth_cluster *c, const struct instance *i, int
 {
     bool ends = i->state == BERTH_ENDED; /* a finished task is no longer requested */
     if (ends)
-        quota_ask(c, i->workload.v, -1);
+        quota_count_requests(c, i->workload.v, -1);
     workload_count(pages_edit(&c->workloads, i->workload.v), i, sign);
     if (ends)
-        quota_ask(c, i->workload.v, 1);
+        quota_count_requests(c, i->workload.v, 1);
     quota_count(c, i, sign);
 }
 
@@ -105,8 +105,8 @@ static void attach_change(struct berth_cluster *c, uint32_t slot, int sign)
     const struct hold *h;
     for (uint32_t at = i->holds; at != NONE; at = h->more) {
         h = pages_at(&c->holds, at);
-        const struct thing *t = pages_at(&c->things, h->thing);
-        if (t->driver != NONE && !cluster_holds(c, h->thing, i->node.v, slot))
+        const struct port_or_volume *t = pages_at(&c->ports_and_volumes, h->port_or_volume);
+        if (t->driver != NONE && !cluster_holds(c, h->port_or_volume, i->node.v, slot))
             cluster_book(c, t->driver, i->node.v)->active += sign;
     }
 }
@@ -187,7 +187,7 @@ static void lists_free(struct berth_cluster *c, const struct instance *i)
 
 /* ---- add, drop, change ------------------------------------------------------------------------------------------ */
 
-static void hold_things(struct berth_cluster *c, uint32_t slot)
+static void hold_ports_and_volumes(struct berth_cluster *c, uint32_t slot)
 {
     struct instance i = *cluster_instance(c, slot);
     const struct class *k = cluster_class(c, i.class);
@@ -219,11 +219,11 @@ uint32_t instance_add(struct berth_cluster *c, const struct instance_change *cha
     i = pages_edit(&c->instances, slot);
     map_add(&c->instances_by_id, hash_u64(i->id), slot);
     if (i->replaces)
-        map_add(&c->followers, hash_u64(i->replaces), slot);
+        map_add(&c->replacements_by_old, hash_u64(i->replaces), slot);
     books_change(c, i, 1);
     use_change(c, i, 1);
     counts_change(c, i, 1);
-    hold_things(c, slot);
+    hold_ports_and_volumes(c, slot);
     attach_change(c, slot, 1);
     if (slot / 64 >= c->watched.len) {
         vec_resize(&c->watched, slot / 64 + 1);
@@ -251,7 +251,7 @@ void instance_drop(struct berth_cluster *c, uint32_t slot)
     chains_leave(c, slot);
     map_drop(&c->instances_by_id, hash_u64(i.id), slot);
     if (i.replaces)
-        map_drop(&c->followers, hash_u64(i.replaces), slot);
+        map_drop(&c->replacements_by_old, hash_u64(i.replaces), slot);
     *(struct instance *)pages_edit(&c->instances, slot) = (struct instance){0};
     bits_drop(c->watched.at, slot);
     bits_drop(c->leaving.at, slot);
@@ -308,23 +308,24 @@ static int check_uses(const struct berth_cluster *c, const struct berth_instance
 
 /* Returns whether instances in these states hold a port or GPU at the same time. A reserved instance starts after the
  * stopping ones are gone. */
-static bool clash(enum berth_state a, enum berth_state b)
+static bool states_conflict(enum berth_state a, enum berth_state b)
 {
     if (a == BERTH_ENDED || b == BERTH_ENDED)
         return false;
-    bool promise = (a == BERTH_RESERVED && b == BERTH_STOPPING) || (a == BERTH_STOPPING && b == BERTH_RESERVED);
-    return !promise;
+    bool sequential = (a == BERTH_RESERVED && b == BERTH_STOPPING) || (a == BERTH_STOPPING && b == BERTH_RESERVED);
+    return !sequential;
 }
 
 /* Returns a hold that conflicts with the port; NULL: none. */
-static const struct hold *port_clash(const struct berth_cluster *c, uint32_t port, const struct instance *i)
+static const struct hold *port_conflict(const struct berth_cluster *c, uint32_t port, const struct instance *i)
 {
     const struct hold *h;
-    PORT_RIVALS_EACH (thing, &c->things, port)
-        for (uint32_t at = ((const struct thing *)pages_at(&c->things, thing))->first; at != NONE; at = h->next) {
+    PORT_RIVALS_EACH (port_or_volume, &c->ports_and_volumes, port)
+        for (uint32_t at = ((const struct port_or_volume *)pages_at(&c->ports_and_volumes, port_or_volume))->first;
+             at != NONE; at = h->next) {
             h = pages_at(&c->holds, at);
             const struct instance *other = h->instance == NONE ? NULL : cluster_instance(c, h->instance);
-            if (h->node == i->node.v && (!other || (other->id != i->id && clash(other->state, i->state))))
+            if (h->node == i->node.v && (!other || (other->id != i->id && states_conflict(other->state, i->state))))
                 return h;
         }
     return NULL;
@@ -334,10 +335,10 @@ static int check_ports(const struct berth_cluster *c, const struct instance *i, 
 {
     const struct class *k = cluster_class(c, i->class);
     for (uint32_t n = 0; n < k->ports_len; n++) {
-        const struct hold *h = port_clash(c, k->ports[n], i);
+        const struct hold *h = port_conflict(c, k->ports[n], i);
         if (!h)
             continue;
-        const struct thing *t = pages_at(&c->things, h->thing);
+        const struct port_or_volume *t = pages_at(&c->ports_and_volumes, h->port_or_volume);
         return err_set(err, EBUSY, "instance %llu: port %s of its node is in use by %s%llu", (unsigned long long)i->id,
                        intern_text(&c->names, t->name), h->instance != NONE ? "instance " : "the node itself, ",
                        h->instance != NONE ? (unsigned long long)cluster_instance(c, h->instance)->id : 0);
@@ -369,7 +370,7 @@ int berth_instance_put(struct berth_cluster *c, const struct berth_instance *fro
         return rc;
     uint32_t workload = cluster_workload_find(c, from->workload);
     if (workload == NONE)
-        workload = workload_ghost(c, from->workload);
+        workload = workload_placeholder(c, from->workload);
     uint32_t old = cluster_instance_find(c, from->id);
     struct class_ix class = from->shape ? class_put(c, from->shape) : instance_class(c, old, workload);
     struct instance_change change = {
@@ -410,7 +411,7 @@ int berth_instance_put(struct berth_cluster *c, const struct berth_instance *fro
         instance_drop(c, old);
     /* The drop may have freed the slot of a removed workload with no other instances. */
     if (!cluster_workload(c, workload)->live)
-        change.record.workload.v = workload_ghost(c, from->workload);
+        change.record.workload.v = workload_placeholder(c, from->workload);
     (void)instance_add(c, &change);
     c->revision++;
     return 0;

@@ -38,38 +38,39 @@ static void an_instance_is_replaced_by_id(void **state)
 {
     (void)state;
     struct scene s = stage();
-    scene_must(&s, put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "a", .state = BERTH_ASSIGNED}));
-    scene_must(&s, put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "a", .state = BERTH_RUNNING}));
+    scene_check(&s,
+                put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "a", .state = BERTH_ASSIGNED}));
+    scene_check(&s, put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "a", .state = BERTH_RUNNING}));
     scene_audit(&s);
-    scene_must(&s, put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "b", .state = BERTH_RUNNING}));
-    scene_must(&s, put(&s, (struct berth_instance){
-                               .id = 5, .workload = "gpu", .node = "b", .gpus = 2, .state = BERTH_RUNNING}));
+    scene_check(&s, put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "b", .state = BERTH_RUNNING}));
+    scene_check(&s, put(&s, (struct berth_instance){
+                                .id = 5, .workload = "gpu", .node = "b", .gpus = 2, .state = BERTH_RUNNING}));
     scene_audit(&s);
     assert_int_equal(cluster_node(s.c, cluster_node_find(s.c, "a"))->instances, 0);
     assert_int_equal(cluster_node(s.c, cluster_node_find(s.c, "b"))->instances, 1);
     scene_cleanup(&s);
 }
 
-static void removing(void **state)
+static void instances_are_removed(void **state)
 {
     (void)state;
     struct scene s = stage();
     assert_int_equal(berth_instance_remove(s.c, 5, &s.err), -ENOENT);
     assert_non_null(strstr(s.err.text, "5"));
-    scene_must(&s, put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "a", .state = BERTH_RUNNING}));
+    scene_check(&s, put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "a", .state = BERTH_RUNNING}));
     uint32_t slot = cluster_instance_find(s.c, 5);
-    scene_gone(&s, 5);
+    scene_remove(&s, 5);
     assert_true(cluster_instance_find(s.c, 5) == NONE);
     assert_int_equal(berth_instance_remove(s.c, 5, NULL), -ENOENT);
-    scene_must(&s, put(&s, (struct berth_instance){
-                               .id = 6, .workload = "gpu", .node = "b", .gpus = 1, .state = BERTH_RUNNING}));
+    scene_check(&s, put(&s, (struct berth_instance){
+                                .id = 6, .workload = "gpu", .node = "b", .gpus = 1, .state = BERTH_RUNNING}));
     assert_int_equal(cluster_instance_find(s.c, 6), slot);
     scene_audit(&s);
     scene_cleanup(&s);
 }
 
 /* Which states of two instances are compatible on one port. */
-static void a_port_has_one_holder(void **state)
+static void port_states_are_compatible(void **state)
 {
     static const struct {
         enum berth_state first, second;
@@ -89,8 +90,8 @@ static void a_port_has_one_holder(void **state)
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = stage();
-        scene_must(&s,
-                   put(&s, (struct berth_instance){.id = 1, .workload = "port", .node = "a", .state = rows[i].first}));
+        scene_check(&s,
+                    put(&s, (struct berth_instance){.id = 1, .workload = "port", .node = "a", .state = rows[i].first}));
         int rc = put(&s, (struct berth_instance){
                              .id = 2, .workload = "port", .ordinal = 1, .node = "a", .state = rows[i].second});
         if (rc != (rows[i].allowed ? 0 : -EBUSY))
@@ -98,14 +99,14 @@ static void a_port_has_one_holder(void **state)
         if (rc)
             assert_non_null(strstr(s.err.text, "tcp/80"));
         assert_true((cluster_instance_find(s.c, 2) != NONE) == rows[i].allowed);
-        scene_must(&s,
-                   put(&s, (struct berth_instance){.id = 3, .workload = "port", .node = "b", .state = BERTH_RUNNING}));
+        scene_check(&s,
+                    put(&s, (struct berth_instance){.id = 3, .workload = "port", .node = "b", .state = BERTH_RUNNING}));
         scene_audit(&s);
         scene_cleanup(&s);
     }
 }
 
-static void a_port_of_the_system_is_held(void **state)
+static void system_port_is_refused(void **state)
 {
     (void)state;
     struct scene s = stage();
@@ -117,7 +118,7 @@ static void a_port_of_the_system_is_held(void **state)
     scene_cleanup(&s);
 }
 
-static void a_gpu_is_not_held_twice(void **state)
+static void gpu_is_not_held_twice(void **state)
 {
     static const struct {
         const char *workload;
@@ -135,10 +136,10 @@ static void a_gpu_is_not_held_twice(void **state)
     };
     (void)state;
     struct scene s = stage();
-    scene_must(&s, put(&s, (struct berth_instance){
-                               .id = 1, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RUNNING}));
-    scene_must(&s, put(&s, (struct berth_instance){
-                               .id = 2, .workload = "half", .node = "a", .gpus = 2, .state = BERTH_RUNNING}));
+    scene_check(&s, put(&s, (struct berth_instance){
+                                .id = 1, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RUNNING}));
+    scene_check(&s, put(&s, (struct berth_instance){
+                                .id = 2, .workload = "half", .node = "a", .gpus = 2, .state = BERTH_RUNNING}));
     for (size_t i = 0; i < ROWS(rows); i++) {
         int rc = put(
             &s,
@@ -149,8 +150,8 @@ static void a_gpu_is_not_held_twice(void **state)
         scene_audit(&s);
     }
     scene_report(&s, 1, BERTH_STOPPING, false);
-    scene_must(&s, put(&s, (struct berth_instance){
-                               .id = 20, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RESERVED}));
+    scene_check(&s, put(&s, (struct berth_instance){
+                                .id = 20, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RESERVED}));
     scene_audit(&s);
     assert_int_equal(
         put(&s, (struct berth_instance){.id = 1, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RUNNING}),
@@ -161,14 +162,14 @@ static void a_gpu_is_not_held_twice(void **state)
 
 /* Instances placed by others are accounted for whatever they conflict with; instances placed by Berth are still
  * refused. */
-static void what_is_found_may_clash(void **state)
+static void found_instances_may_conflict(void **state)
 {
     (void)state;
     struct scene s = stage();
     for (uint64_t id = 1; id <= 2; id++) {
-        scene_must(&s, put(&s, (struct berth_instance){
-                                   .id = id, .workload = "port", .node = "a", .state = BERTH_RUNNING, .found = true}));
-        scene_must(
+        scene_check(&s, put(&s, (struct berth_instance){
+                                    .id = id, .workload = "port", .node = "a", .state = BERTH_RUNNING, .found = true}));
+        scene_check(
             &s,
             put(&s,
                 (struct berth_instance){
@@ -189,18 +190,18 @@ static void what_is_found_may_clash(void **state)
             assert_false(a.op == BERTH_PLACE && strcmp(a.workload, "one-more") == 0);
         }
         if (round == 0)
-            scene_must(&s, berth_instance_remove(s.c, 1, &s.err));
+            scene_check(&s, berth_instance_remove(s.c, 1, &s.err));
         scene_audit(&s);
     }
     scene_cleanup(&s);
 }
 
-static void what_is_refused_changes_nothing(void **state)
+static void refused_put_changes_nothing(void **state)
 {
     (void)state;
     struct scene s = stage();
-    scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "port", .node = "a", .state = BERTH_RUNNING}));
-    scene_must(&s, put(&s, (struct berth_instance){.id = 2, .workload = "port", .node = "b", .state = BERTH_RUNNING}));
+    scene_check(&s, put(&s, (struct berth_instance){.id = 1, .workload = "port", .node = "a", .state = BERTH_RUNNING}));
+    scene_check(&s, put(&s, (struct berth_instance){.id = 2, .workload = "port", .node = "b", .state = BERTH_RUNNING}));
     scene_plan(&s);
     uint64_t before = berth_plan_hash(s.p);
     /* Would move to the port of the other instance. */
@@ -219,46 +220,46 @@ static void what_is_refused_changes_nothing(void **state)
     scene_cleanup(&s);
 }
 
-static void an_instance_of_nobody_is_stopped(void **state)
+static void instance_without_workload_is_stopped(void **state)
 {
     (void)state;
     struct scene s = stage();
     struct berth_shape shape = {NEEDS(100, 100)};
-    scene_must(&s, berth_workload_remove(s.c, "port", &s.err));
-    scene_must(&s, berth_workload_remove(s.c, "gpu", &s.err));
-    scene_must(&s, berth_workload_remove(s.c, "half", &s.err));
-    scene_must(&s, put(&s, (struct berth_instance){
-                               .id = 7, .workload = "ghost", .node = "a", .state = BERTH_RUNNING, .shape = &shape}));
+    scene_check(&s, berth_workload_remove(s.c, "port", &s.err));
+    scene_check(&s, berth_workload_remove(s.c, "gpu", &s.err));
+    scene_check(&s, berth_workload_remove(s.c, "half", &s.err));
+    scene_check(&s, put(&s, (struct berth_instance){
+                                .id = 7, .workload = "ghost", .node = "a", .state = BERTH_RUNNING, .shape = &shape}));
     s.next = 8;
     scene_audit(&s);
-    scene_step(&s, "stop ghost/0 a removed #7");
-    scene_must(&s,
-               put(&s, (struct berth_instance){.id = 7, .workload = "ghost", .node = "b", .state = BERTH_STOPPING}));
+    scene_expect_and_apply(&s, "stop ghost/0 a removed #7");
+    scene_check(&s,
+                put(&s, (struct berth_instance){.id = 7, .workload = "ghost", .node = "b", .state = BERTH_STOPPING}));
     scene_audit(&s);
-    scene_gone(&s, 7);
+    scene_remove(&s, 7);
     assert_true(cluster_workload_find(s.c, "ghost") == NONE);
     scene_audit(&s);
     scene_cleanup(&s);
 }
 
-static void an_instance_keeps_the_shape_it_was_placed_with(void **state)
+static void instance_keeps_its_shape(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     struct berth_shape old = {NEEDS(900, 10)};
     scene_node(&s, "a", 1000, 1000);
     scene_service(&s, "web", 2, 200, 10);
-    scene_must(&s, put(&s, (struct berth_instance){
-                               .id = 1, .workload = "web", .node = "a", .state = BERTH_RUNNING, .shape = &old}));
-    scene_see(&s, "");
+    scene_check(&s, put(&s, (struct berth_instance){
+                                .id = 1, .workload = "web", .node = "a", .state = BERTH_RUNNING, .shape = &old}));
+    scene_expect(&s, "");
     assert_int_equal(scene_reason(&s, "web", "short").nodes, 1);
-    scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "web", .node = "a", .state = BERTH_RUNNING}));
-    scene_see(&s, ""); /* a report does not change what the instance holds */
+    scene_check(&s, put(&s, (struct berth_instance){.id = 1, .workload = "web", .node = "a", .state = BERTH_RUNNING}));
+    scene_expect(&s, ""); /* a report does not change what the instance holds */
     scene_cleanup(&s);
 }
 
 /* Even if it is the last object that names its workload. */
-static void an_instance_of_a_removed_workload_keeps_what_it_holds(void **state)
+static void instance_of_removed_workload_keeps_its_holds(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -266,19 +267,19 @@ static void an_instance_of_a_removed_workload_keeps_what_it_holds(void **state)
     scene_node(&s, "a", 1000, 1000);
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 1, .shape = shape});
     scene_running(&s, "web", 0, "a");
-    scene_must(&s, berth_workload_remove(s.c, "web", &s.err));
-    scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "web", .node = "a", .state = BERTH_STOPPING}));
+    scene_check(&s, berth_workload_remove(s.c, "web", &s.err));
+    scene_check(&s, put(&s, (struct berth_instance){.id = 1, .workload = "web", .node = "a", .state = BERTH_STOPPING}));
     scene_audit(&s);
     scene_service(&s, "cpu", 1, 200, 10);
     scene_put(&s, (struct berth_workload){.id = "port", .replicas = 1, .shape = {PORT(80)}});
-    scene_step(&s, "reserve cpu/0 a pending after 1; reserve port/0 a pending after 1");
-    scene_gone(&s, 1);
+    scene_expect_and_apply(&s, "reserve cpu/0 a pending after 1; reserve port/0 a pending after 1");
+    scene_remove(&s, 1);
     assert_true(cluster_workload_find(s.c, "web") == NONE);
-    scene_step(&s, "promote cpu/0 a pending #2; promote port/0 a pending #3");
+    scene_expect_and_apply(&s, "promote cpu/0 a pending #2; promote port/0 a pending #3");
     scene_cleanup(&s);
 }
 
-static void sums_do_not_wrap(void **state)
+static void sums_do_not_overflow(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -292,7 +293,7 @@ static void sums_do_not_wrap(void **state)
     assert_int_equal(rc, -EOVERFLOW);
     assert_non_null(strstr(s.err.text, "cpu"));
     scene_audit(&s);
-    assert_int_equal(berth_over(s.c), 1);
+    assert_int_equal(berth_nodes_over_capacity(s.c), 1);
     scene_plan(&s);
     assert_int_equal(berth_plan_actions(s.p), id - 1); /* all of them are stopped */
     scene_cleanup(&s);
@@ -305,18 +306,18 @@ static void instances_at_random(void **state)
     struct scene s = stage();
     uint64_t seed = scene_seed();
     for (int round = 0; round < 3000; round++) {
-        uint64_t id = 1 + scene_below(&seed, 24);
-        uint32_t which = scene_below(&seed, 4);
+        uint64_t id = 1 + scene_random_below(&seed, 24);
+        uint32_t which = scene_random_below(&seed, 4);
         struct berth_instance i = {.id = id,
                                    .workload = workloads[which],
-                                   .ordinal = scene_below(&seed, 9),
-                                   .node = scene_below(&seed, 2) ? "a" : "b",
-                                   .state = (enum berth_state)scene_below(&seed, 6),
-                                   .ready = scene_below(&seed, 2),
-                                   .gpus = which == 1 || which == 2 ? (uint64_t)1 << scene_below(&seed, 2) : 0};
-        if (scene_below(&seed, 4) == 0)
+                                   .ordinal = scene_random_below(&seed, 9),
+                                   .node = scene_random_below(&seed, 2) ? "a" : "b",
+                                   .state = (enum berth_state)scene_random_below(&seed, 6),
+                                   .ready = scene_random_below(&seed, 2),
+                                   .gpus = which == 1 || which == 2 ? (uint64_t)1 << scene_random_below(&seed, 2) : 0};
+        if (scene_random_below(&seed, 4) == 0)
             i.replaces = id + 1;
-        if (scene_below(&seed, 4) == 0)
+        if (scene_random_below(&seed, 4) == 0)
             (void)berth_instance_remove(s.c, id, NULL);
         else
             (void)berth_instance_put(s.c, &i, NULL);
@@ -324,8 +325,8 @@ static void instances_at_random(void **state)
     }
     for (uint64_t id = 1; id <= 24; id++)
         (void)berth_instance_remove(s.c, id, NULL);
-    scene_must(&s, berth_node_remove(s.c, "a", &s.err));
-    scene_must(&s, berth_node_remove(s.c, "b", &s.err));
+    scene_check(&s, berth_node_remove(s.c, "a", &s.err));
+    scene_check(&s, berth_node_remove(s.c, "b", &s.err));
     scene_audit(&s);
     assert_int_equal(s.c->stopping + s.c->reserved + s.c->replacing, 0);
     scene_cleanup(&s);
@@ -334,18 +335,12 @@ static void instances_at_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_instance_is_replaced_by_id),
-        cmocka_unit_test(removing),
-        cmocka_unit_test(a_port_has_one_holder),
-        cmocka_unit_test(a_port_of_the_system_is_held),
-        cmocka_unit_test(a_gpu_is_not_held_twice),
-        cmocka_unit_test(what_is_found_may_clash),
-        cmocka_unit_test(what_is_refused_changes_nothing),
-        cmocka_unit_test(an_instance_of_nobody_is_stopped),
-        cmocka_unit_test(an_instance_keeps_the_shape_it_was_placed_with),
-        cmocka_unit_test(sums_do_not_wrap),
-        cmocka_unit_test(instances_at_random),
-        cmocka_unit_test(an_instance_of_a_removed_workload_keeps_what_it_holds),
+        cmocka_unit_test(an_instance_is_replaced_by_id), cmocka_unit_test(instances_are_removed),
+        cmocka_unit_test(port_states_are_compatible),    cmocka_unit_test(system_port_is_refused),
+        cmocka_unit_test(gpu_is_not_held_twice),         cmocka_unit_test(found_instances_may_conflict),
+        cmocka_unit_test(refused_put_changes_nothing),   cmocka_unit_test(instance_without_workload_is_stopped),
+        cmocka_unit_test(instance_keeps_its_shape),      cmocka_unit_test(sums_do_not_overflow),
+        cmocka_unit_test(instances_at_random),           cmocka_unit_test(instance_of_removed_workload_keeps_its_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

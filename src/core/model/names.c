@@ -22,8 +22,8 @@ const char *berth_cause_name(enum berth_cause cause)
         [BERTH_CAUSE_DRAINED] = "drained",     [BERTH_CAUSE_MOVED] = "moved",
         [BERTH_CAUSE_BROKEN] = "gang-broken",  [BERTH_CAUSE_INFEASIBLE] = "infeasible",
         [BERTH_CAUSE_BUSY] = "busy",           [BERTH_CAUSE_IDLE] = "idle",
-        [BERTH_CAUSE_PRESSURE] = "pressure",   [BERTH_CAUSE_OVER] = "over",
-        [BERTH_CAUSE_BY_HAND] = "by-hand",     [BERTH_CAUSE_UNDONE] = "undone",
+        [BERTH_CAUSE_PRESSURE] = "pressure",   [BERTH_CAUSE_OVER_CAPACITY] = "over",
+        [BERTH_CAUSE_MANUAL] = "by-hand",      [BERTH_CAUSE_UNDONE] = "undone",
         [BERTH_CAUSE_PREEMPTED] = "preempted", [BERTH_CAUSE_EXPIRED] = "expired",
     };
     return NAME(names, cause);

@@ -13,7 +13,7 @@
 enum { WORDS_MAX = 32 };
 
 /* Checks `name` for the first `len` values; the next value is invalid. */
-static void words_are_unique(const char *(*name)(unsigned), unsigned len)
+static void check_names(const char *(*name)(unsigned), unsigned len)
 {
     const char *seen[WORDS_MAX];
     assert_true(len <= WORDS_MAX);
@@ -48,16 +48,16 @@ static const char *node_state(unsigned i)
     return berth_node_state_name((enum berth_node_state)i);
 }
 
-static void every_value_has_its_own_word(void **state)
+static void every_value_has_a_unique_name(void **state)
 {
     (void)state;
-    words_are_unique(op, BERTH_ADJUST + 1);
-    words_are_unique(cause, BERTH_CAUSE_EXPIRED + 1);
-    words_are_unique(instance_state, BERTH_ENDED + 1);
-    words_are_unique(node_state, BERTH_NODE_LOST + 1);
+    check_names(op, BERTH_ADJUST + 1);
+    check_names(cause, BERTH_CAUSE_EXPIRED + 1);
+    check_names(instance_state, BERTH_ENDED + 1);
+    check_names(node_state, BERTH_NODE_LOST + 1);
 }
 
-static void words_are_as_documented(void **state)
+static void names_are_as_documented(void **state)
 {
     (void)state;
     assert_string_equal(berth_op_name(BERTH_RESERVE), "reserve");
@@ -70,8 +70,8 @@ static void words_are_as_documented(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_value_has_its_own_word),
-        cmocka_unit_test(words_are_as_documented),
+        cmocka_unit_test(every_value_has_a_unique_name),
+        cmocka_unit_test(names_are_as_documented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

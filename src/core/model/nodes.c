@@ -122,11 +122,11 @@ static struct node_body *body_new(struct berth_cluster *c, const struct berth_no
 
     fill_capacities(c, n, b, &to);
     fill_lists(c, n, b, &to);
-    uint32_t *things = BUMP(&to, uint32_t, ports);
+    uint32_t *ports_and_volumes = BUMP(&to, uint32_t, ports);
     for (size_t i = 0; i < n->ports_len; i++)
         for (uint32_t p = 0; p < (n->ports[i].count ? n->ports[i].count : 1u); p++)
-            things[b->ports_len++] = cluster_port_put(c, &n->ports[i], p);
-    b->ports = things;
+            ports_and_volumes[b->ports_len++] = cluster_port_put(c, &n->ports[i], p);
+    b->ports = ports_and_volumes;
     b->id = intern_put(&c->names, n->id);
     b->zone = intern_put(&c->names, n->zone);
     b->rack = intern_put(&c->names, n->rack);
@@ -254,8 +254,9 @@ static uint64_t held_devices(const struct berth_cluster *c, const struct node *n
 static uint64_t port_holder(const struct berth_cluster *c, uint32_t port, uint32_t node)
 {
     const struct hold *h;
-    PORT_RIVALS_EACH (thing, &c->things, port)
-        for (uint32_t at = ((const struct thing *)pages_at(&c->things, thing))->first; at != NONE; at = h->next) {
+    PORT_RIVALS_EACH (port_or_volume, &c->ports_and_volumes, port)
+        for (uint32_t at = ((const struct port_or_volume *)pages_at(&c->ports_and_volumes, port_or_volume))->first;
+             at != NONE; at = h->next) {
             h = pages_at(&c->holds, at);
             if (h->node == node && h->instance != NONE && !cluster_instance(c, h->instance)->found)
                 return cluster_instance(c, h->instance)->id;
@@ -277,7 +278,7 @@ static int node_replace(struct berth_cluster *c, uint32_t slot, const struct ber
         uint64_t holder = port_holder(c, body->ports[i], slot);
         if (!holder)
             continue;
-        const struct thing *t = pages_at(&c->things, body->ports[i]);
+        const struct port_or_volume *t = pages_at(&c->ports_and_volumes, body->ports[i]);
         node_body_unref(body);
         return err_set(err, EBUSY, "node \"%s\": port %s is in use by instance %llu", from->id,
                        intern_text(&c->names, t->name), (unsigned long long)holder);

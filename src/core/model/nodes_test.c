@@ -26,17 +26,17 @@ static void a_node_is_replaced_by_id(void **state)
     struct scene s = scene_new();
     scene_node(&s, "a", 1000, 1000);
     scene_service(&s, "web", 1, 2000, 100);
-    scene_see(&s, "");
+    scene_expect(&s, "");
     scene_node(&s, "a", 4000, 1000);
-    scene_see(&s, "place web/0 a pending");
+    scene_expect(&s, "place web/0 a pending");
     scene_put_node(&s, (struct berth_node){.id = "a", HAS(4000, 1000), .state = BERTH_NODE_CORDONED});
-    scene_see(&s, "");
+    scene_expect(&s, "");
     assert_int_equal(s.c->nodes_len, 1);
     scene_audit(&s);
     scene_cleanup(&s);
 }
 
-static void a_change_of_state_keeps_the_layout(void **state)
+static void state_change_keeps_the_layout(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -51,7 +51,7 @@ static void a_change_of_state_keeps_the_layout(void **state)
     scene_cleanup(&s);
 }
 
-static void removing(void **state)
+static void nodes_are_removed(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -64,17 +64,17 @@ static void removing(void **state)
     assert_int_equal(berth_node_remove(s.c, "a", &s.err), -EBUSY);
     assert_non_null(strstr(s.err.text, "drain"));
     scene_audit(&s);
-    scene_see(&s, "");
-    scene_gone(&s, 1);
-    scene_must(&s, berth_node_remove(s.c, "a", &s.err));
+    scene_expect(&s, "");
+    scene_remove(&s, 1);
+    scene_check(&s, berth_node_remove(s.c, "a", &s.err));
     assert_int_equal(berth_node_remove(s.c, "a", NULL), -ENOENT);
     scene_audit(&s);
-    scene_see(&s, "");
+    scene_expect(&s, "");
     assert_int_equal(scene_pending(&s, "web"), 1);
     scene_cleanup(&s);
 }
 
-static void a_slot_that_is_used_again_is_clean(void **state)
+static void reused_slot_is_clean(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -83,18 +83,18 @@ static void a_slot_that_is_used_again_is_clean(void **state)
                       .id = "w", .replicas = 1, .shape = {NEEDS(900, 900), .gpu = {.count = 1}}
     });
     scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_STOPPING, .gpus = 1});
-    scene_gone(&s, 1);
+    scene_remove(&s, 1);
     uint32_t slot = cluster_node_find(s.c, "a");
-    scene_must(&s, berth_node_remove(s.c, "a", &s.err));
+    scene_check(&s, berth_node_remove(s.c, "a", &s.err));
     scene_put_node(&s, (struct berth_node){.id = "b", HAS(1000, 1000), GPUS({"x", 5}, {"x", 5})});
     assert_int_equal(cluster_node_find(s.c, "b"), slot);
     assert_true(cluster_node_find(s.c, "a") == NONE);
     scene_audit(&s);
-    scene_step(&s, "place w/0 b pending");
+    scene_expect_and_apply(&s, "place w/0 b pending");
     scene_cleanup(&s);
 }
 
-static void a_gpu_that_is_held_cannot_go(void **state)
+static void held_gpu_cannot_be_removed(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -110,11 +110,11 @@ static void a_gpu_that_is_held_cannot_go(void **state)
     scene_audit(&s);
     scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), GPUS({"x", 1}, {"x", 1})});
     scene_audit(&s);
-    scene_gone(&s, 1);
+    scene_remove(&s, 1);
     scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10)});
     scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), GPUS({"x", 1}, {"x", 1}, {"x", 1}, {"x", 1})});
     scene_audit(&s);
-    scene_step(&s, "place w/0 a pending");
+    scene_expect_and_apply(&s, "place w/0 a pending");
     scene_cleanup(&s);
 }
 
@@ -127,17 +127,17 @@ static void gpu_memory_may_change_while_it_is_held(void **state)
     scene_put(&s, (struct berth_workload){.id = "w", .shape = {.gpu = {.count = 1}}});
     scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .gpus = 1});
     scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), GPUS({"x", 30})});
-    scene_gone(&s, 1);
+    scene_remove(&s, 1);
     scene_audit(&s);
     struct berth_shape share = {
         .gpu = {.count = 1, .milli = 100, .memory_bytes = 20}
     };
     scene_put(&s, (struct berth_workload){.id = "share", .replicas = 2, .shape = share});
-    scene_step(&s, "place share/0 a pending"); /* two shares of 20 exceed 30 */
+    scene_expect_and_apply(&s, "place share/0 a pending"); /* two shares of 20 exceed 30 */
     scene_cleanup(&s);
 }
 
-static void shrinking_makes_a_node_over(void **state)
+static void shrunk_node_is_over_capacity(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -146,29 +146,29 @@ static void shrinking_makes_a_node_over(void **state)
     scene_service(&s, "web", 1, 600, 10);
     scene_service(&s, "small", 1, 10, 10);
     scene_running(&s, "web", 0, "a");
-    assert_int_equal(berth_over(s.c), 0);
+    assert_int_equal(berth_nodes_over_capacity(s.c), 0);
     scene_node(&s, "a", 500, 1000);
-    assert_int_equal(berth_over(s.c), 1);
+    assert_int_equal(berth_nodes_over_capacity(s.c), 1);
     scene_audit(&s);
-    scene_see(&s, "place small/0 b pending"); /* nothing is stopped for it */
+    scene_expect(&s, "place small/0 b pending"); /* nothing is stopped for it */
     scene_node(&s, "a", 600, 1000);
-    assert_int_equal(berth_over(s.c), 0);
+    assert_int_equal(berth_nodes_over_capacity(s.c), 0);
     scene_cleanup(&s);
 }
 
-static void ports_of_the_system(void **state)
+static void system_ports_are_not_given_to_pods(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), PORT(80)});
     scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = {PORT(80)}});
-    scene_see(&s, "");
+    scene_expect(&s, "");
     scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), PORT(81)});
-    scene_step(&s, "place w/0 a pending");
+    scene_expect_and_apply(&s, "place w/0 a pending");
     scene_cleanup(&s);
 }
 
-static void the_system_cannot_take_a_port_that_is_held(void **state)
+static void system_port_conflicts_with_holder(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -180,17 +180,17 @@ static void the_system_cannot_take_a_port_that_is_held(void **state)
     scene_cleanup(&s);
 }
 
-static void overcommit_is_in_the_capacity(void **state)
+static void overcommit_raises_capacity(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     scene_put_node(
         &s, (struct berth_node){.id = "a", HAS(1001, 1000), LIST(overcommit, struct berth_amount, {"cpu", 1500})});
     scene_service(&s, "web", 2, 751, 10);
-    scene_see(&s, "place web/0 a pending"); /* 1501, rounded down */
+    scene_expect(&s, "place web/0 a pending"); /* 1501, rounded down */
     scene_service(&s, "web", 2, 750, 10);
-    scene_step(&s, "place web/0 a pending; place web/1 a pending");
-    assert_int_equal(berth_over(s.c), 0);
+    scene_expect_and_apply(&s, "place web/0 a pending; place web/1 a pending");
+    assert_int_equal(berth_nodes_over_capacity(s.c), 0);
     scene_cleanup(&s);
 }
 
@@ -203,21 +203,21 @@ static void nodes_at_random(void **state)
     scene_service(&s, "web", 1000, 1, 1);
     for (int round = 0; round < 600; round++) {
         char id[16];
-        uint32_t n = scene_below(&seed, 20);
+        uint32_t n = scene_random_below(&seed, 20);
         (void)snprintf(id, sizeof id, "n%u", n);
-        if (there[n] && scene_below(&seed, 3) == 0) {
+        if (there[n] && scene_random_below(&seed, 3) == 0) {
             int rc = berth_node_remove(s.c, id, NULL);
             bool held = cluster_node_find(s.c, id) != NONE;
             assert_int_equal(rc, held ? -EBUSY : 0);
             there[n] = held;
         } else {
-            uint16_t port = (uint16_t)(1 + scene_below(&seed, 9));
-            scene_put_node(&s, (struct berth_node){.id = id, HAS(scene_below(&seed, 100), 100), PORT(port)});
-            if (scene_below(&seed, 4) == 0)
+            uint16_t port = (uint16_t)(1 + scene_random_below(&seed, 9));
+            scene_put_node(&s, (struct berth_node){.id = id, HAS(scene_random_below(&seed, 100), 100), PORT(port)});
+            if (scene_random_below(&seed, 4) == 0)
                 scene_running(&s, "web", 0, id);
             there[n] = true;
         }
-        for (uint64_t i = 1; i < s.next && scene_below(&seed, 5) == 0; i++)
+        for (uint64_t i = 1; i < s.next && scene_random_below(&seed, 5) == 0; i++)
             (void)berth_instance_remove(s.c, i, NULL);
         scene_audit(&s);
     }
@@ -225,10 +225,10 @@ static void nodes_at_random(void **state)
 }
 
 /* Use reports are frequent and sorting the nodes is expensive. */
-static void what_is_used_leaves_the_layout_alone(void **state)
+static void use_reports_keep_the_layout(void **state)
 {
     (void)state;
-    struct scene s = scene_stage(2);
+    struct scene s = scene_with_nodes(2);
     scene_plan(&s);
     const struct layout *before = s.c->layout;
     assert_non_null(before);
@@ -253,17 +253,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_is_replaced_by_id),
-        cmocka_unit_test(a_change_of_state_keeps_the_layout),
-        cmocka_unit_test(removing),
-        cmocka_unit_test(a_slot_that_is_used_again_is_clean),
-        cmocka_unit_test(a_gpu_that_is_held_cannot_go),
+        cmocka_unit_test(state_change_keeps_the_layout),
+        cmocka_unit_test(nodes_are_removed),
+        cmocka_unit_test(reused_slot_is_clean),
+        cmocka_unit_test(held_gpu_cannot_be_removed),
         cmocka_unit_test(gpu_memory_may_change_while_it_is_held),
-        cmocka_unit_test(shrinking_makes_a_node_over),
-        cmocka_unit_test(ports_of_the_system),
-        cmocka_unit_test(the_system_cannot_take_a_port_that_is_held),
-        cmocka_unit_test(overcommit_is_in_the_capacity),
+        cmocka_unit_test(shrunk_node_is_over_capacity),
+        cmocka_unit_test(system_ports_are_not_given_to_pods),
+        cmocka_unit_test(system_port_conflicts_with_holder),
+        cmocka_unit_test(overcommit_raises_capacity),
         cmocka_unit_test(nodes_at_random),
-        cmocka_unit_test(what_is_used_leaves_the_layout_alone),
+        cmocka_unit_test(use_reports_keep_the_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

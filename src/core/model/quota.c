@@ -71,7 +71,7 @@ static struct quota_book *book_of(struct quota *q, uint32_t resource)
 }
 
 /* Returns how many instances of the workload have not ended; counts up to `most`. */
-static uint32_t there(const struct berth_cluster *c, uint32_t workload, uint32_t most)
+static uint32_t unended_instances(const struct berth_cluster *c, uint32_t workload, uint32_t most)
 {
     uint32_t n = 0;
     for (uint32_t i = cluster_workload(c, workload)->first; i != NONE && n < most;
@@ -81,7 +81,7 @@ static uint32_t there(const struct berth_cluster *c, uint32_t workload, uint32_t
 }
 
 /* Returns the instance that `i` replaces, if it has not ended; else NULL. */
-static const struct instance *old_of(const struct berth_cluster *c, const struct instance *i)
+static const struct instance *replaced_instance(const struct berth_cluster *c, const struct instance *i)
 {
     uint32_t slot = i->replaces ? cluster_instance_find(c, i->replaces) : NONE;
     const struct instance *old = slot == NONE ? NULL : cluster_instance(c, slot);
@@ -115,16 +115,16 @@ static void chain_add(const struct berth_cluster *c, struct quota *quotas, const
     quota_books_add(c, quotas, t, i, old, sign);
 }
 
-static bool follows(const void *ctx, uint32_t value, const void *key)
+static bool replaces_id(const void *ctx, uint32_t value, const void *key)
 {
     return cluster_instance(ctx, value)->replaces == *(const uint64_t *)key;
 }
 
 /* Updates the counts of an instance's replacements: they count only what exceeds the instance while it exists (sign 1),
  * else everything. */
-static void followers_change(struct berth_cluster *c, const struct instance *i, int sign)
+static void replacements_recount(struct berth_cluster *c, const struct instance *i, int sign)
 {
-    if (map_find(&c->followers, hash_u64(i->id), follows, c, &i->id) == MAP_NONE)
+    if (map_find(&c->replacements_by_old, hash_u64(i->id), replaces_id, c, &i->id) == MAP_NONE)
         return;
     for (uint32_t at = cluster_workload(c, i->workload.v)->first; at != NONE;
          at = cluster_instance(c, at)->next_of_workload)
@@ -151,26 +151,26 @@ void quota_count(struct berth_cluster *c, const struct instance *i, int sign)
     const struct claim *t = cluster_claim(c, i->workload.v);
     if (!t || t->quotas_len == 0 || i->state == BERTH_ENDED)
         return;
-    chain_add(c, c->quotas.at, i, old_of(c, i), sign);
-    followers_change(c, i, sign);
-    if (there(c, i->workload.v, 2) == 1)
+    chain_add(c, c->quotas.at, i, replaced_instance(c, i), sign);
+    replacements_recount(c, i, sign);
+    if (unended_instances(c, i->workload.v, 2) == 1)
         quota_books_add_job(c->quotas.at, t, sign);
 }
 
-void quota_hold(struct berth_cluster *c, uint32_t workload, int sign)
+void quota_count_held(struct berth_cluster *c, uint32_t workload, int sign)
 {
     const struct claim *t = cluster_claim(c, workload);
     if (!t || t->quotas_len == 0)
         return;
     for (uint32_t i = cluster_workload(c, workload)->first; i != NONE; i = cluster_instance(c, i)->next_of_workload)
-        chain_add(c, c->quotas.at, cluster_instance(c, i), old_of(c, cluster_instance(c, i)), sign);
-    if (there(c, workload, 1))
+        chain_add(c, c->quotas.at, cluster_instance(c, i), replaced_instance(c, cluster_instance(c, i)), sign);
+    if (unended_instances(c, workload, 1))
         quota_books_add_job(c->quotas.at, t, sign);
 }
 
 /* Updates the admitted amounts: all pods of the workload that have not ended. */
-static void chain_ask(struct quota *quotas, const struct claim *t, const struct workload *w, const struct class *k,
-                      int sign)
+static void chain_count_requests(struct quota *quotas, const struct claim *t, const struct workload *w,
+                                 const struct class *k, int sign)
 {
     uint32_t chain[QUOTA_CHAIN_MAX], len = quota_chain(quotas, t, chain);
     int64_t pods = w->gone || w->ended >= w->replicas ? 0 : (int64_t)sign * (w->replicas - w->ended);
@@ -184,12 +184,12 @@ static void chain_ask(struct quota *quotas, const struct claim *t, const struct 
     }
 }
 
-void quota_ask(struct berth_cluster *c, uint32_t workload, int sign)
+void quota_count_requests(struct berth_cluster *c, uint32_t workload, int sign)
 {
     const struct claim *t = cluster_claim(c, workload);
     const struct workload *w = cluster_workload(c, workload);
     if (t && t->quotas_len)
-        chain_ask(c->quotas.at, t, w, cluster_class(c, w->class), sign);
+        chain_count_requests(c->quotas.at, t, w, cluster_class(c, w->class), sign);
 }
 
 /* Recomputes all books of all quotas from the workloads and instances. */
@@ -200,10 +200,10 @@ static void recount(const struct berth_cluster *c, struct quota *into)
             uint32_t at = word * 64 + (uint32_t)bit;
             const struct workload *w = cluster_workload(c, at);
             const struct claim *t = cluster_claim(c, at);
-            chain_ask(into, t, w, cluster_class(c, w->class), 1);
+            chain_count_requests(into, t, w, cluster_class(c, w->class), 1);
             for (uint32_t i = w->first; i != NONE; i = cluster_instance(c, i)->next_of_workload)
-                chain_add(c, into, cluster_instance(c, i), old_of(c, cluster_instance(c, i)), 1);
-            if (there(c, at, 1))
+                chain_add(c, into, cluster_instance(c, i), replaced_instance(c, cluster_instance(c, i)), 1);
+            if (unended_instances(c, at, 1))
                 quota_books_add_job(into, t, 1);
         }
 }
@@ -305,7 +305,7 @@ static bool guarantees(const struct quota *q)
 }
 
 /* Recomputes all books after a quota got another parent. */
-static void books_redo(struct berth_cluster *c)
+static void books_recompute(struct berth_cluster *c)
 {
     c->quota_moves++;
     for (size_t i = 0; i < c->quotas.len; i++)
@@ -338,7 +338,7 @@ int berth_quota_put(struct berth_cluster *c, const struct berth_quota *from, str
     c->guaranteed += guarantees(q);
     c->limited += limits(q);
     if (moved)
-        books_redo(c);
+        books_recompute(c);
     c->revision++;
     return 0;
 }
@@ -358,7 +358,7 @@ int berth_quota_remove(struct berth_cluster *c, const char *id, struct berth_err
     q->weight = 1;
     q->weighted = q->known = false;
     if (moved)
-        books_redo(c);
+        books_recompute(c);
     c->revision++;
     return 0;
 }

@@ -19,7 +19,7 @@ static const char *const ann[] = {"user/ann"}, *const bob[] = {"user/bob"};
 
 static void put_quota(struct scene *s, struct berth_quota q)
 {
-    scene_must(s, berth_quota_put(s->c, &q, &s->err));
+    scene_check(s, berth_quota_put(s->c, &q, &s->err));
 }
 
 static struct berth_workload service(const char *id, uint32_t pods, const char *const *quota,
@@ -72,7 +72,7 @@ static void put_sized(struct scene *s, uint64_t id, const char *node, enum berth
 }
 
 /* One pod with an old instance (7) and a replacement (8), put in either order. */
-static void a_pod_that_moves_counts_once(void **state)
+static void migrating_pod_counts_once(void **state)
 {
     static const struct {
         const char *what;
@@ -124,7 +124,7 @@ static void a_pod_that_moves_counts_once(void **state)
 }
 
 /* The books equal a recomputation after any sequence of puts and removals. */
-static void the_books_are_right_whatever_comes(void **state)
+static void books_equal_recomputation(void **state)
 {
     static const enum berth_state states[] = {BERTH_RESERVED, BERTH_ASSIGNED, BERTH_STARTING,
                                               BERTH_RUNNING,  BERTH_STOPPING, BERTH_ENDED};
@@ -149,7 +149,7 @@ static void the_books_are_right_whatever_comes(void **state)
 }
 
 /* A service of two cores with one migrated pod is at its limit as before. */
-static void what_has_moved_counts(void **state)
+static void migrated_pod_counts(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     (void)state;
@@ -160,24 +160,24 @@ static void what_has_moved_counts(void **state)
     scene_put(&s, service("web", 1, ann, one_core));
     scene_running(&s, "web", 0, "a");
     scene_state(&s, "a", 4000, 9, BERTH_NODE_DRAINING);
-    scene_step(&s, "place web/0 b drained for 1");
+    scene_expect_and_apply(&s, "place web/0 b drained for 1");
     assert_int_equal(held(&s, "cpu"), 1000);
     scene_report(&s, 2, BERTH_RUNNING, true);
-    scene_step(&s, "stop web/0 a moved #1");
+    scene_expect_and_apply(&s, "stop web/0 a moved #1");
     assert_int_equal(held_later(&s), 1000);
     scene_put(&s, service("more", 1, ann, one_core)); /* the limit of one job is reached */
-    scene_see(&s, "");
-    scene_gone(&s, 1);
-    scene_see(&s, "");
+    scene_expect(&s, "");
+    scene_remove(&s, 1);
+    scene_expect(&s, "");
     assert_int_equal(held(&s, "cpu"), 1000);
     put_quota(&s, (struct berth_quota){.id = "user/ann", CORES(limits, 1000)});
-    scene_see(&s, "");
+    scene_expect(&s, "");
     put_quota(&s, (struct berth_quota){.id = "user/ann", CORES(limits, 2000)});
-    scene_step(&s, "place more/0 b pending");
+    scene_expect_and_apply(&s, "place more/0 b pending");
 }
 
 /* Stopping the old instance frees nothing for others: the new one counts from then on. */
-static void the_end_of_a_move_frees_nothing(void **state)
+static void end_of_migration_frees_nothing(void **state)
 {
     for (int limited = 0; limited < 2; limited++) {
         CLEANUP(scene) struct scene s = scene_new();
@@ -190,12 +190,13 @@ static void the_end_of_a_move_frees_nothing(void **state)
         scene_instance(&s, (struct berth_instance){
                                .workload = "web", .node = "b", .state = BERTH_RUNNING, .ready = true, .replaces = 1});
         scene_put(&s, service("more", 1, ann, one_core));
-        scene_step(&s, limited ? "stop web/0 a moved #1" : "stop web/0 a moved #1; reserve more/0 a pending after 1");
+        scene_expect_and_apply(&s, limited ? "stop web/0 a moved #1"
+                                           : "stop web/0 a moved #1; reserve more/0 a pending after 1");
     }
 }
 
 /* Both pods were placed with two cores and now request three: there is room to grow one of them. */
-static void a_move_to_more_needs_room_for_it(void **state)
+static void migration_to_larger_shape_needs_room(void **state)
 {
     static const struct berth_amount two[] =
         {
@@ -234,7 +235,7 @@ static void a_move_to_more_needs_room_for_it(void **state)
 
 /* A guaranteed pod stays guaranteed after a migration: nobody keeps its borrowed share, and it is not guaranteed
  * twice. */
-static void what_has_moved_is_by_right(void **state)
+static void migrated_pod_stays_guaranteed(void **state)
 {
     for (int moved = 0; moved < 2; moved++) {
         CLEANUP(scene) struct scene s = scene_new();
@@ -255,19 +256,19 @@ static void what_has_moved_is_by_right(void **state)
         struct berth_workload own = service("own", 1, bob, one_core);
         own.kind = BERTH_JOB;
         scene_put(&s, own);
-        scene_see(&s, "stop lent/1 a preempted #2; reserve own/0 a pending after 2");
+        scene_expect(&s, "stop lent/1 a preempted #2; reserve own/0 a pending after 2");
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pod_that_moves_counts_once),
-        cmocka_unit_test(the_books_are_right_whatever_comes),
-        cmocka_unit_test(what_has_moved_counts),
-        cmocka_unit_test(the_end_of_a_move_frees_nothing),
-        cmocka_unit_test(a_move_to_more_needs_room_for_it),
-        cmocka_unit_test(what_has_moved_is_by_right),
+        cmocka_unit_test(migrating_pod_counts_once),
+        cmocka_unit_test(books_equal_recomputation),
+        cmocka_unit_test(migrated_pod_counts),
+        cmocka_unit_test(end_of_migration_frees_nothing),
+        cmocka_unit_test(migration_to_larger_shape_needs_room),
+        cmocka_unit_test(migrated_pod_stays_guaranteed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

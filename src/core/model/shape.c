@@ -56,17 +56,17 @@ void shapes_init(struct cluster_shapes *s)
 {
     arena_init(&s->arena);
     pool_init(&s->classes);
-    pool_init(&s->rules);
-    pool_init(&s->tastes);
-    pool_init(&s->ties);
+    pool_init(&s->constraints);
+    pool_init(&s->preference_sets);
+    pool_init(&s->topology_constraints);
 }
 
 void shapes_done(struct cluster_shapes *s)
 {
     pool_done(&s->classes);
-    pool_done(&s->rules);
-    pool_done(&s->tastes);
-    pool_done(&s->ties);
+    pool_done(&s->constraints);
+    pool_done(&s->preference_sets);
+    pool_done(&s->topology_constraints);
     arena_done(&s->arena);
 }
 
@@ -236,36 +236,37 @@ static int64_t page_size(const struct berth_cluster *c, const struct need *needs
     return size;
 }
 
-static struct rules_ix make_rules(struct maker *m, const struct berth_shape *shape, int64_t pages)
+static struct constraints_ix make_constraints(struct maker *m, const struct berth_shape *shape, int64_t pages)
 {
     m->key.len = 0;
-    struct rules r = {.node = make_sym(m, shape->node),
-                      .arch = make_sym(m, shape->arch),
-                      .runtime = make_sym(m, shape->runtime),
-                      .page_size_bytes = pages};
+    struct constraints r = {.node = make_sym(m, shape->node),
+                            .arch = make_sym(m, shape->arch),
+                            .runtime = make_sym(m, shape->runtime),
+                            .page_size_bytes = pages};
     key_i64(m, pages);
     r.domains = make_syms(m, shape->domains, shape->domains_len);
     r.require = make_terms(m, shape->require, shape->require_len);
     r.tolerations = make_tolerations(m, shape);
     r.gpu = make_gpu(m, &shape->gpu);
-    return (struct rules_ix){pool_put(&m->c->shapes.rules, m->arena, key_done(m), &r, sizeof r, &m->added)};
+    return (struct constraints_ix){pool_put(&m->c->shapes.constraints, m->arena, key_done(m), &r, sizeof r, &m->added)};
 }
 
-static struct taste_ix make_taste(struct maker *m, const struct berth_shape *shape)
+static struct preferences_ix make_preferences(struct maker *m, const struct berth_shape *shape)
 {
     m->key.len = 0;
-    struct taste t = {.near_zone = make_sym(m, shape->near_zone), .profile = make_sym(m, shape->profile)};
+    struct preferences t = {.near_zone = make_sym(m, shape->near_zone), .profile = make_sym(m, shape->profile)};
     t.prefer = make_terms(m, shape->prefer, shape->prefer_len);
     t.images = make_syms(m, shape->images, shape->images_len);
     t.tolerations = make_tolerations(m, shape);
-    return (struct taste_ix){pool_put(&m->c->shapes.tastes, m->arena, key_done(m), &t, sizeof t, &m->added)};
+    return (struct preferences_ix){
+        pool_put(&m->c->shapes.preference_sets, m->arena, key_done(m), &t, sizeof t, &m->added)};
 }
 
 /* Sets the anchors: the values of the first `in` condition. Every selected workload has one of these labels. */
-static void make_anchors(struct maker *m, struct tie *tie)
+static void make_anchors(struct maker *m, struct topology_constraint *topology_constraint)
 {
-    for (uint32_t i = 0; i < tie->select.exprs_len; i++) {
-        const struct expr *e = &tie->select.exprs[i];
+    for (uint32_t i = 0; i < topology_constraint->select.exprs_len; i++) {
+        const struct expr *e = &topology_constraint->select.exprs[i];
         if (e->match != BERTH_IN)
             continue;
         uint32_t *at = ARENA_ARRAY(m->arena, uint32_t, e->values.len);
@@ -274,36 +275,41 @@ static void make_anchors(struct maker *m, struct tie *tie)
             for (uint32_t x = 0; x < v; x++)
                 again |= e->values.at[x] == e->values.at[v];
             if (!again)
-                at[tie->anchors_len++] = cluster_pair_put(m->c, (struct label){e->key, e->values.at[v]});
+                at[topology_constraint->anchors_len++] =
+                    cluster_pair_put(m->c, (struct label){e->key, e->values.at[v]});
         }
-        tie->anchors = at;
+        topology_constraint->anchors = at;
         return;
     }
 }
 
-static struct tie_ix put_tie(struct maker *m, struct tie tie, const struct berth_term *select, const char *topology)
+static struct topology_constraint_ix put_topology_constraint(struct maker *m,
+                                                             struct topology_constraint topology_constraint,
+                                                             const struct berth_term *select, const char *topology)
 {
     m->key.len = 0;
-    key_u32(m, tie.kind);
-    key_u32(m, (uint32_t)tie.weight);
-    key_u32(m, tie.max_skew);
-    key_u32(m, tie.min_domains);
-    key_u32(m, tie.nodes);
-    tie.topology = make_sym(m, topology);
-    tie.select = make_term(m, select);
-    make_anchors(m, &tie);
-    uint32_t before = m->c->shapes.ties.items.len;
-    struct tie_ix ix = {pool_put(&m->c->shapes.ties, m->arena, key_done(m), &tie, sizeof tie, &m->added)};
-    if (ix.v == before && tie.kind == TIE_APART && tie.weight == 0)
+    key_u32(m, topology_constraint.kind);
+    key_u32(m, (uint32_t)topology_constraint.weight);
+    key_u32(m, topology_constraint.max_skew);
+    key_u32(m, topology_constraint.min_domains);
+    key_u32(m, topology_constraint.nodes);
+    topology_constraint.topology = make_sym(m, topology);
+    topology_constraint.select = make_term(m, select);
+    make_anchors(m, &topology_constraint);
+    uint32_t before = m->c->shapes.topology_constraints.items.len;
+    struct topology_constraint_ix ix = {pool_put(&m->c->shapes.topology_constraints, m->arena, key_done(m),
+                                                 &topology_constraint, sizeof topology_constraint, &m->added)};
+    if (ix.v == before && topology_constraint.kind == TOPOLOGY_ANTI_AFFINITY && topology_constraint.weight == 0)
         cluster_apart_add(m->c, ix);
     return ix;
 }
 
-struct tie_ix budget_tie_put(struct berth_cluster *c, const struct berth_term *select)
+struct topology_constraint_ix budget_selector_put(struct berth_cluster *c, const struct berth_term *select)
 {
     struct maker m = {.c = c, .arena = &c->shapes.arena};
     struct arena_mark mark = arena_mark(m.arena);
-    struct tie_ix ix = put_tie(&m, (struct tie){.kind = TIE_BUDGET}, select, "");
+    struct topology_constraint_ix ix =
+        put_topology_constraint(&m, (struct topology_constraint){.kind = TOPOLOGY_BUDGET}, select, "");
     vec_done(&m.key);
     if (!m.added)
         arena_rewind(m.arena, mark);
@@ -311,37 +317,43 @@ struct tie_ix budget_tie_put(struct berth_cluster *c, const struct berth_term *s
 }
 
 /* Adds a constraint unless the same required one is present already, so that it counts once. */
-static uint32_t tie_add(struct maker *m, struct tie_ix *ties, uint32_t len, struct tie_ix tie)
+static uint32_t topology_constraint_add(struct maker *m, struct topology_constraint_ix *topology_constraints,
+                                        uint32_t len, struct topology_constraint_ix topology_constraint)
 {
-    const struct pooled *pooled = pages_at(&m->c->shapes.ties.items, tie.v);
-    bool required = ((const struct tie *)pooled->object)->weight == 0;
+    const struct pooled *pooled = pages_at(&m->c->shapes.topology_constraints.items, topology_constraint.v);
+    bool required = ((const struct topology_constraint *)pooled->object)->weight == 0;
     for (uint32_t i = 0; i < len && required; i++)
-        if (ties[i].v == tie.v)
+        if (topology_constraints[i].v == topology_constraint.v)
             return len;
-    ties[len] = tie;
+    topology_constraints[len] = topology_constraint;
     return len + 1;
 }
 
-static const struct tie_ix *make_ties(struct maker *m, const struct berth_shape *shape, uint32_t *ret_len)
+static const struct topology_constraint_ix *make_topology_constraints(struct maker *m, const struct berth_shape *shape,
+                                                                      uint32_t *ret_len)
 {
-    struct tie_ix *ties = ARENA_ARRAY(m->arena, struct tie_ix, shape->spread_len + shape->near_len);
+    struct topology_constraint_ix *topology_constraints =
+        ARENA_ARRAY(m->arena, struct topology_constraint_ix, shape->spread_len + shape->near_len);
     uint32_t len = 0;
     for (size_t i = 0; i < shape->spread_len; i++) {
         const struct berth_spread *s = &shape->spread[i];
-        struct tie tie = {.kind = TIE_SPREAD,
-                          .weight = s->soft ? BERTH_WEIGHT_MAX : 0,
-                          .max_skew = s->max_skew,
-                          .min_domains = s->min_domains,
-                          .nodes = s->nodes};
-        len = tie_add(m, ties, len, put_tie(m, tie, &s->select, s->topology));
+        struct topology_constraint topology_constraint = {.kind = TOPOLOGY_SPREAD,
+                                                          .weight = s->soft ? BERTH_WEIGHT_MAX : 0,
+                                                          .max_skew = s->max_skew,
+                                                          .min_domains = s->min_domains,
+                                                          .nodes = s->nodes};
+        len = topology_constraint_add(m, topology_constraints, len,
+                                      put_topology_constraint(m, topology_constraint, &s->select, s->topology));
     }
     for (size_t i = 0; i < shape->near_len; i++) {
-        const struct berth_near *n = &shape->near[i];
-        struct tie tie = {.kind = n->apart ? TIE_APART : TIE_NEAR, .weight = n->select.weight};
-        len = tie_add(m, ties, len, put_tie(m, tie, &n->select, n->topology));
+        const struct berth_affinity *n = &shape->near[i];
+        struct topology_constraint topology_constraint = {.kind = n->apart ? TOPOLOGY_ANTI_AFFINITY : TOPOLOGY_AFFINITY,
+                                                          .weight = n->select.weight};
+        len = topology_constraint_add(m, topology_constraints, len,
+                                      put_topology_constraint(m, topology_constraint, &n->select, n->topology));
     }
     *ret_len = len;
-    return ties;
+    return topology_constraints;
 }
 
 static struct need *make_needs(struct maker *m, const struct berth_shape *shape, uint32_t *ret_len)
@@ -391,8 +403,8 @@ static const struct limit *make_limits(struct maker *m, const struct berth_shape
 static void class_key(struct maker *m, const struct class *k)
 {
     m->key.len = 0;
-    key_u32(m, k->rules.v);
-    key_u32(m, k->taste.v);
+    key_u32(m, k->constraints.v);
+    key_u32(m, k->preferences.v);
     key_u32(m, k->max_per_node);
     key_u32(m, k->needs_len);
     for (uint32_t i = 0; i < k->needs_len; i++) {
@@ -405,9 +417,9 @@ static void class_key(struct maker *m, const struct class *k)
     key_u32(m, k->volumes_len);
     for (uint32_t i = 0; i < k->volumes_len; i++)
         key_u32(m, k->volumes[i]);
-    key_u32(m, k->ties_len);
-    for (uint32_t i = 0; i < k->ties_len; i++)
-        key_u32(m, k->ties[i].v);
+    key_u32(m, k->topology_constraints_len);
+    for (uint32_t i = 0; i < k->topology_constraints_len; i++)
+        key_u32(m, k->topology_constraints[i].v);
     for (uint32_t i = 0; i < k->limits_len; i++) {
         key_u32(m, k->limits[i].resource);
         key_u32(m, k->limits[i].kind);
@@ -423,11 +435,11 @@ struct class_ix class_put(struct berth_cluster *c, const struct berth_shape *sha
     struct arena_mark mark = arena_mark(m.arena);
 
     k.needs = make_needs(&m, shape, &k.needs_len);
-    k.rules = make_rules(&m, shape, page_size(c, k.needs, k.needs_len));
-    const struct pooled *rules = pages_at(&c->shapes.rules.items, k.rules.v);
-    k.gpu = ((const struct rules *)rules->object)->gpu;
-    k.taste = make_taste(&m, shape);
-    k.ties = make_ties(&m, shape, &k.ties_len);
+    k.constraints = make_constraints(&m, shape, page_size(c, k.needs, k.needs_len));
+    const struct pooled *constraints = pages_at(&c->shapes.constraints.items, k.constraints.v);
+    k.gpu = ((const struct constraints *)constraints->object)->gpu;
+    k.preferences = make_preferences(&m, shape);
+    k.topology_constraints = make_topology_constraints(&m, shape, &k.topology_constraints_len);
     k.ports = make_ports(&m, shape, &k.ports_len);
     uint32_t *volumes = ARENA_ARRAY(m.arena, uint32_t, shape->volumes_len);
     for (size_t i = 0; i < shape->volumes_len; i++)

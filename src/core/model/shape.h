@@ -17,13 +17,13 @@
 struct class_ix {
     uint32_t v;
 };
-struct rules_ix {
+struct constraints_ix {
     uint32_t v;
 };
-struct taste_ix {
+struct preferences_ix {
     uint32_t v;
 };
-struct tie_ix {
+struct topology_constraint_ix {
     uint32_t v;
 };
 
@@ -78,7 +78,7 @@ static inline int64_t gpu_memory_held(const struct gpu_need *need)
     return need->milli < BERTH_GPU_MILLI ? need->memory_bytes : 0;
 }
 
-struct rules {
+struct constraints {
     sym node, arch, runtime;
     struct syms domains;
     struct terms require;
@@ -87,7 +87,7 @@ struct rules {
     int64_t page_size_bytes; /* page size of the huge pages requested; 0: none, -1: several sizes */
 };
 
-struct taste {
+struct preferences {
     struct terms prefer;
     struct tolerations tolerations;
     struct syms images;
@@ -95,10 +95,10 @@ struct taste {
     sym profile; /* 0: the policy's own profile */
 };
 
-enum tie_kind { TIE_SPREAD, TIE_NEAR, TIE_APART, TIE_BUDGET };
+enum topology_constraint_kind { TOPOLOGY_SPREAD, TOPOLOGY_AFFINITY, TOPOLOGY_ANTI_AFFINITY, TOPOLOGY_BUDGET };
 
-struct tie {
-    enum tie_kind kind;
+struct topology_constraint {
+    enum topology_constraint_kind kind;
     sym topology;
     struct term select;
     int32_t weight;                 /* 0: required */
@@ -118,15 +118,15 @@ struct limit {
 };
 
 struct class {
-    struct rules_ix rules;
-    struct taste_ix taste;
+    struct constraints_ix constraints;
+    struct preferences_ix preferences;
     const struct need *needs;
     uint32_t needs_len;
     struct gpu_need gpu;
     const uint32_t *ports, *volumes; /* indices of things */
     uint32_t ports_len, volumes_len;
-    const struct tie_ix *ties;
-    uint32_t ties_len;
+    const struct topology_constraint_ix *topology_constraints;
+    uint32_t topology_constraints_len;
     uint32_t max_per_node;
     const struct limit *limits;
     uint32_t limits_len;
@@ -165,7 +165,7 @@ void pool_done(struct pool *p);
 
 struct cluster_shapes {
     struct arena arena;
-    struct pool classes, rules, tastes, ties;
+    struct pool classes, constraints, preference_sets, topology_constraints;
 };
 
 struct berth_cluster;
@@ -182,7 +182,7 @@ void shapes_done(struct cluster_shapes *s);
 /* Returns the class of a valid description. Adds new resources, ports and strings to the cluster. */
 struct class_ix class_put(struct berth_cluster *c, const struct berth_shape *shape);
 /* The same for a budget's term. */
-struct tie_ix budget_tie_put(struct berth_cluster *c, const struct berth_term *select);
+struct topology_constraint_ix budget_selector_put(struct berth_cluster *c, const struct berth_term *select);
 
 /* Labels, sorted by key. term_holds returns whether the term holds for them. */
 struct label {

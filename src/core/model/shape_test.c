@@ -63,9 +63,9 @@ static size_t distinct(struct scene *s, uint32_t *to)
         {LIST(spread,                                   struct berth_spread, {"zone", web, 2, false})},
         {LIST(spread,struct berth_spread, {"zone", web, 1, true})},
         {LIST(spread,                    struct berth_spread, {"rack", web, 1, false})},
-        {LIST(near, struct berth_near, {"zone", web, false})},
-        {LIST(near,                    struct berth_near, {"zone", web, true})},
-        {LIST(near, struct berth_near, {"zone", like, false})},
+        {LIST(near, struct berth_affinity, {"zone", web, false})},
+        {LIST(near,                    struct berth_affinity, {"zone", web, true})},
+        {LIST(near, struct berth_affinity, {"zone", like, false})},
         {.max_per_node = 1                         },
     };
     for (size_t i = 0; i < ROWS(shapes); i++)
@@ -79,7 +79,7 @@ static void unequal_shapes_are_unequal_classes(void **state)
     struct scene s = scene_new();
     uint32_t once[64], again[64];
     struct berth_volume v = {.id = "disk"};
-    scene_must(&s, berth_volume_put(s.c, &v, &s.err));
+    scene_check(&s, berth_volume_put(s.c, &v, &s.err));
     size_t len = distinct(&s, once);
     for (size_t i = 0; i < len; i++)
         for (size_t j = 0; j < i; j++)
@@ -91,7 +91,7 @@ static void unequal_shapes_are_unequal_classes(void **state)
     scene_cleanup(&s);
 }
 
-static void equal_meanings_share_a_class(void **state)
+static void equal_descriptions_share_a_class(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -116,16 +116,16 @@ static void equal_meanings_share_a_class(void **state)
 }
 
 /* A required term that occurs twice counts once, also for other workloads; a preferred one counts twice. */
-static void what_is_required_twice_is_required_once(void **state)
+static void duplicate_requirements_count_once(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     const struct berth_term web = {ONE_OF("app", "web")}, like = {ONE_OF("app", "web"), .weight = 5};
-    const struct berth_near apart[] = {
+    const struct berth_affinity apart[] = {
         {"zone", web, true},
         {"zone", web, true}
     };
-    const struct berth_near prefers[] = {
+    const struct berth_affinity prefers[] = {
         {"zone", like, true},
         {"zone", like, true}
     };
@@ -152,14 +152,14 @@ static void parts_are_shared_between_classes(void **state)
         cluster_class(s.c, (struct class_ix){class_of(&s, (struct berth_shape){NEEDS(2, 2), .arch = "x"})});
     const struct class *c =
         cluster_class(s.c, (struct class_ix){class_of(&s, (struct berth_shape){NEEDS(1, 1), .near_zone = "z"})});
-    assert_int_equal(a->rules.v, b->rules.v);
-    assert_int_equal(a->taste.v, b->taste.v);
-    assert_true(a->rules.v != c->rules.v);
-    assert_true(a->taste.v != c->taste.v);
+    assert_int_equal(a->constraints.v, b->constraints.v);
+    assert_int_equal(a->preferences.v, b->preferences.v);
+    assert_true(a->constraints.v != c->constraints.v);
+    assert_true(a->preferences.v != c->preferences.v);
     scene_cleanup(&s);
 }
 
-static void a_class_says_what_was_asked(void **state)
+static void class_holds_the_requests(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -187,7 +187,8 @@ static bool holds(enum berth_match match, const char *const *values, size_t len,
     const struct berth_term t = {&e, 1, 0};
     struct berth_shape shape = {.require = &t, .require_len = 1};
     const struct class *k = cluster_class(s.c, class_put(s.c, &shape));
-    const struct rules *r = ((const struct pooled *)pages_at(&s.c->shapes.rules.items, k->rules.v))->object;
+    const struct constraints *r =
+        ((const struct pooled *)pages_at(&s.c->shapes.constraints.items, k->constraints.v))->object;
     struct label to[2];
     const struct berth_label from[] = {
         {"other", "v"  },
@@ -246,7 +247,7 @@ static void operators(void **state)
             fail_msg("row %zu", i);
 }
 
-static void a_term_holds_when_all_of_it_holds(void **state)
+static void term_holds_if_all_expressions_hold(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -270,7 +271,7 @@ static void a_term_holds_when_all_of_it_holds(void **state)
     scene_cleanup(&s);
 }
 
-static void labels_are_found_whatever_their_order(void **state)
+static void labels_are_found_in_any_order(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -284,7 +285,7 @@ static void labels_are_found_whatever_their_order(void **state)
             from[i] = (struct berth_label){text[i], text[i]};
         }
         for (uint32_t i = 39; i > 0; i--) {
-            uint32_t j = scene_below(&seed, i + 1);
+            uint32_t j = scene_random_below(&seed, i + 1);
             struct berth_label swap = from[i];
             from[i] = from[j];
             from[j] = swap;
@@ -302,14 +303,10 @@ static void labels_are_found_whatever_their_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unequal_shapes_are_unequal_classes),
-        cmocka_unit_test(equal_meanings_share_a_class),
-        cmocka_unit_test(what_is_required_twice_is_required_once),
-        cmocka_unit_test(parts_are_shared_between_classes),
-        cmocka_unit_test(a_class_says_what_was_asked),
-        cmocka_unit_test(operators),
-        cmocka_unit_test(a_term_holds_when_all_of_it_holds),
-        cmocka_unit_test(labels_are_found_whatever_their_order),
+        cmocka_unit_test(unequal_shapes_are_unequal_classes), cmocka_unit_test(equal_descriptions_share_a_class),
+        cmocka_unit_test(duplicate_requirements_count_once),  cmocka_unit_test(parts_are_shared_between_classes),
+        cmocka_unit_test(class_holds_the_requests),           cmocka_unit_test(operators),
+        cmocka_unit_test(term_holds_if_all_expressions_hold), cmocka_unit_test(labels_are_found_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,25 +99,25 @@ static void label_set_leave(struct berth_cluster *c, uint32_t slot)
 
 /* ---- required `apart` constraints ------------------------------------------------------------------------------- */
 
-static struct tie *tie_edit(struct berth_cluster *c, uint32_t tie)
+static struct topology_constraint *topology_constraint_edit(struct berth_cluster *c, uint32_t topology_constraint)
 {
     /* Constraints are pooled and immutable except for this chain, which only grows at its head. */
-    const struct pooled *item = pages_at(&c->shapes.ties.items, tie);
-    return (struct tie *)(uintptr_t)item->object;
+    const struct pooled *item = pages_at(&c->shapes.topology_constraints.items, topology_constraint);
+    return (struct topology_constraint *)(uintptr_t)item->object;
 }
 
-void cluster_apart_add(struct berth_cluster *c, struct tie_ix ix)
+void cluster_apart_add(struct berth_cluster *c, struct topology_constraint_ix ix)
 {
-    struct tie *tie = tie_edit(c, ix.v);
-    while (c->tie_uses.len <= ix.v)
-        *(uint32_t *)pages_edit(&c->tie_uses, pages_push(&c->tie_uses)) = NONE;
-    if (tie->anchors_len == 1) {
-        struct pair *p = pages_edit(&c->pairs, tie->anchors[0]);
-        tie->next_apart = p->first_apart;
+    struct topology_constraint *topology_constraint = topology_constraint_edit(c, ix.v);
+    while (c->topology_constraint_uses.len <= ix.v)
+        *(uint32_t *)pages_edit(&c->topology_constraint_uses, pages_push(&c->topology_constraint_uses)) = NONE;
+    if (topology_constraint->anchors_len == 1) {
+        struct pair *p = pages_edit(&c->pairs, topology_constraint->anchors[0]);
+        topology_constraint->next_apart = p->first_apart;
         p->first_apart = ix.v;
     } else {
-        tie->next_apart = c->apart_loose;
-        c->apart_loose = ix.v;
+        topology_constraint->next_apart = c->apart_unanchored;
+        c->apart_unanchored = ix.v;
     }
 }
 
@@ -130,7 +130,7 @@ static void uses_drop(struct berth_cluster *c, uint32_t slot)
         if (u.prev != NONE)
             ((struct use *)pages_edit(&c->uses, u.prev))->next = u.next;
         else
-            *(uint32_t *)pages_edit(&c->tie_uses, u.tie) = u.next;
+            *(uint32_t *)pages_edit(&c->topology_constraint_uses, u.topology_constraint) = u.next;
         if (u.next != NONE)
             ((struct use *)pages_edit(&c->uses, u.next))->prev = u.prev;
         vec_push(&c->uses_free, at);
@@ -140,14 +140,16 @@ static void uses_drop(struct berth_cluster *c, uint32_t slot)
 
 static void uses_add(struct berth_cluster *c, uint32_t slot, const struct class *k)
 {
-    for (uint32_t i = 0; i < k->ties_len; i++) {
-        const struct tie *tie = tie_edit(c, k->ties[i].v);
-        if (tie->kind != TIE_APART || tie->weight)
+    for (uint32_t i = 0; i < k->topology_constraints_len; i++) {
+        const struct topology_constraint *topology_constraint =
+            topology_constraint_edit(c, k->topology_constraints[i].v);
+        if (topology_constraint->kind != TOPOLOGY_ANTI_AFFINITY || topology_constraint->weight)
             continue;
         uint32_t at = slot_take(&c->uses, &c->uses_free);
-        uint32_t *first = pages_edit(&c->tie_uses, k->ties[i].v);
+        uint32_t *first = pages_edit(&c->topology_constraint_uses, k->topology_constraints[i].v);
         struct workload *w = pages_edit(&c->workloads, slot);
-        *(struct use *)pages_edit(&c->uses, at) = (struct use){k->ties[i].v, slot, *first, NONE, w->uses};
+        *(struct use *)pages_edit(&c->uses, at) =
+            (struct use){k->topology_constraints[i].v, slot, *first, NONE, w->uses};
         if (*first != NONE)
             ((struct use *)pages_edit(&c->uses, *first))->prev = at;
         *first = at;
@@ -231,11 +233,11 @@ bool workload_settled(const struct workload *w)
 }
 
 /* Turns a removed workload into a ghost. All ghosts are alike, whatever the workload was. */
-static void workload_become_ghost(struct berth_cluster *c, uint32_t slot)
+static void workload_become_placeholder(struct berth_cluster *c, uint32_t slot)
 {
     struct class_ix nothing = class_put(c, &(struct berth_shape){0});
-    quota_ask(c, slot, -1);
-    quota_hold(c, slot, -1); /* as if the workload had never been put, only its instances */
+    quota_count_requests(c, slot, -1);
+    quota_count_held(c, slot, -1); /* as if the workload had never been put, only its instances */
     claim_drop(c, slot);
     label_set_leave(c, slot);
     label_set_join(c, slot, 0);
@@ -259,10 +261,10 @@ static void workload_become_ghost(struct berth_cluster *c, uint32_t slot)
         workload_count(w, cluster_instance(c, i), 1);
 }
 
-uint32_t workload_ghost(struct berth_cluster *c, const char *id)
+uint32_t workload_placeholder(struct berth_cluster *c, const char *id)
 {
     uint32_t slot = workload_new(c, intern_put(&c->names, id));
-    workload_become_ghost(c, slot);
+    workload_become_placeholder(c, slot);
     return slot;
 }
 
@@ -318,8 +320,8 @@ static void workload_fill(struct workload *w, const struct berth_workload *from)
 /* Adds everything that the workload requests and holds to the books of its quotas. */
 static void quota_all(struct berth_cluster *c, uint32_t slot, int sign)
 {
-    quota_ask(c, slot, sign);
-    quota_hold(c, slot, sign);
+    quota_count_requests(c, slot, sign);
+    quota_count_held(c, slot, sign);
 }
 
 int berth_workload_put(struct berth_cluster *c, const struct berth_workload *from, struct berth_err *err)
@@ -364,7 +366,7 @@ int berth_workload_remove(struct berth_cluster *c, const char *id, struct berth_
     uint32_t slot = cluster_workload_find(c, id);
     if (slot == NONE || cluster_workload(c, slot)->gone)
         return err_set(err, ENOENT, "workload \"%s\" does not exist", id ? id : "");
-    workload_become_ghost(c, slot);
+    workload_become_placeholder(c, slot);
     cluster_settle(c, slot);
     workload_drop_if_empty(c, slot);
     c->revision++;

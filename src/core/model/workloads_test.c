@@ -23,15 +23,15 @@ static void a_workload_is_replaced_by_id(void **state)
     scene_node(&s, "a", 1000, 1000);
     scene_service(&s, "web", 1, 100, 100);
     uint32_t slot = cluster_workload_find(s.c, "web");
-    scene_step(&s, "place web/0 a pending");
+    scene_expect_and_apply(&s, "place web/0 a pending");
     scene_service(&s, "web", 2, 200, 100);
     assert_int_equal(cluster_workload_find(s.c, "web"), slot);
-    scene_step(&s, "place web/1 a pending"); /* running instances keep their shape */
+    scene_expect_and_apply(&s, "place web/1 a pending"); /* running instances keep their shape */
     scene_audit(&s);
     scene_cleanup(&s);
 }
 
-static void removing(void **state)
+static void workloads_are_removed(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -41,47 +41,47 @@ static void removing(void **state)
     scene_node(&s, "a", 1000, 1000);
     scene_service(&s, "web", 1, 100, 100);
     scene_running(&s, "web", 0, "a");
-    scene_must(&s, berth_workload_remove(s.c, "web", &s.err));
+    scene_check(&s, berth_workload_remove(s.c, "web", &s.err));
     assert_int_equal(berth_workload_remove(s.c, "web", NULL), -ENOENT);
     scene_audit(&s);
-    scene_step(&s, "stop web/0 a removed #1");
-    scene_gone(&s, 1);
+    scene_expect_and_apply(&s, "stop web/0 a removed #1");
+    scene_remove(&s, 1);
     assert_true(cluster_workload_find(s.c, "web") == NONE);
     scene_audit(&s);
     scene_cleanup(&s);
 }
 
-static void a_removed_workload_may_come_back(void **state)
+static void removed_workload_may_be_put_again(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     scene_node(&s, "a", 1000, 1000);
     scene_service(&s, "web", 1, 100, 100);
     scene_running(&s, "web", 0, "a");
-    scene_must(&s, berth_workload_remove(s.c, "web", &s.err));
+    scene_check(&s, berth_workload_remove(s.c, "web", &s.err));
     scene_service(&s, "web", 1, 100, 100);
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     scene_cleanup(&s);
 }
 
-static void a_slot_is_used_again(void **state)
+static void slots_are_reused(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     scene_node(&s, "a", 1000, 1000);
     scene_put(&s, (struct berth_workload){.id = "one", .replicas = 1, .gang = "g", LABEL("app", "one"), .priority = 9});
     uint32_t slot = cluster_workload_find(s.c, "one");
-    scene_must(&s, berth_workload_remove(s.c, "one", &s.err));
+    scene_check(&s, berth_workload_remove(s.c, "one", &s.err));
     scene_service(&s, "two", 1, 100, 100);
     assert_int_equal(cluster_workload_find(s.c, "two"), slot);
     assert_true(find(&s, "two")->gang == NONE);
     assert_int_equal(find(&s, "two")->label_set, 0);
     scene_audit(&s);
-    scene_step(&s, "place two/0 a pending");
+    scene_expect_and_apply(&s, "place two/0 a pending");
     scene_cleanup(&s);
 }
 
-static void what_is_left_out(void **state)
+static void omitted_fields_have_defaults(void **state)
 {
     static const struct {
         enum berth_workload_kind kind;
@@ -112,7 +112,7 @@ static void what_is_left_out(void **state)
     }
 }
 
-static void equal_labels_are_one_set(void **state)
+static void equal_labels_share_a_set(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -128,25 +128,25 @@ static void equal_labels_are_one_set(void **state)
     scene_cleanup(&s);
 }
 
-static void leaving_a_gang(void **state)
+static void workload_leaves_its_gang(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     scene_node(&s, "a", 100, 100);
     scene_put(&s, (struct berth_workload){.id = "w1", .replicas = 1, .gang = "g", .shape = {NEEDS(10, 10)}});
     scene_put(&s, (struct berth_workload){.id = "w2", .replicas = 1, .gang = "g", .shape = {NEEDS(500, 10)}});
-    scene_see(&s, "");
+    scene_expect(&s, "");
     scene_put(&s, (struct berth_workload){.id = "w2", .replicas = 1, .gang = "h", .shape = {NEEDS(500, 10)}});
-    scene_see(&s, "place w1/0 a pending");
+    scene_expect(&s, "place w1/0 a pending");
     scene_put(&s, (struct berth_workload){.id = "w2", .replicas = 1, .gang = "g", .shape = {NEEDS(500, 10)}});
-    scene_see(&s, "");
-    scene_must(&s, berth_workload_remove(s.c, "w2", &s.err));
-    scene_step(&s, "place w1/0 a pending");
+    scene_expect(&s, "");
+    scene_check(&s, berth_workload_remove(s.c, "w2", &s.err));
+    scene_expect_and_apply(&s, "place w1/0 a pending");
     scene_cleanup(&s);
 }
 
 /* Finished tasks beyond the requested number do not make up for missing ones. */
-static void only_tasks_that_are_asked_for_are_done(void **state)
+static void surplus_ended_tasks_do_not_count(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -154,11 +154,11 @@ static void only_tasks_that_are_asked_for_are_done(void **state)
     scene_put(&s, (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 2});
     scene_instance(&s, (struct berth_instance){.workload = "job", .ordinal = 5, .node = "a", .state = BERTH_ENDED});
     scene_running(&s, "job", 0, "a");
-    scene_step(&s, "place job/1 a pending");
+    scene_expect_and_apply(&s, "place job/1 a pending");
     scene_cleanup(&s);
 }
 
-static void a_task_that_ended_twice_is_done_once(void **state)
+static void task_ended_twice_counts_once(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -166,7 +166,7 @@ static void a_task_that_ended_twice_is_done_once(void **state)
     scene_put(&s, (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 2});
     scene_instance(&s, (struct berth_instance){.workload = "job", .node = "a", .state = BERTH_ENDED});
     scene_instance(&s, (struct berth_instance){.workload = "job", .node = "a", .state = BERTH_ENDED});
-    scene_step(&s, "place job/1 a pending");
+    scene_expect_and_apply(&s, "place job/1 a pending");
     scene_cleanup(&s);
 }
 
@@ -181,27 +181,27 @@ static void workloads_at_random(void **state)
     scene_node(&s, "b", 500, 500);
     for (int round = 0; round < 400; round++) {
         char id[16];
-        (void)snprintf(id, sizeof id, "w%u", scene_below(&seed, 12));
-        if (scene_below(&seed, 3) == 0) {
+        (void)snprintf(id, sizeof id, "w%u", scene_random_below(&seed, 12));
+        if (scene_random_below(&seed, 3) == 0) {
             (void)berth_workload_remove(s.c, id, NULL);
         } else {
-            struct berth_label app = {"app", apps[scene_below(&seed, 2)]};
+            struct berth_label app = {"app", apps[scene_random_below(&seed, 2)]};
             scene_put(&s, (struct berth_workload){.id = id,
-                                                  .replicas = scene_below(&seed, 4),
+                                                  .replicas = scene_random_below(&seed, 4),
                                                   .labels = &app,
                                                   .labels_len = 1,
-                                                  .suspended = scene_below(&seed, 5) == 0,
-                                                  .gang = gangs[scene_below(&seed, 4)],
-                                                  .shape = {NEEDS(1 + scene_below(&seed, 100), 1)}});
+                                                  .suspended = scene_random_below(&seed, 5) == 0,
+                                                  .gang = gangs[scene_random_below(&seed, 4)],
+                                                  .shape = {NEEDS(1 + scene_random_below(&seed, 100), 1)}});
         }
-        if (scene_below(&seed, 2) == 0) {
+        if (scene_random_below(&seed, 2) == 0) {
             scene_plan(&s);
             scene_apply(&s);
         }
-        for (uint64_t i = 1; i < s.next && scene_below(&seed, 2) == 0; i++) {
+        for (uint64_t i = 1; i < s.next && scene_random_below(&seed, 2) == 0; i++) {
             uint32_t slot = cluster_instance_find(s.c, i);
             if (slot != NONE && cluster_instance(s.c, slot)->state == BERTH_STOPPING)
-                scene_gone(&s, i);
+                scene_remove(&s, i);
         }
         scene_audit(&s);
     }
@@ -211,16 +211,11 @@ static void workloads_at_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_workload_is_replaced_by_id),
-        cmocka_unit_test(removing),
-        cmocka_unit_test(a_removed_workload_may_come_back),
-        cmocka_unit_test(a_slot_is_used_again),
-        cmocka_unit_test(what_is_left_out),
-        cmocka_unit_test(equal_labels_are_one_set),
-        cmocka_unit_test(leaving_a_gang),
-        cmocka_unit_test(only_tasks_that_are_asked_for_are_done),
-        cmocka_unit_test(a_task_that_ended_twice_is_done_once),
-        cmocka_unit_test(workloads_at_random),
+        cmocka_unit_test(a_workload_is_replaced_by_id),      cmocka_unit_test(workloads_are_removed),
+        cmocka_unit_test(removed_workload_may_be_put_again), cmocka_unit_test(slots_are_reused),
+        cmocka_unit_test(omitted_fields_have_defaults),      cmocka_unit_test(equal_labels_share_a_set),
+        cmocka_unit_test(workload_leaves_its_gang),          cmocka_unit_test(surplus_ended_tasks_do_not_count),
+        cmocka_unit_test(task_ended_twice_counts_once),      cmocka_unit_test(workloads_at_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static struct scene stage(int64_t used, int64_t used_for_s, int64_t limit, int64
     return s;
 }
 
-static void limits_follow_use(void **state)
+static void limits_rise_under_load_and_fall_when_idle(void **state)
 {
     static const struct {
         int64_t used, used_for_s, limit, limit_for_s;
@@ -53,7 +53,7 @@ static void limits_follow_use(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = stage(rows[i].used, rows[i].used_for_s, rows[i].limit, rows[i].limit_for_s);
         print_message("row %zu\n", i);
-        scene_see(&s, rows[i].want);
+        scene_expect(&s, rows[i].want);
         assert_true(berth_plan_recheck_ns(s.p) ==
                     (rows[i].recheck_s ? rows[i].recheck_s * SCENE_SECOND_NS : BERTH_NEVER_NS));
         scene_apply(&s);
@@ -61,7 +61,7 @@ static void limits_follow_use(void **state)
     }
 }
 
-static void a_raise_needs_room(void **state)
+static void raise_needs_room_on_node(void **state)
 {
     static const struct {
         int64_t others;
@@ -76,21 +76,21 @@ static void a_raise_needs_room(void **state)
         struct scene s = stage(1000, 900, 1000, 900);
         scene_service(&s, "other", 1, rows[i].others, 1);
         scene_running(&s, "other", 0, "a");
-        scene_step(&s, rows[i].raised ? "adjust w/0 a busy #1 cpu=1250" : "");
+        scene_expect_and_apply(&s, rows[i].raised ? "adjust w/0 a busy #1 cpu=1250" : "");
         scene_cleanup(&s);
     }
 }
 
-static void what_this_plan_places_is_not_room(void **state)
+static void placements_of_the_plan_take_room(void **state)
 {
     (void)state;
     struct scene s = stage(1000, 900, 1000, 900);
     scene_service(&s, "other", 1, 2800, 1);
-    scene_step(&s, "place other/0 a pending");
+    scene_expect_and_apply(&s, "place other/0 a pending");
     scene_cleanup(&s);
 }
 
-static void it_rises_step_by_step(void **state)
+static void limit_rises_in_steps_to_maximum(void **state)
 {
     static const int64_t steps[] = {1250, 1562, 1952, 2000};
     (void)state;
@@ -107,15 +107,15 @@ static void it_rises_step_by_step(void **state)
                                                    .usage = &u,
                                                    .usage_len = 1});
         (void)snprintf(want, sizeof want, "adjust w/0 a busy #1 cpu=%lld", (long long)steps[i]);
-        scene_step(&s, want);
+        scene_expect_and_apply(&s, want);
         assert_true(berth_plan_recheck_ns(s.p) == BERTH_NEVER_NS || steps[i] < 2000);
         s.now_ns += 40 * SCENE_SECOND_NS;
     }
-    scene_see(&s, "");
+    scene_expect(&s, "");
     scene_cleanup(&s);
 }
 
-static void only_what_runs_is_adjusted(void **state)
+static void only_running_instances_are_adjusted(void **state)
 {
     static const enum berth_state states[] = {BERTH_ASSIGNED, BERTH_STARTING, BERTH_STOPPING, BERTH_ENDED};
     (void)state;
@@ -129,16 +129,16 @@ static void only_what_runs_is_adjusted(void **state)
         const struct berth_usage u = {"cpu", 1000, 0, 1000, 0};
         scene_instance(&s, (struct berth_instance){
                                .id = 1, .workload = "w", .node = "a", .state = states[i], .usage = &u, .usage_len = 1});
-        scene_step(&s, "");
+        scene_expect_and_apply(&s, "");
         scene_cleanup(&s);
     }
     struct scene s = stage(1000, 900, 1000, 900);
-    scene_must(&s, berth_workload_remove(s.c, "w", &s.err));
-    scene_step(&s, "stop w/0 a removed #1");
+    scene_check(&s, berth_workload_remove(s.c, "w", &s.err));
+    scene_expect_and_apply(&s, "stop w/0 a removed #1");
     scene_cleanup(&s);
 }
 
-static void weights_and_fixed_limits_stay(void **state)
+static void weighted_and_fixed_limits_are_not_adjusted(void **state)
 {
     static const struct berth_limit limits[] = {
         {"cpu", BERTH_WEIGHTED, 1000, 2000},
@@ -155,13 +155,13 @@ static void weights_and_fixed_limits_stay(void **state)
         });
         scene_instance(&s, (struct berth_instance){
                                .workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
-        scene_step(&s, "");
+        scene_expect_and_apply(&s, "");
         scene_cleanup(&s);
     }
 }
 
 /* An unused limit of one unit is not under load. */
-static void no_use_is_no_load(void **state)
+static void unused_limit_is_not_under_load(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -171,11 +171,11 @@ static void no_use_is_no_load(void **state)
     scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = shape});
     scene_instance(
         &s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     scene_cleanup(&s);
 }
 
-static void times_that_never_come(void **state)
+static void overflowing_times_never_ripen(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -185,12 +185,12 @@ static void times_that_never_come(void **state)
     scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = shape});
     scene_instance(
         &s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     scene_cleanup(&s);
 }
 
 /* Adds another pod of workload w on node a. */
-static void join(struct scene *s, int64_t used, int64_t limit)
+static void add_pod(struct scene *s, int64_t used, int64_t limit)
 {
     struct berth_shape shape = {NEEDS(1000, 10), LIST(limits, struct berth_limit, {"cpu", BERTH_ABSOLUTE, 1000, 2000})};
     const struct berth_usage u = {"cpu", used, 0, limit, 0};
@@ -204,7 +204,7 @@ static void join(struct scene *s, int64_t used, int64_t limit)
                                               .usage_len = 1});
 }
 
-static void room_is_given_once(void **state)
+static void room_is_used_once(void **state)
 {
     static const struct {
         int64_t others;
@@ -218,27 +218,27 @@ static void room_is_given_once(void **state)
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = stage(1000, 900, 1000, 900);
-        join(&s, 1000, 1000);
+        add_pod(&s, 1000, 1000);
         scene_service(&s, "other", 1, rows[i].others, 1);
         scene_running(&s, "other", 0, "a");
-        scene_step(&s, rows[i].want);
+        scene_expect_and_apply(&s, rows[i].want);
         s.now_ns += 100 * SCENE_SECOND_NS;
-        scene_step(&s, ""); /* a limit in force is no room in the next plan either */
+        scene_expect_and_apply(&s, ""); /* a limit in force is no room in the next plan either */
         scene_cleanup(&s);
     }
 }
 
 /* The order of the idle and the busy instance does not matter. */
-static void what_an_idle_one_gives_up_is_room(void **state)
+static void lowered_limits_make_room_in_the_same_plan(void **state)
 {
     (void)state;
     for (int first = 0; first < 2; first++) {
         struct scene s = first ? stage(0, 900, 2000, 900) : stage(1000, 900, 1000, 900);
-        join(&s, first ? 1000 : 0, first ? 1000 : 2000);
+        add_pod(&s, first ? 1000 : 0, first ? 1000 : 2000);
         scene_service(&s, "other", 1, 1000, 1);
         scene_running(&s, "other", 0, "a");
-        scene_step(&s, first ? "adjust w/0 a idle #1 cpu=1000; adjust w/1 a busy #2 cpu=1250"
-                             : "adjust w/0 a busy #1 cpu=1250; adjust w/1 a idle #2 cpu=1000");
+        scene_expect_and_apply(&s, first ? "adjust w/0 a idle #1 cpu=1000; adjust w/1 a busy #2 cpu=1250"
+                                         : "adjust w/0 a busy #1 cpu=1250; adjust w/1 a idle #2 cpu=1000");
         scene_cleanup(&s);
     }
 }
@@ -246,16 +246,16 @@ static void what_an_idle_one_gives_up_is_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_follow_use),
-        cmocka_unit_test(a_raise_needs_room),
-        cmocka_unit_test(what_this_plan_places_is_not_room),
-        cmocka_unit_test(it_rises_step_by_step),
-        cmocka_unit_test(only_what_runs_is_adjusted),
-        cmocka_unit_test(weights_and_fixed_limits_stay),
-        cmocka_unit_test(no_use_is_no_load),
-        cmocka_unit_test(times_that_never_come),
-        cmocka_unit_test(room_is_given_once),
-        cmocka_unit_test(what_an_idle_one_gives_up_is_room),
+        cmocka_unit_test(limits_rise_under_load_and_fall_when_idle),
+        cmocka_unit_test(raise_needs_room_on_node),
+        cmocka_unit_test(placements_of_the_plan_take_room),
+        cmocka_unit_test(limit_rises_in_steps_to_maximum),
+        cmocka_unit_test(only_running_instances_are_adjusted),
+        cmocka_unit_test(weighted_and_fixed_limits_are_not_adjusted),
+        cmocka_unit_test(unused_limit_is_not_under_load),
+        cmocka_unit_test(overflowing_times_never_ripen),
+        cmocka_unit_test(room_is_used_once),
+        cmocka_unit_test(lowered_limits_make_room_in_the_same_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

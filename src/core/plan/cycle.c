@@ -16,7 +16,7 @@ static int32_t node_key(const struct cycle *c, uint32_t p)
     const struct profile *f = &c->profile;
     int32_t key = c->l->device[p + 1] == c->l->device[p] ? f->spare : 0;
 
-    if (worth_rules_node(c, p))
+    if (gpu_cost_applies_to_node(c, p))
         return 0;
     for (uint32_t i = 0; i < f->resources_len; i++) {
         uint32_t r = f->resources[i];
@@ -160,7 +160,7 @@ static void book_changed(struct cycle *c, uint32_t r, uint32_t p)
 }
 
 /* Returns whether the node holds a resource that it does not have at all. */
-static bool node_strays(const struct cycle *c, uint32_t p)
+static bool node_holds_unknown(const struct cycle *c, uint32_t p)
 {
     const struct node *n = pages_at(&c->s->nodes, c->l->slot[p]);
     for (uint32_t at = n->first; at != NONE; at = snapshot_instance(c->s, at)->next_of_node) {
@@ -183,7 +183,7 @@ static bool node_over(const struct cycle *c, uint32_t p)
     for (uint32_t d = c->l->device[p]; d < c->l->device[p + 1]; d++)
         if (c->devices[d].now < 0 || c->devices[d].later < 0)
             return true;
-    return node_strays(c, p);
+    return node_holds_unknown(c, p);
 }
 
 /* Adds to the books of everything the class requests. A node over capacity may go further below zero; the values never
@@ -226,8 +226,8 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
             column_changed(c, cycle_gpu_column(c, g), p);
     }
     cycle_key_changed(c, p);
-    if (c->market)
-        worth_changed(c, p);
+    if (c->gpu_prices)
+        gpu_cost_changed(c, p);
     if (c->views)
         vec_push(&c->changed, p);
     if (sign > 0)
@@ -245,8 +245,8 @@ void cycle_shift(struct cycle *c, uint32_t resource, uint32_t position, int64_t 
     } else {
         c->free[resource][position] += amount;
     }
-    if (c->market)
-        worth_changed(c, position);
+    if (c->gpu_prices)
+        gpu_cost_changed(c, position);
     if (c->views)
         vec_push(&c->changed, position);
     if (amount <= 0)
@@ -262,7 +262,7 @@ void cycle_take(struct cycle *c, const struct class *k, uint32_t position, uint6
     books_add(c, k, position, gpus, -sign, !later, true);
 }
 
-void cycle_leave(struct cycle *c, const struct instance *i)
+void cycle_stop(struct cycle *c, const struct instance *i)
 {
     uint32_t p = snapshot_position(c->s, i);
     books_add(c, snapshot_class(c->s, i->class), p, i->gpus, 1, false, true);
@@ -361,7 +361,7 @@ static void init_largest(struct cycle *c)
 
 void cycle_profile_begin(struct cycle *c)
 {
-    worth_begin(c);
+    gpu_cost_begin(c);
     init_keys(c);
     memset(c->largest, 0, sizeof c->largest);
     if (c->profile.needs_largest)
@@ -397,9 +397,9 @@ void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct pr
     c->dirty = ARENA_ARRAY(a, uint32_t, c->l->segments + 1);
     for (uint32_t level = 1; level <= c->l->levels; level++)
         c->dirty_bits[level] = ARENA_ARRAY(a, uint64_t, bits_words(c->bounds[level].len) + 1);
-    c->rules_mask = ARENA_ARRAY(a, uint64_t *, s->rules.len + 1);
-    c->tastes = ARENA_ARRAY(a, struct taste_column, s->tastes.len + 1);
-    c->taste_state = ARENA_ARRAY(a, uint8_t, s->tastes.len + 1);
+    c->constraints_mask = ARENA_ARRAY(a, uint64_t *, s->constraints.len + 1);
+    c->preference_sets = ARENA_ARRAY(a, struct preference_column, s->preference_sets.len + 1);
+    c->preference_state = ARENA_ARRAY(a, uint8_t, s->preference_sets.len + 1);
     c->dead = ARENA_ARRAY(a, uint8_t, s->classes.len + 1);
     c->fresh = arena_alloc(a, (s->workloads.len + 1) * sizeof *c->fresh);
     memset(c->fresh, 0xff, (s->workloads.len + 1) * sizeof *c->fresh);

@@ -32,7 +32,7 @@ struct topology {
 /* Nodes on which spreads count pods: nodes that satisfy the selected part of some constraints and have all the
  * topologies. */
 struct spread_nodes {
-    uint32_t rules;
+    uint32_t constraints;
     enum berth_spread_nodes nodes;
     const struct topology *const *topologies;
     uint32_t topologies_len;
@@ -55,15 +55,15 @@ struct label_column {
     struct label_column *next;
 };
 
-struct taste_column {
+struct preference_column {
     int32_t *at;                  /* [position] */
     int32_t *max[LEVELS_MAX + 1]; /* [level][entry] */
 };
 
 /* A port or volume held by a pod that this plan places. */
-struct fresh_hold {
+struct planned_hold {
     uint32_t position;
-    struct fresh_hold *next;
+    struct planned_hold *next;
 };
 
 /* One action in compact form. */
@@ -81,12 +81,12 @@ struct act {
 };
 
 struct headroom;
-struct future;
+struct reservation_state;
 struct typical;
-struct fragments;
-struct market;
-struct worth_book;
-struct gpu_cluster;
+struct fragmentation_cache;
+struct gpu_prices;
+struct gpu_cost_rows;
+struct gpu_request_count_table;
 struct memo;
 struct view;
 
@@ -112,10 +112,10 @@ struct cycle {
     VEC(uint32_t) given; /* segments in which something was freed, in order */
     uint64_t *over;      /* positions that hold more than their capacity, if the profile excludes them */
     bool any_over;
-    uint64_t *pressed;         /* positions under pressure; NULL: none */
-    struct headroom *headroom; /* NULL: no headroom is kept */
-    struct future *future;     /* owned by reservation.c; NULL: not begun */
-    uint64_t *leaving;         /* positions with stopping instances: candidates for reserving actions */
+    uint64_t *under_pressure;                    /* positions under pressure; NULL: none */
+    struct headroom *headroom;                   /* NULL: no headroom is kept */
+    struct reservation_state *reservation_state; /* owned by reservation.c; NULL: not begun */
+    uint64_t *leaving; /* positions with stopping instances: candidates for reserving actions */
     bool any_leaving;
     uint64_t *stopped; /* instance slots that this plan stops */
     uint64_t *removed; /* instance slots that are gone after this plan */
@@ -123,21 +123,21 @@ struct cycle {
     uint32_t dirty_len;
     uint64_t *dirty_bits[LEVELS_MAX + 1];
 
-    uint64_t **rules_mask;           /* [rules]: positions that pass every static filter; NULL: not computed yet */
-    struct taste_column *tastes;     /* [taste] */
-    uint8_t *taste_state;            /* [taste]: 0 unknown, 1 neutral, 2 has a column */
-    uint8_t *dead;                   /* [class]: 1 if no node can take one more pod */
-    struct fresh_hold **fresh_holds; /* [thing]; NULL until first used */
-    uint32_t *fresh;                 /* [workload]: its last placement in this plan, an index of acts, or NONE */
+    uint64_t **constraints_mask; /* [rules]: positions that pass every static filter; NULL: not computed yet */
+    struct preference_column *preference_sets; /* [taste] */
+    uint8_t *preference_state;                 /* [taste]: 0 unknown, 1 neutral, 2 has a column */
+    uint8_t *dead;                             /* [class]: 1 if no node can take one more pod */
+    struct planned_hold **planned_holds;       /* [thing]; NULL until first used */
+    uint32_t *fresh; /* [workload]: its last placement in this plan, an index of acts, or NONE */
     struct topology *topologies;
     struct eligible *eligibles;
     struct spread_nodes *spread_nodes;
     struct label_column *labels;
-    const struct typical *typical;    /* from the policy; NULL: from the snapshot's workloads */
-    struct fragments *fragments;      /* owned by fragmentation.c */
-    const struct market *market;      /* NULL: no GPU cost score, or nobody requests GPUs */
-    struct worth_book *worth;         /* owned by gpu_cost.c, set with market */
-    struct gpu_cluster *gpu_clusters; /* owned by score/gpu_clustering.c */
+    const struct typical *typical;                      /* from the policy; NULL: from the snapshot's workloads */
+    struct fragmentation_cache *fragmentation_cache;    /* owned by fragmentation.c */
+    const struct gpu_prices *gpu_prices;                /* NULL: no GPU cost score, or nobody requests GPUs */
+    struct gpu_cost_rows *gpu_cost;                     /* owned by gpu_cost.c, set with market */
+    struct gpu_request_count_table *gpu_request_counts; /* owned by score/gpu_clustering.c */
     /* largest capacity of any node: GPUs in milli, then the profile's resources */
     int64_t largest[1 + PROFILE_RESOURCES_MAX];
 
@@ -145,8 +145,8 @@ struct cycle {
     uint32_t views_len, view;
     VEC(uint32_t) changed; /* with views: positions with changes, in order */
 
-    struct tally *tallies; /* owned by topology_counts.c */
-    uint32_t takebacks;    /* how often actions were revoked or moved */
+    struct topology_counts *topology_counts_cache; /* owned by topology_counts.c */
+    uint32_t revocations;                          /* how often actions were revoked or moved */
     VEC(struct act) acts;
     VEC(uint64_t) waits;
     uint64_t searches, opened;
@@ -159,7 +159,7 @@ void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct pr
  * devices. With `later`, only the later book changes (a reserved pod). */
 void cycle_take(struct cycle *c, const struct class *k, uint32_t position, uint64_t gpus, bool later, int sign);
 /* Frees the resources of a stopping instance in the later book. */
-void cycle_leave(struct cycle *c, const struct instance *i);
+void cycle_stop(struct cycle *c, const struct instance *i);
 /* Frees the resources of a reserved instance that is dropped; or takes them at once, when it is promoted. */
 void cycle_unreserve(struct cycle *c, const struct instance *i);
 void cycle_promote(struct cycle *c, const struct instance *i);

@@ -55,7 +55,7 @@ static void check_bounds(const struct cycle *c, bool exact)
     }
 }
 
-static void bounds_hold_whatever_is_taken_and_given(void **state)
+static void bounds_hold_after_random_changes(void **state)
 {
     (void)state;
     struct scene s = stage();
@@ -66,14 +66,14 @@ static void bounds_hold_whatever_is_taken_and_given(void **state)
     uint32_t taken[NODES] = {0};
     check_bounds(c, true);
     for (int round = 0; round < 3000; round++) {
-        uint32_t p = scene_below(&seed, round % 2 ? NODES : 90);
-        bool give = taken[p] && scene_below(&seed, 3) == 0;
+        uint32_t p = scene_random_below(&seed, round % 2 ? NODES : 90);
+        bool give = taken[p] && scene_random_below(&seed, 3) == 0;
         if (!give && c->free[RESOURCE_CPU][p] < 100)
             continue;
         cycle_take(c, k, p, 0, false, give ? -1 : 1);
         taken[p] += give ? -1u : 1u;
         assert_int_equal(c->free[RESOURCE_CPU][p], c->l->capacity[RESOURCE_CPU][p] - 100 * (int64_t)taken[p]);
-        if (scene_below(&seed, 50) == 0) {
+        if (scene_random_below(&seed, 50) == 0) {
             check_bounds(c, false);
             cycle_refresh(c);
             check_bounds(c, true);
@@ -84,7 +84,7 @@ static void bounds_hold_whatever_is_taken_and_given(void **state)
     scene_cleanup(&s);
 }
 
-static void what_is_free_is_the_less_of_now_and_later(void **state)
+static void free_is_minimum_of_now_and_later(void **state)
 {
     (void)state;
     struct scene s = stage();
@@ -147,8 +147,8 @@ static void label_columns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bounds_hold_whatever_is_taken_and_given),
-        cmocka_unit_test(what_is_free_is_the_less_of_now_and_later),
+        cmocka_unit_test(bounds_hold_after_random_changes),
+        cmocka_unit_test(free_is_minimum_of_now_and_later),
         cmocka_unit_test(topologies_group_nodes),
         cmocka_unit_test(label_columns),
     };

@@ -17,16 +17,16 @@ static bool has_order(const struct berth_plan *p)
 static uint32_t group_len(const struct berth_plan *p, size_t i, size_t end)
 {
     uint32_t len = 1;
-    if (p->wishes.at[i].group == NONE)
+    if (p->demands.at[i].group == NONE)
         return 1;
-    while (i + len < end && p->wishes.at[i + len].group == p->wishes.at[i].group)
+    while (i + len < end && p->demands.at[i + len].group == p->demands.at[i].group)
         len++;
     return len;
 }
 
 struct visit visit_begin(const struct berth_plan *p)
 {
-    return (struct visit){.end = p->wishes.len};
+    return (struct visit){.end = p->demands.len};
 }
 
 void visit_done(struct visit *v)
@@ -34,36 +34,36 @@ void visit_done(struct visit *v)
     vec_done(&v->late);
 }
 
-int visit_keys(struct berth_plan *p, size_t from, struct berth_err *err)
+int visit_fill_keys(struct berth_plan *p, size_t from, struct berth_err *err)
 {
-    size_t len = p->wishes.len - from;
+    size_t len = p->demands.len - from;
     if (!has_order(p) || len == 0)
         return 0;
     struct arena_mark mark = arena_mark(&p->scratch);
     uint32_t *workloads = arena_alloc(&p->scratch, len * sizeof *workloads);
     int64_t *keys = arena_alloc(&p->scratch, len * sizeof *keys);
     for (size_t i = 0; i < len; i++)
-        workloads[i] = p->wishes.at[from + i].workload;
+        workloads[i] = p->demands.at[from + i].workload;
     int rc = rank_keys_by(p, &p->policy.backfill.ranking, workloads, (uint32_t)len, keys, err);
     for (size_t i = 0; rc == 0 && i < len; i++)
-        p->wishes.at[from + i].back_key = keys[i];
+        p->demands.at[from + i].backfill_key = keys[i];
     arena_rewind(&p->scratch, mark);
     return rc ? err_prefix(err, "backfill") : 0;
 }
 
-static uint64_t falling(int64_t v)
+static uint64_t descending(int64_t v)
 {
     return ~((uint64_t)v ^ (uint64_t)1 << 63);
 }
 
 /* Returns sort keys from the least (0) to the most significant (3). */
-static uint64_t key_of(const struct wish *w, unsigned by)
+static uint64_t key_of(const struct demand *w, unsigned by)
 {
     switch (by) {
-    case 0: return w->waited ? 0 : falling(w->back_key);
-    case 1: return w->waited ? 0 : falling(w->queue_priority);
+    case 0: return w->waited ? 0 : descending(w->backfill_key);
+    case 1: return w->waited ? 0 : descending(w->queue_priority);
     case 2: return !w->waited;
-    default: return falling(w->tier);
+    default: return descending(w->tier);
     }
 }
 
@@ -78,7 +78,7 @@ static void sort_tail(struct berth_plan *p, struct visit *v)
         rows[len++].value = (uint32_t)i;
     for (unsigned by = 0; by < 4; by++) {
         for (size_t i = 0; i < len; i++)
-            rows[i].key = key_of(&p->wishes.at[rows[i].value], by);
+            rows[i].key = key_of(&p->demands.at[rows[i].value], by);
         sort_keyed(rows, rows + len, len);
     }
     for (size_t i = 0; i < len; i++)
@@ -90,14 +90,14 @@ static void sort_tail(struct berth_plan *p, struct visit *v)
 
 /* ---- demands added meanwhile ------------------------------------------------------------------------------------ */
 
-static uint64_t late_key(const struct berth_plan *p, const struct visit *v, const struct wish *w, unsigned by)
+static uint64_t late_key(const struct berth_plan *p, const struct visit *v, const struct demand *w, unsigned by)
 {
     switch (by) {
-    case 0: return falling(w->tier);
+    case 0: return descending(w->tier);
     case 1: return !w->waited;
-    case 2: return w->waited ? 0 : falling(w->queue_priority);
-    case 3: return w->waited || !v->tail ? 0 : falling(w->back_key);
-    case 4: return w->waited ? 0 : falling(w->key);
+    case 2: return w->waited ? 0 : descending(w->queue_priority);
+    case 3: return w->waited || !v->tail ? 0 : descending(w->backfill_key);
+    case 4: return w->waited ? 0 : descending(w->key);
     case 5: return (uint64_t)snapshot_workload(p->s, w->workload)->created_ns ^ (uint64_t)1 << 63;
     default: return p->s->ranks[w->workload];
     }
@@ -107,7 +107,7 @@ static uint64_t late_key(const struct berth_plan *p, const struct visit *v, cons
 static bool is_before(const struct berth_plan *p, const struct visit *v, size_t a, size_t b)
 {
     for (unsigned by = 0; by <= 6; by++) {
-        uint64_t x = late_key(p, v, &p->wishes.at[a], by), y = late_key(p, v, &p->wishes.at[b], by);
+        uint64_t x = late_key(p, v, &p->demands.at[a], by), y = late_key(p, v, &p->demands.at[b], by);
         if (x != y)
             return x < y;
     }
@@ -124,34 +124,34 @@ static void find_first_late(const struct berth_plan *p, struct visit *v)
 
 void visit_add(const struct berth_plan *p, struct visit *v, size_t from)
 {
-    for (size_t i = from; i < p->wishes.len; i += group_len(p, i, p->wishes.len))
+    for (size_t i = from; i < p->demands.len; i += group_len(p, i, p->demands.len))
         vec_push(&v->late, (uint32_t)i);
     find_first_late(p, v);
 }
 
 static struct visited take_late(const struct berth_plan *p, struct visit *v)
 {
-    size_t wish = v->late.at[v->first_late];
+    size_t demand = v->late.at[v->first_late];
     v->late.at[v->first_late] = v->late.at[--v->late.len];
     find_first_late(p, v);
-    return (struct visited){wish, group_len(p, wish, p->wishes.len), true};
+    return (struct visited){demand, group_len(p, demand, p->demands.len), true};
 }
 
 bool visit_next(struct berth_plan *p, struct visit *v, struct visited *ret)
 {
-    if (!v->tail && has_order(p) && future_full(p, v->next)) {
+    if (!v->tail && has_order(p) && reservations_full(p, v->next)) {
         sort_tail(p, v);
         find_first_late(p, v);
     }
     bool more = v->tail ? v->tail_at < v->tail_len : v->next < v->end;
-    size_t wish = !more ? v->end : v->tail ? v->tail[v->tail_at] : v->next;
-    if (v->late.len && (!more || is_before(p, v, v->late.at[v->first_late], wish))) {
+    size_t demand = !more ? v->end : v->tail ? v->tail[v->tail_at] : v->next;
+    if (v->late.len && (!more || is_before(p, v, v->late.at[v->first_late], demand))) {
         *ret = take_late(p, v);
         return true;
     }
     if (!more)
         return false;
-    *ret = (struct visited){wish, group_len(p, wish, v->end), false};
+    *ret = (struct visited){demand, group_len(p, demand, v->end), false};
     if (v->tail)
         v->tail_at++;
     else

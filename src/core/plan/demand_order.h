@@ -19,7 +19,7 @@ struct visit {
 
 /* One visited group of demands. */
 struct visited {
-    size_t wish; /* index of its first demand */
+    size_t demand; /* index of its first demand */
     uint32_t len;
     bool late;
 };
@@ -32,5 +32,5 @@ bool visit_next(struct berth_plan *p, struct visit *v, struct visited *ret);
 /* Adds the demands from index `from` on to the round. Their tiers and keys are set and lower than those of visited
  * demands. */
 void visit_add(const struct berth_plan *p, struct visit *v, size_t from);
-/* Fills back_key of the demands from index `from` on. Fails if a formula fails. */
-int visit_keys(struct berth_plan *p, size_t from, struct berth_err *err);
+/* Fills backfill_key of the demands from index `from` on. Fails if a formula fails. */
+int visit_fill_keys(struct berth_plan *p, size_t from, struct berth_err *err);

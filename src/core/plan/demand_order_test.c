@@ -12,7 +12,7 @@
 
 /* Three tenths of the node are free for 100 s, then job `head` needs the whole node. Three other jobs fit there, one at
  * a time. */
-static struct scene crowd(uint32_t reservations)
+static struct scene full_node_with_head(uint32_t reservations)
 {
     struct scene s = stage(1, reservations);
     run_job(&s, (struct job){.id = "x", .cpu = 700, .seconds = 100}, "a", 0);
@@ -23,7 +23,7 @@ static struct scene crowd(uint32_t reservations)
     return s;
 }
 
-static void the_ranking_orders_what_is_backfilled(void **state)
+static void backfill_ranking_orders_backfilled_jobs(void **state)
 {
     static const struct {
         const char *ranking;
@@ -40,7 +40,7 @@ static void the_ranking_orders_what_is_backfilled(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
-        struct scene s = crowd(rows[i].reservations);
+        struct scene s = full_node_with_head(rows[i].reservations);
         s.policy.backfill.ranking.name = rows[i].ranking;
         step(&s, rows[i].want);
         scene_cleanup(&s);
@@ -48,11 +48,11 @@ static void the_ranking_orders_what_is_backfilled(void **state)
 }
 
 /* The ranking applies once no remaining job may get a reservation, whichever part of the cluster it uses. */
-static void the_first_of_each_part_suffices(void **state)
+static void ranking_applies_once_no_reservation_is_left(void **state)
 {
     (void)state;
     for (uint32_t alike = 0; alike < 3; alike++) {
-        struct scene s = crowd(100);
+        struct scene s = full_node_with_head(100);
         s.policy.backfill.alike = alike;
         s.policy.backfill.ranking.name = "sjf";
         step(&s, alike == 1 ? "place short/0 a pending" : "place middle/0 a pending");
@@ -61,22 +61,22 @@ static void the_first_of_each_part_suffices(void **state)
 }
 
 /* The first job keeps its position, and jobs before the last reservation are not overtaken. */
-static void the_head_is_not_overtaken(void **state)
+static void first_job_is_not_overtaken(void **state)
 {
     (void)state;
-    struct scene s = crowd(1);
+    struct scene s = full_node_with_head(1);
     s.policy.backfill.ranking.name = "sjf";
     scene_plan(&s);
     assert_int_equal(start_of(&s, "head"), 100);
-    assert_int_equal(standing(&s, "head").position, 1);
+    assert_int_equal(queue_position(&s, "head").position, 1);
     scene_cleanup(&s);
 }
 
 /* Priority takes precedence over length. */
-static void tiers_keep_their_order(void **state)
+static void backfill_ranking_keeps_priorities(void **state)
 {
     (void)state;
-    struct scene s = crowd(1);
+    struct scene s = full_node_with_head(1);
     struct berth_workload urgent = {.id = "urgent",
                                     .kind = BERTH_JOB,
                                     .replicas = 1,
@@ -99,7 +99,7 @@ static void tiers_keep_their_order(void **state)
 }
 
 /* The tasks of a gang stay together in the order. */
-static void gangs_stay_whole(void **state)
+static void gang_tasks_stay_together_in_order(void **state)
 {
     (void)state;
     struct scene s = stage(1, 1);
@@ -112,10 +112,10 @@ static void gangs_stay_whole(void **state)
     scene_cleanup(&s);
 }
 
-static void an_unknown_ranking_is_refused(void **state)
+static void unknown_backfill_ranking_is_refused(void **state)
 {
     (void)state;
-    struct scene s = crowd(1);
+    struct scene s = full_node_with_head(1);
     struct berth_plan *plan = NULL;
     s.policy.backfill.ranking.name = "shortest";
     struct berth_snapshot *snapshot = berth_freeze(s.c, s.now_ns, 0);
@@ -128,12 +128,12 @@ static void an_unknown_ranking_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ranking_orders_what_is_backfilled),
-        cmocka_unit_test(the_first_of_each_part_suffices),
-        cmocka_unit_test(the_head_is_not_overtaken),
-        cmocka_unit_test(tiers_keep_their_order),
-        cmocka_unit_test(gangs_stay_whole),
-        cmocka_unit_test(an_unknown_ranking_is_refused),
+        cmocka_unit_test(backfill_ranking_orders_backfilled_jobs),
+        cmocka_unit_test(ranking_applies_once_no_reservation_is_left),
+        cmocka_unit_test(first_job_is_not_overtaken),
+        cmocka_unit_test(backfill_ranking_keeps_priorities),
+        cmocka_unit_test(gang_tasks_stay_together_in_order),
+        cmocka_unit_test(unknown_backfill_ranking_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

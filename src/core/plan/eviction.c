@@ -7,15 +7,15 @@
 #include "base/sort.h"
 
 /* A node under memory pressure. */
-struct pressed {
+struct under_pressure {
     uint32_t position;
     bool known;    /* a fact says that it was under pressure before */
     int64_t at_ns; /* start of the pressure, or the last stop because of it; now_ns if not known */
     uint32_t drop; /* slot of the instance to stop, or NONE */
 };
 
-struct leavers {
-    VEC(struct pressed) pressed;
+struct evictions {
+    VEC(struct under_pressure) under_pressure;
     VEC(uint32_t) slots;
     uint64_t *moves, *stops; /* bit sets of instance slots; NULL: none */
     struct keyed *known;     /* pressure facts of the snapshot, sorted by node name */
@@ -23,41 +23,41 @@ struct leavers {
     uint64_t *kept; /* a bit per known fact: the node is still under pressure */
 };
 
-bool leaver_moves(const struct berth_plan *p, uint32_t instance)
+bool eviction_moves(const struct berth_plan *p, uint32_t instance)
 {
-    return p->leavers->moves && bits_has(p->leavers->moves, instance);
+    return p->evictions->moves && bits_has(p->evictions->moves, instance);
 }
 
-bool leaver_stops(const struct berth_plan *p, uint32_t instance)
+bool eviction_stops(const struct berth_plan *p, uint32_t instance)
 {
-    return p->leavers->stops && bits_has(p->leavers->stops, instance);
+    return p->evictions->stops && bits_has(p->evictions->stops, instance);
 }
 
-static void leaver_add(struct berth_plan *p, uint64_t **bits, uint32_t slot)
+static void eviction_add(struct berth_plan *p, uint64_t **bits, uint32_t slot)
 {
     if (!*bits)
         *bits = ARENA_ARRAY(&p->arena, uint64_t, bits_words(p->s->instances.len) + 1);
     bits_add(*bits, slot);
-    vec_push(&p->leavers->slots, slot);
+    vec_push(&p->evictions->slots, slot);
 }
 
-void leavers_mark(const struct berth_plan *p, uint64_t *workloads)
+void evictions_mark_workloads(const struct berth_plan *p, uint64_t *workloads)
 {
-    for (size_t i = 0; i < p->leavers->slots.len; i++)
-        bits_add(workloads, snapshot_instance(p->s, p->leavers->slots.at[i])->workload.v);
+    for (size_t i = 0; i < p->evictions->slots.len; i++)
+        bits_add(workloads, snapshot_instance(p->s, p->evictions->slots.at[i])->workload.v);
 }
 
-void leavers_done(struct berth_plan *p)
+void evictions_done(struct berth_plan *p)
 {
-    if (!p->leavers)
+    if (!p->evictions)
         return;
-    vec_done(&p->leavers->pressed);
-    vec_done(&p->leavers->slots);
+    vec_done(&p->evictions->under_pressure);
+    vec_done(&p->evictions->slots);
 }
 
 /* Returns whether the instance may be evicted: a settled instance of a wanted service that is in no gang. A gang only
  * goes as a whole. */
-static bool may_leave(const struct berth_plan *p, const struct instance *i)
+static bool may_evict(const struct berth_plan *p, const struct instance *i)
 {
     const struct workload *w = snapshot_workload(p->s, i->workload.v);
     bool settled = i->state == BERTH_ASSIGNED || i->state == BERTH_STARTING || i->state == BERTH_RUNNING;
@@ -65,7 +65,7 @@ static bool may_leave(const struct berth_plan *p, const struct instance *i)
 }
 
 /* Returns whether evictions apply to the node: lost nodes do not report, and drained nodes lose everything anyway. */
-static bool node_listens(const struct berth_snapshot *s, uint32_t position)
+static bool node_allows_eviction(const struct berth_snapshot *s, uint32_t position)
 {
     return s->state[position] == BERTH_NODE_READY || s->state[position] == BERTH_NODE_CORDONED;
 }
@@ -79,7 +79,7 @@ static bool above(int64_t used, uint32_t percent, int64_t of)
 
 static void index_known(struct berth_plan *p)
 {
-    struct leavers *l = p->leavers;
+    struct evictions *l = p->evictions;
     uint32_t len = 0;
     for (uint32_t i = 0; i < p->s->facts.len; i++) {
         const struct fact *f = pages_at(&p->s->facts, i);
@@ -96,7 +96,7 @@ static void index_known(struct berth_plan *p)
 }
 
 /* Returns the index of the node's fact among the known ones, or NONE. */
-static uint32_t known_find(const struct leavers *l, sym node)
+static uint32_t known_find(const struct evictions *l, sym node)
 {
     uint32_t low = 0, high = l->known_len;
     while (low < high) {
@@ -113,24 +113,25 @@ static void find_pressed(struct berth_plan *p)
 {
     const struct berth_snapshot *s = p->s;
     const struct berth_pressure *policy = &p->policy.pressure;
-    struct leavers *l = p->leavers;
+    struct evictions *l = p->evictions;
 
     for (uint32_t at = 0; policy->high_percent && s->used[USE_MEMORY] && at < s->layout->len; at++) {
         int64_t used = s->used[USE_MEMORY][at], has = s->layout->real[USE_MEMORY][at];
-        if (has <= 0 || !above(used, policy->low_percent, has) || !node_listens(s, at))
+        if (has <= 0 || !above(used, policy->low_percent, has) || !node_allows_eviction(s, at))
             continue;
         uint32_t known = l->known_len ? known_find(l, s->layout->id[at]) : NONE;
         if (known == NONE && !above(used, policy->high_percent, has))
             continue;
-        struct pressed pressed = {.position = at, .known = known != NONE, .at_ns = s->now_ns, .drop = NONE};
+        struct under_pressure under_pressure = {
+            .position = at, .known = known != NONE, .at_ns = s->now_ns, .drop = NONE};
         if (known != NONE) {
             bits_add(l->kept, known);
-            pressed.at_ns = ((const struct fact *)pages_at(&s->facts, l->known[known].value))->at_ns;
+            under_pressure.at_ns = ((const struct fact *)pages_at(&s->facts, l->known[known].value))->at_ns;
         }
-        vec_push(&l->pressed, pressed);
-        if (!p->c.pressed)
-            p->c.pressed = ARENA_ARRAY(&p->arena, uint64_t, p->c.blocks + 1);
-        bits_add(p->c.pressed, at);
+        vec_push(&l->under_pressure, under_pressure);
+        if (!p->c.under_pressure)
+            p->c.under_pressure = ARENA_ARRAY(&p->arena, uint64_t, p->c.blocks + 1);
+        bits_add(p->c.under_pressure, at);
     }
 }
 
@@ -153,7 +154,7 @@ static bool available(const struct berth_snapshot *s, const struct instance *i)
 }
 
 /* Returns whether the workload stays above min_available without this instance and without those picked already. */
-static bool spare(const struct berth_plan *p, const struct instance *i)
+static bool is_spare(const struct berth_plan *p, const struct instance *i)
 {
     const struct workload *w = snapshot_workload(p->s, i->workload.v);
     uint32_t there = 0, going = 0;
@@ -162,8 +163,8 @@ static bool spare(const struct berth_plan *p, const struct instance *i)
         return true;
     for (uint32_t at = w->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload)
         there += available(p->s, snapshot_instance(p->s, at));
-    for (size_t n = 0; n < p->leavers->pressed.len; n++) {
-        uint32_t slot = p->leavers->pressed.at[n].drop;
+    for (size_t n = 0; n < p->evictions->under_pressure.len; n++) {
+        uint32_t slot = p->evictions->under_pressure.at[n].drop;
         going += slot != NONE && snapshot_instance(p->s, slot)->workload.v == i->workload.v &&
                  available(p->s, snapshot_instance(p->s, slot));
     }
@@ -171,7 +172,7 @@ static bool spare(const struct berth_plan *p, const struct instance *i)
 }
 
 /* Returns whether `a` is evicted before `b`. */
-static bool goes_first(const struct berth_plan *p, const struct instance *a, const struct instance *b)
+static bool evicts_before(const struct berth_plan *p, const struct instance *a, const struct instance *b)
 {
     int32_t pa = snapshot_workload(p->s, a->workload.v)->priority;
     int32_t pb = snapshot_workload(p->s, b->workload.v)->priority;
@@ -182,7 +183,7 @@ static bool goes_first(const struct berth_plan *p, const struct instance *a, con
     return over_a != over_b ? over_a > over_b : a->id > b->id;
 }
 
-static uint32_t pick_drop(const struct berth_plan *p, const struct pressed *at)
+static uint32_t pick_pressure_stop(const struct berth_plan *p, const struct under_pressure *at)
 {
     const struct berth_snapshot *s = p->s;
     const struct node *n = pages_at(&s->nodes, s->layout->slot[at->position]);
@@ -194,8 +195,8 @@ static uint32_t pick_drop(const struct berth_plan *p, const struct pressed *at)
         const struct instance *i = snapshot_instance(s, slot);
         int64_t used = memory_used(s, i);
         bool over = used > class_need(snapshot_class(s, i->class), RESOURCE_MEMORY);
-        if (used > 0 && (over || promises_more) && may_leave(p, i) &&
-            (best == NONE || goes_first(p, i, snapshot_instance(s, best))) && spare(p, i))
+        if (used > 0 && (over || promises_more) && may_evict(p, i) &&
+            (best == NONE || evicts_before(p, i, snapshot_instance(s, best))) && is_spare(p, i))
             best = slot;
     }
     return best;
@@ -216,22 +217,22 @@ static int64_t stopping_used(const struct berth_snapshot *s, uint32_t position, 
     return sum;
 }
 
-static void find_drops(struct berth_plan *p)
+static void find_pressure_stops(struct berth_plan *p)
 {
     const struct berth_pressure *policy = &p->policy.pressure;
     const struct berth_snapshot *s = p->s;
-    uint32_t stopping = 0, unheard = 0;
+    uint32_t stopping = 0, ignored_len = 0;
     bool picked = false;
 
-    for (size_t i = 0; i < p->leavers->pressed.len; i++) {
-        (void)stopping_used(s, p->leavers->pressed.at[i].position, &stopping);
+    for (size_t i = 0; i < p->evictions->under_pressure.len; i++) {
+        (void)stopping_used(s, p->evictions->under_pressure.at[i].position, &stopping);
         /* Picks at most once per moment: the choice depends on earlier picks of the same moment, which are not
          * recorded. */
-        picked |= p->leavers->pressed.at[i].known && p->leavers->pressed.at[i].at_ns == s->now_ns;
+        picked |= p->evictions->under_pressure.at[i].known && p->evictions->under_pressure.at[i].at_ns == s->now_ns;
     }
-    for (size_t i = 0; i < p->leavers->pressed.len; i++) {
-        struct pressed *at = &p->leavers->pressed.at[i];
-        int64_t left = s->used[USE_MEMORY][at->position] - stopping_used(s, at->position, &unheard), ripe;
+    for (size_t i = 0; i < p->evictions->under_pressure.len; i++) {
+        struct under_pressure *at = &p->evictions->under_pressure.at[i];
+        int64_t left = s->used[USE_MEMORY][at->position] - stopping_used(s, at->position, &ignored_len), ripe;
         if (!above(left, policy->low_percent, s->layout->real[USE_MEMORY][at->position]) ||
             __builtin_add_overflow(at->at_ns, policy->hold_ns, &ripe))
             continue;
@@ -241,10 +242,10 @@ static void find_drops(struct berth_plan *p)
         }
         if (picked || stopping >= policy->drops)
             continue;
-        at->drop = pick_drop(p, at);
+        at->drop = pick_pressure_stop(p, at);
         if (at->drop == NONE)
             continue;
-        leaver_add(p, &p->leavers->stops, at->drop);
+        eviction_add(p, &p->evictions->stops, at->drop);
         stopping++;
     }
 }
@@ -253,21 +254,21 @@ static void find_drops(struct berth_plan *p)
 
 /* Fills `lack` with the amount, by resource, by which instances that do not stop exceed the node's capacity. Returns
  * whether any amount is positive. */
-static bool find_lack(const struct berth_snapshot *s, uint32_t position, int64_t *lack)
+static bool find_excess(const struct berth_snapshot *s, uint32_t position, int64_t *excess)
 {
     const struct node *n = pages_at(&s->nodes, s->layout->slot[position]);
     bool any = false;
 
-    memset(lack, 0, s->resources_len * sizeof *lack);
+    memset(excess, 0, s->resources_len * sizeof *excess);
     for (uint32_t slot = n->first; slot != NONE; slot = snapshot_instance(s, slot)->next_of_node) {
         const struct instance *i = snapshot_instance(s, slot);
         const struct class *k = snapshot_class(s, i->class);
         for (uint32_t d = 0; state_active(i->state) && i->state != BERTH_STOPPING && d < k->needs_len; d++)
-            lack[k->needs[d].resource] += k->needs[d].amount;
+            excess[k->needs[d].resource] += k->needs[d].amount;
     }
     for (uint32_t r = 0; r < s->resources_len; r++) {
-        lack[r] -= snapshot_capacity(s, r, position);
-        any |= lack[r] > 0;
+        excess[r] -= snapshot_capacity(s, r, position);
+        any |= excess[r] > 0;
     }
     return any;
 }
@@ -277,7 +278,7 @@ struct order {
     const uint32_t *slots;
 };
 
-static int compare_leavers(const void *ctx, uint32_t a, uint32_t b)
+static int compare_evictions(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct order *o = ctx;
     const struct instance *x = snapshot_instance(o->s, o->slots[a]), *y = snapshot_instance(o->s, o->slots[b]);
@@ -288,16 +289,16 @@ static int compare_leavers(const void *ctx, uint32_t a, uint32_t b)
     return x->id > y->id ? -1 : 1;
 }
 
-static bool helps(const struct class *k, const int64_t *lack)
+static bool frees_excess(const struct class *k, const int64_t *excess)
 {
     for (uint32_t d = 0; d < k->needs_len; d++)
-        if (lack[k->needs[d].resource] > 0 && k->needs[d].amount > 0)
+        if (excess[k->needs[d].resource] > 0 && k->needs[d].amount > 0)
             return true;
     return false;
 }
 
 /* Moves instances that hold a lacking resource, lowest priority first, then the youngest, until nothing is lacking. */
-static void shed_node(struct berth_plan *p, uint32_t position, int64_t *lack)
+static void move_off_node(struct berth_plan *p, uint32_t position, int64_t *excess)
 {
     const struct berth_snapshot *s = p->s;
     const struct node *n = pages_at(&s->nodes, s->layout->slot[position]);
@@ -305,52 +306,52 @@ static void shed_node(struct berth_plan *p, uint32_t position, int64_t *lack)
 
     for (uint32_t slot = n->first; slot != NONE; slot = snapshot_instance(s, slot)->next_of_node) {
         const struct instance *i = snapshot_instance(s, slot);
-        if (may_leave(p, i) && snapshot_workload(s, i->workload.v)->on_drain != BERTH_DRAIN_WAIT)
+        if (may_evict(p, i) && snapshot_workload(s, i->workload.v)->on_drain != BERTH_DRAIN_WAIT)
             slots[len++] = slot;
     }
     uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)len);
     for (uint32_t i = 0; i < len; i++)
         order[i] = i;
     struct order by = {s, slots};
-    sort_indices(order, order + len, len, compare_leavers, &by);
+    sort_indices(order, order + len, len, compare_evictions, &by);
     for (uint32_t i = 0; i < len; i++) {
         uint32_t slot = slots[order[i]];
         const struct class *k = snapshot_class(s, snapshot_instance(s, slot)->class);
-        if (!helps(k, lack))
+        if (!frees_excess(k, excess))
             continue;
         for (uint32_t d = 0; d < k->needs_len; d++)
-            lack[k->needs[d].resource] -= k->needs[d].amount;
+            excess[k->needs[d].resource] -= k->needs[d].amount;
         /* also an instance that pressure picked: its workload may need the replacement */
-        leaver_add(p, &p->leavers->moves, slot);
+        eviction_add(p, &p->evictions->moves, slot);
     }
 }
 
-static void find_shed(struct berth_plan *p)
+static void find_overcapacity_moves(struct berth_plan *p)
 {
     const struct berth_snapshot *s = p->s;
-    int64_t *lack = ARENA_ARRAY(&p->scratch, int64_t, s->resources_len + 1);
+    int64_t *excess = ARENA_ARRAY(&p->scratch, int64_t, s->resources_len + 1);
 
     for (uint32_t b = 0; b < s->layout->blocks; b++)
         BITS_EACH (lane, s->over[b]) {
             uint32_t at = b * BLOCK + (uint32_t)lane;
             struct arena_mark mark = arena_mark(&p->scratch);
-            if (node_listens(s, at) && find_lack(s, at, lack))
-                shed_node(p, at, lack);
+            if (node_allows_eviction(s, at) && find_excess(s, at, excess))
+                move_off_node(p, at, excess);
             arena_rewind(&p->scratch, mark);
         }
 }
 
 /* ---- entry points ----------------------------------------------------------------------------------------------- */
 
-void leavers_find(struct berth_plan *p)
+void evictions_find(struct berth_plan *p)
 {
-    p->leavers = ARENA_NEW(&p->arena, struct leavers);
+    p->evictions = ARENA_NEW(&p->arena, struct evictions);
     index_known(p);
     find_pressed(p);
-    if (p->leavers->pressed.len)
-        find_drops(p);
+    if (p->evictions->under_pressure.len)
+        find_pressure_stops(p);
     if (p->policy.shed && p->c.any_over)
-        find_shed(p);
+        find_overcapacity_moves(p);
 }
 
 static void note_pressure(struct berth_plan *p, const char *node, bool over)
@@ -363,17 +364,17 @@ static void note_pressure(struct berth_plan *p, const char *node, bool over)
 static int compare_known(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct berth_plan *p = ctx;
-    const struct keyed *known = p->leavers->known;
+    const struct keyed *known = p->evictions->known;
     return strcmp(snapshot_text(p->s, (sym)known[a].key), snapshot_text(p->s, (sym)known[b].key));
 }
 
-void leavers_close(struct berth_plan *p)
+void evictions_close(struct berth_plan *p)
 {
-    struct leavers *l = p->leavers;
+    struct evictions *l = p->evictions;
     uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)l->known_len), len = 0;
 
-    for (size_t i = 0; i < l->pressed.len; i++) {
-        const struct pressed *at = &l->pressed.at[i];
+    for (size_t i = 0; i < l->under_pressure.len; i++) {
+        const struct under_pressure *at = &l->under_pressure.at[i];
         if (!at->known || at->drop != NONE) /* also when reconcile.c kept the instance because of min_available */
             note_pressure(p, snapshot_text(p->s, p->s->layout->id[at->position]), false);
     }

@@ -11,13 +11,13 @@
 #include "core/plan/plan.h"
 
 /* Finds nodes under pressure (cycle.pressed) and the instances to evict. */
-void leavers_find(struct berth_plan *p);
-void leavers_done(struct berth_plan *p);
+void evictions_find(struct berth_plan *p);
+void evictions_done(struct berth_plan *p);
 /* Adds the workloads of the evicted instances to the bit set. */
-void leavers_mark(const struct berth_plan *p, uint64_t *workloads);
+void evictions_mark_workloads(const struct berth_plan *p, uint64_t *workloads);
 /* Leaves facts about the nodes under pressure and about the last eviction on each. */
-void leavers_close(struct berth_plan *p);
+void evictions_close(struct berth_plan *p);
 
 /* Returns whether the instance must move off a node over capacity; or stop on a node under pressure. */
-bool leaver_moves(const struct berth_plan *p, uint32_t instance);
-bool leaver_stops(const struct berth_plan *p, uint32_t instance);
+bool eviction_moves(const struct berth_plan *p, uint32_t instance);
+bool eviction_stops(const struct berth_plan *p, uint32_t instance);

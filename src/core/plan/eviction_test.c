@@ -10,9 +10,9 @@
 
 #include "core/scene/scene_test.h"
 
-static struct scene pressed_stage(size_t nodes)
+static struct scene nodes_under_pressure(size_t nodes)
 {
-    struct scene s = scene_stage(nodes);
+    struct scene s = scene_with_nodes(nodes);
     s.policy.pressure = berth_policy_usual().pressure;
     return s;
 }
@@ -23,37 +23,37 @@ static void hold(struct scene *s)
     s->now_ns += 10 * SCENE_SECOND_NS;
 }
 
-static void lowest_priority_then_overuse_then_youngest(void **state)
+static void evicts_lowest_priority_then_overuse_then_youngest(void **state)
 {
     (void)state;
-    struct scene s = pressed_stage(1);
+    struct scene s = nodes_under_pressure(1);
     scene_service(&s, "low", 2, 10, 100);
     scene_service(&s, "mid", 3, 10, 100);
     scene_put(&s, (struct berth_workload){.id = "high", .replicas = 2, .priority = 9, .shape = {NEEDS(10, 100)}});
     scene_put(&s, (struct berth_workload){.id = "low", .replicas = 2, .priority = -1, .shape = {NEEDS(10, 100)}});
-    scene_using(&s, 1, "low", 0, "a", 10, 101);
-    scene_using(&s, 2, "low", 1, "a", 10, 101);
-    scene_using(&s, 3, "mid", 0, "a", 10, 300);
-    scene_using(&s, 4, "mid", 1, "a", 10, 300);
-    scene_using(&s, 5, "mid", 2, "a", 10, 120);
-    scene_using(&s, 6, "high", 0, "a", 10, 400);
-    scene_using(&s, 7, "high", 1, "a", 10, 400);
-    scene_step(&s, ""); /* not before the pressure has lasted for the hold time */
+    scene_running_with_use(&s, 1, "low", 0, "a", 10, 101);
+    scene_running_with_use(&s, 2, "low", 1, "a", 10, 101);
+    scene_running_with_use(&s, 3, "mid", 0, "a", 10, 300);
+    scene_running_with_use(&s, 4, "mid", 1, "a", 10, 300);
+    scene_running_with_use(&s, 5, "mid", 2, "a", 10, 120);
+    scene_running_with_use(&s, 6, "high", 0, "a", 10, 400);
+    scene_running_with_use(&s, 7, "high", 1, "a", 10, 400);
+    scene_expect_and_apply(&s, ""); /* not before the pressure has lasted for the hold time */
     assert_int_equal(berth_plan_recheck_ns(s.p), s.now_ns + 10 * SCENE_SECOND_NS);
     hold(&s);
-    scene_step(&s, "stop low/1 a pressure #2");
+    scene_expect_and_apply(&s, "stop low/1 a pressure #2");
     assert_int_equal(scene_pending(&s, "low"), 1);
     (void)scene_reason(&s, "low", "pressure");
     hold(&s);
-    scene_step(&s, "stop mid/1 a pressure #4"); /* min_available of `low` is one */
+    scene_expect_and_apply(&s, "stop mid/1 a pressure #4"); /* min_available of `low` is one */
     hold(&s);
-    scene_step(&s, "stop high/1 a pressure #7");
+    scene_expect_and_apply(&s, "stop high/1 a pressure #7");
     hold(&s);
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     scene_cleanup(&s);
 }
 
-static void who_keeps_to_its_request_stays(void **state)
+static void instances_within_request_are_not_evicted(void **state)
 {
     static const struct {
         int64_t ratio;
@@ -64,7 +64,7 @@ static void who_keeps_to_its_request_stays(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
-        struct scene s = pressed_stage(1);
+        struct scene s = nodes_under_pressure(1);
         struct berth_amount promised = {"memory", rows[i].ratio}, used = {"memory", 990};
         scene_put_node(&s, (struct berth_node){.id = "a",
                                                HAS(1000, 1000),
@@ -73,41 +73,41 @@ static void who_keeps_to_its_request_stays(void **state)
                                                .used = &used,
                                                .used_len = 1});
         scene_service(&s, "web", 2, 10, 400);
-        scene_using(&s, 1, "web", 0, "a", 10, 400);
-        scene_using(&s, 2, "web", 1, "a", 10, 400);
-        scene_step(&s, "");
+        scene_running_with_use(&s, 1, "web", 0, "a", 10, 400);
+        scene_running_with_use(&s, 2, "web", 1, "a", 10, 400);
+        scene_expect_and_apply(&s, "");
         hold(&s);
-        scene_step(&s, rows[i].want);
+        scene_expect_and_apply(&s, rows[i].want);
         scene_cleanup(&s);
     }
 }
 
 /* Jobs, gangs, single replicas and instances that report no use are not evicted. */
-static void others_are_not_stopped(void **state)
+static void jobs_gangs_and_single_replicas_are_not_evicted(void **state)
 {
     (void)state;
-    struct scene s = pressed_stage(1);
+    struct scene s = nodes_under_pressure(1);
     scene_put(&s, (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 2, .shape = {NEEDS(10, 10)}});
     scene_put(&s, (struct berth_workload){.id = "vm", .kind = BERTH_VM, .replicas = 2, .shape = {NEEDS(10, 10)}});
     scene_put(&s, (struct berth_workload){.id = "gang", .replicas = 2, .gang = "g", .shape = {NEEDS(10, 10)}});
     scene_service(&s, "alone", 1, 10, 10);
     scene_service(&s, "mute", 2, 10, 10);
-    scene_using(&s, 1, "job", 0, "a", 10, 400);
-    scene_using(&s, 2, "job", 1, "a", 10, 400);
-    scene_using(&s, 3, "vm", 0, "a", 10, 400);
-    scene_using(&s, 4, "vm", 1, "a", 10, 400);
-    scene_using(&s, 5, "gang", 0, "a", 10, 400);
-    scene_using(&s, 6, "gang", 1, "a", 10, 400);
-    scene_using(&s, 7, "alone", 0, "a", 10, 400);
+    scene_running_with_use(&s, 1, "job", 0, "a", 10, 400);
+    scene_running_with_use(&s, 2, "job", 1, "a", 10, 400);
+    scene_running_with_use(&s, 3, "vm", 0, "a", 10, 400);
+    scene_running_with_use(&s, 4, "vm", 1, "a", 10, 400);
+    scene_running_with_use(&s, 5, "gang", 0, "a", 10, 400);
+    scene_running_with_use(&s, 6, "gang", 1, "a", 10, 400);
+    scene_running_with_use(&s, 7, "alone", 0, "a", 10, 400);
     scene_running(&s, "mute", 0, "a");
     scene_running(&s, "mute", 1, "a");
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     hold(&s);
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     scene_cleanup(&s);
 }
 
-static void it_lasts_down_to_the_low_mark(void **state)
+static void pressure_lasts_until_low_percent(void **state)
 {
     static const struct {
         int64_t used[3]; /* use at successive moments */
@@ -119,7 +119,7 @@ static void it_lasts_down_to_the_low_mark(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
-        struct scene s = pressed_stage(1);
+        struct scene s = nodes_under_pressure(1);
         scene_service(&s, "web", 1, 10, 10);
         for (size_t n = 0; n < 3; n++) {
             struct berth_amount used = {"memory", rows[i].used[n]};
@@ -129,38 +129,39 @@ static void it_lasts_down_to_the_low_mark(void **state)
             uint64_t placed = s.next;
             scene_apply(&s);
             if (!rows[i].refused[n])
-                scene_gone(&s, placed);
+                scene_remove(&s, placed);
         }
         scene_cleanup(&s);
     }
 }
 
-static void no_more_than_so_many_at_a_time(void **state)
+static void concurrent_evictions_are_limited(void **state)
 {
     (void)state;
-    struct scene s = pressed_stage(3);
+    struct scene s = nodes_under_pressure(3);
     s.policy.pressure.drops = 2;
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 6, .min_available = 1, .shape = {NEEDS(10, 10)}});
     for (uint32_t i = 0; i < 6; i++) {
         const char node[] = {(char)('a' + i % 3), '\0'};
-        scene_using(&s, i + 1, "web", i, node, 10, 600);
+        scene_running_with_use(&s, i + 1, "web", i, node, 10, 600);
     }
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     hold(&s);
-    scene_step(&s, "stop web/3 a pressure #4; stop web/4 b pressure #5");
+    scene_expect_and_apply(&s, "stop web/3 a pressure #4; stop web/4 b pressure #5");
     hold(&s);
-    scene_step(&s, "");
-    scene_gone(&s, 4);
-    scene_step(&s, "stop web/5 c pressure #6; place web/3 a pending; place web/4 a pending; place web/5 a pending");
+    scene_expect_and_apply(&s, "");
+    scene_remove(&s, 4);
+    scene_expect_and_apply(
+        &s, "stop web/5 c pressure #6; place web/3 a pending; place web/4 a pending; place web/5 a pending");
     scene_cleanup(&s);
 }
 
 /* ---- nodes over capacity ---------------------------------------------------------------------------------------- */
 
-static void services_leave_a_node_that_shrank(void **state)
+static void services_move_off_a_node_that_shrank(void **state)
 {
     (void)state;
-    struct scene s = scene_stage(2);
+    struct scene s = scene_with_nodes(2);
     s.policy.shed = true;
     scene_put(&s, (struct berth_workload){.id = "low", .replicas = 2, .priority = -1, .shape = {NEEDS(200, 10)}});
     scene_put(&s, (struct berth_workload){
@@ -173,40 +174,40 @@ static void services_leave_a_node_that_shrank(void **state)
     scene_running(&s, "job", 0, "a");
     scene_running(&s, "idle", 0, "a");
     scene_node(&s, "a", 600, 1000); /* holds one pod too many */
-    scene_step(&s, "place low/1 b over for 2");
+    scene_expect_and_apply(&s, "place low/1 b over for 2");
     scene_report(&s, 6, BERTH_RUNNING, true);
-    scene_step(&s, "stop low/1 a moved #2");
-    scene_gone(&s, 2);
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "stop low/1 a moved #2");
+    scene_remove(&s, 2);
+    scene_expect_and_apply(&s, "");
     scene_node(&s, "a", 100, 1000); /* the job is never evicted */
-    scene_step(&s, "place low/0 b over for 1; place web/0 b over for 3");
+    scene_expect_and_apply(&s, "place low/0 b over for 1; place web/0 b over for 3");
     scene_cleanup(&s);
 }
 
-static void without_room_elsewhere_what_is_spare_stops(void **state)
+static void spare_replicas_stop_without_room_elsewhere(void **state)
 {
     (void)state;
-    struct scene s = scene_stage(1);
+    struct scene s = scene_with_nodes(1);
     s.policy.shed = true;
     scene_service(&s, "web", 3, 300, 10);
     for (uint32_t i = 0; i < 3; i++)
         scene_running(&s, "web", i, "a");
     scene_node(&s, "a", 500, 1000);
-    scene_step(&s, "stop web/1 a over #2"); /* two pods too many, but min_available is two */
+    scene_expect_and_apply(&s, "stop web/1 a over #2"); /* two pods too many, but min_available is two */
     s.policy.shed = false;
-    scene_see(&s, "");
+    scene_expect(&s, "");
     scene_cleanup(&s);
 }
 
 /* A pod with a replacement is evicted in the usual order; its replacement then takes over. */
-static void who_is_replaced_goes_in_its_turn(void **state)
+static void replaced_pod_is_evicted_in_order(void **state)
 {
     (void)state;
-    struct scene s = pressed_stage(2);
+    struct scene s = nodes_under_pressure(2);
     scene_service(&s, "web", 3, 10, 100);
-    scene_using(&s, 1, "web", 0, "a", 10, 110);
-    scene_using(&s, 2, "web", 1, "a", 10, 890);
-    scene_using(&s, 3, "web", 2, "b", 10, 100);
+    scene_running_with_use(&s, 1, "web", 0, "a", 10, 110);
+    scene_running_with_use(&s, 2, "web", 1, "a", 10, 890);
+    scene_running_with_use(&s, 3, "web", 2, "b", 10, 100);
     scene_instance(&s, (struct berth_instance){.id = 4,
                                                .workload = "web",
                                                .ordinal = 1,
@@ -214,11 +215,11 @@ static void who_is_replaced_goes_in_its_turn(void **state)
                                                .state = BERTH_STARTING,
                                                .since_ns = 1,
                                                .replaces = 2});
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     hold(&s);
-    scene_step(&s, "stop web/1 a pressure #2");
+    scene_expect_and_apply(&s, "stop web/1 a pressure #2");
     hold(&s);
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     assert_int_equal(scene_pending(&s, "web"), 0);
     scene_cleanup(&s);
 }
@@ -226,14 +227,14 @@ static void who_is_replaced_goes_in_its_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lowest_priority_then_overuse_then_youngest),
-        cmocka_unit_test(who_keeps_to_its_request_stays),
-        cmocka_unit_test(others_are_not_stopped),
-        cmocka_unit_test(it_lasts_down_to_the_low_mark),
-        cmocka_unit_test(no_more_than_so_many_at_a_time),
-        cmocka_unit_test(services_leave_a_node_that_shrank),
-        cmocka_unit_test(who_is_replaced_goes_in_its_turn),
-        cmocka_unit_test(without_room_elsewhere_what_is_spare_stops),
+        cmocka_unit_test(evicts_lowest_priority_then_overuse_then_youngest),
+        cmocka_unit_test(instances_within_request_are_not_evicted),
+        cmocka_unit_test(jobs_gangs_and_single_replicas_are_not_evicted),
+        cmocka_unit_test(pressure_lasts_until_low_percent),
+        cmocka_unit_test(concurrent_evictions_are_limited),
+        cmocka_unit_test(services_move_off_a_node_that_shrank),
+        cmocka_unit_test(replaced_pod_is_evicted_in_order),
+        cmocka_unit_test(spare_replicas_stop_without_room_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

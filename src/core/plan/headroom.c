@@ -60,7 +60,8 @@ static int64_t free_at(const struct cycle *c, uint32_t resource, uint32_t positi
     return free > 0 ? free : 0;
 }
 
-static void fill_row(struct cycle *c, struct headroom_row *row, uint32_t zones, const struct berth_reserve *from)
+static void fill_row(struct cycle *c, struct headroom_row *row, uint32_t zones,
+                     const struct berth_headroom_amount *from)
 {
     row->free = ARENA_ARRAY(c->arena, int64_t, zones + 1);
     row->keep = ARENA_ARRAY(c->arena, int64_t, zones + 1);
@@ -88,7 +89,7 @@ struct headroom *headroom_new(struct cycle *c, const struct berth_headroom *from
     h->tasks = from->tasks;
     h->at = ARENA_ARRAY(c->arena, struct headroom_row, from->reserves_len);
     for (size_t i = 0; i < from->reserves_len; i++) {
-        const struct berth_reserve *x = &from->reserves[i];
+        const struct berth_headroom_amount *x = &from->reserves[i];
         bool domain = x->domain && *x->domain;
         uint32_t r = resource_of(c->s, x->resource);
         if (r == NONE || r >= c->resources || !c->free[r] || c->s->resources[r].optional)
@@ -124,7 +125,7 @@ static uint64_t gang_tasks(const struct berth_snapshot *s, const struct workload
     return tasks;
 }
 
-bool headroom_binds(const struct headroom *h, const struct turn *t)
+bool headroom_binds(const struct headroom *h, const struct attempt *t)
 {
     if (t->w->priority >= h->priority || t->replaces != NONE)
         return false;

@@ -27,7 +27,7 @@ struct headroom *headroom_new(struct cycle *c, const struct berth_headroom *from
 void headroom_count(const struct cycle *c, uint32_t position, int sign);
 
 /* Returns whether pods of the placement attempt must leave the headroom free. */
-bool headroom_binds(const struct headroom *h, const struct turn *t);
+bool headroom_binds(const struct headroom *h, const struct attempt *t);
 
 /* Returns whether one more pod of the class on this node leaves enough of the row's resource. */
 static inline bool headroom_left(const struct headroom *h, uint32_t row, const struct class *k, uint32_t position)

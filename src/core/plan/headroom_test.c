@@ -10,7 +10,7 @@
 
 #include "core/scene/scene_test.h"
 
-static struct scene zones(const struct berth_reserve *reserve)
+static struct scene zones(const struct berth_headroom_amount *reserve)
 {
     struct scene s = scene_new();
     scene_put_node(&s, (struct berth_node){.id = "a1", .zone = "a", HAS(1000, 1000)});
@@ -21,11 +21,11 @@ static struct scene zones(const struct berth_reserve *reserve)
 }
 
 /* How many of ten pods of 300 cpu are placed. */
-static void pods_that_fit(void **state)
+static void headroom_limits_placed_pods(void **state)
 {
     static const struct {
         const char *label;
-        struct berth_reserve reserve;
+        struct berth_headroom_amount reserve;
         int32_t priority;
         uint32_t want;
     } rows[] = {
@@ -51,14 +51,14 @@ static void pods_that_fit(void **state)
     }
 }
 
-static void the_reason_is_named(void **state)
+static void reason_names_the_zone(void **state)
 {
-    static const struct berth_reserve reserve = {"cpu", 0, 600};
+    static const struct berth_headroom_amount reserve = {"cpu", 0, 600};
     (void)state;
     struct scene s = zones(&reserve);
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 4, .shape = {NEEDS(400, 1)}});
     scene_put(&s, (struct berth_workload){.id = "now", .replicas = 1, .priority = 5, .shape = {NEEDS(900, 1)}});
-    scene_step(&s, "place now/0 a1 pending; place web/0 b1 pending");
+    scene_expect_and_apply(&s, "place now/0 a1 pending; place web/0 b1 pending");
     assert_int_equal(scene_pending(&s, "web"), 3);
     struct berth_reason r = scene_reason(&s, "web", "headroom");
     assert_int_equal(r.nodes, 3);
@@ -68,40 +68,40 @@ static void the_reason_is_named(void **state)
 }
 
 /* The reason names the domain, not a zone. */
-static void the_domain_is_named(void **state)
+static void reason_names_the_domain(void **state)
 {
-    static const struct berth_reserve reserve = {"cpu", 0, 1000, "train"};
+    static const struct berth_headroom_amount reserve = {"cpu", 0, 1000, "train"};
     (void)state;
     struct scene s = scene_new();
     scene_put_node(&s, (struct berth_node){.id = "a", .domain = "train", HAS(1000, 1000)});
     scene_put_node(&s, (struct berth_node){.id = "b", .domain = "serve", HAS(100, 1000)});
     s.policy.headroom = (struct berth_headroom){.reserves = &reserve, .reserves_len = 1, .priority = 5};
     scene_service(&s, "web", 1, 300, 1);
-    scene_see(&s, "");
+    scene_expect(&s, "");
     assert_string_equal(scene_reason(&s, "web", "headroom").text,
                         "1 of 2 nodes is in the domain train, which reserves free cpu for more urgent work");
     scene_cleanup(&s);
 }
 
 /* Migrations are no new demand. */
-static void a_drain_may_use_it(void **state)
+static void drain_may_use_headroom(void **state)
 {
-    static const struct berth_reserve reserve = {"cpu", 0, 1000};
+    static const struct berth_headroom_amount reserve = {"cpu", 0, 1000};
     (void)state;
     struct scene s = zones(&reserve);
     scene_service(&s, "web", 1, 400, 1);
     scene_running(&s, "web", 0, "b1");
     scene_put_node(&s, (struct berth_node){.id = "b1", .zone = "b", .state = BERTH_NODE_DRAINING, HAS(1000, 1000)});
-    scene_step(&s, "place web/0 a1 drained for 1");
+    scene_expect_and_apply(&s, "place web/0 a1 drained for 1");
     scene_cleanup(&s);
 }
 
 /* Headroom in one domain that spans zones: how many of ten pods of 300 are placed on four nodes of 1000. */
-static void kept_in_a_domain(void **state)
+static void headroom_is_kept_in_a_domain(void **state)
 {
     static const struct {
         const char *label;
-        struct berth_reserve reserves[2];
+        struct berth_headroom_amount reserves[2];
         size_t len;
         const char *domains; /* domains that the pods may use */
         uint32_t want;
@@ -139,7 +139,7 @@ static void kept_in_a_domain(void **state)
 }
 
 /* Gangs that are large enough may use the headroom; the pods of all workloads of a gang count. */
-static void kept_for_large_gangs(void **state)
+static void large_gangs_may_use_headroom(void **state)
 {
     static const struct {
         uint32_t tasks, lead, rest, want;
@@ -149,7 +149,7 @@ static void kept_for_large_gangs(void **state)
         {4, 1, 3, 4},
         {0, 0, 4, 0},
     };
-    static const struct berth_reserve reserve = {"cpu", 0, 1000, NULL};
+    static const struct berth_headroom_amount reserve = {"cpu", 0, 1000, NULL};
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = zones(&reserve);
@@ -169,9 +169,9 @@ static void kept_for_large_gangs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_that_fit),       cmocka_unit_test(the_reason_is_named),
-        cmocka_unit_test(the_domain_is_named), cmocka_unit_test(a_drain_may_use_it),
-        cmocka_unit_test(kept_in_a_domain),    cmocka_unit_test(kept_for_large_gangs),
+        cmocka_unit_test(headroom_limits_placed_pods),  cmocka_unit_test(reason_names_the_zone),
+        cmocka_unit_test(reason_names_the_domain),      cmocka_unit_test(drain_may_use_headroom),
+        cmocka_unit_test(headroom_is_kept_in_a_domain), cmocka_unit_test(large_gangs_may_use_headroom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static int compare_members(const void *ctx, uint32_t a, uint32_t b)
     return (at[a].id > at[b].id) - (at[a].id < at[b].id);
 }
 
-static void gather(struct berth_plan *p, struct standing *st)
+static void collect_members(struct berth_plan *p, struct workload_status *st)
 {
     const struct instance *i;
     uint32_t len = 0;
@@ -62,17 +62,17 @@ static bool waits_over(const struct berth_plan *p, const struct instance *i)
 }
 
 /* Returns whether another instance still holds one of its ports on the node, or mounts one of its volumes elsewhere. */
-static bool things_held(const struct berth_plan *p, const struct instance *i)
+static bool is_port_or_volume_held(const struct berth_plan *p, const struct instance *i)
 {
     const struct hold *own, *h;
     for (uint32_t at = i->holds; at != NONE; at = own->more) {
         own = pages_at(&p->s->holds, at);
-        const struct thing *t = snapshot_thing(p->s, own->thing);
-        PORT_RIVALS_EACH (rival, &p->s->things, own->thing)
-            for (uint32_t x = snapshot_thing(p->s, rival)->first; x != NONE; x = h->next) {
+        const struct port_or_volume *t = snapshot_port_or_volume(p->s, own->port_or_volume);
+        PORT_RIVALS_EACH (rival, &p->s->ports_and_volumes, own->port_or_volume)
+            for (uint32_t x = snapshot_port_or_volume(p->s, rival)->first; x != NONE; x = h->next) {
                 h = pages_at(&p->s->holds, x);
                 bool here = h->node == own->node;
-                bool in_the_way = t->kind == THING_PORT ? here : !here && !t->shared;
+                bool in_the_way = t->kind == HELD_PORT ? here : !here && !t->shared;
                 if (h->instance != own->instance && in_the_way &&
                     (h->instance == NONE || !bits_has(p->c.removed, h->instance)))
                     return true;
@@ -81,50 +81,52 @@ static bool things_held(const struct berth_plan *p, const struct instance *i)
     return false;
 }
 
-enum promise promise_of(struct berth_plan *p, uint32_t slot)
+enum promotion promotion_of(struct berth_plan *p, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     struct cycle *c = &p->c;
     const struct class *k = snapshot_class(p->s, i->class);
-    const struct turn fixed = {.c = c, .k = k}; /* enough for filters on fixed node properties */
+    const struct attempt fixed = {.c = c, .k = k}; /* enough for filters on fixed node properties */
     uint32_t at = snapshot_position(p->s, i);
     bool now = true;
 
-    if (bits_has(c->over, at) || !bits_has(turn_rules_mask(c, &fixed), at))
-        return PROMISE_BROKEN;
+    if (bits_has(c->over, at) || !bits_has(attempt_constraints_mask(c, &fixed), at))
+        return PROMOTION_NEVER;
     for (uint32_t n = 0; n < k->needs_len; n++) {
         uint32_t r = k->needs[n].resource;
         if (r >= c->resources || !c->free[r])
-            return PROMISE_BROKEN;
+            return PROMOTION_NEVER;
         now &= c->now[r][at] >= k->needs[n].amount; /* separate books exist because an instance is reserved */
         if (c->later[r][at] < 0)
-            return PROMISE_BROKEN;
+            return PROMOTION_NEVER;
     }
     BITS_EACH (d, i->gpus) {
         const struct device_free *f = &c->devices[c->l->device[at] + d];
         now &= f->now >= (int32_t)k->gpu.milli;
         if (f->later < 0 || c->l->devices[c->l->device[at] + d].unhealthy)
-            return PROMISE_BROKEN;
+            return PROMOTION_NEVER;
     }
-    int allotted = allot_promise(p, slot);
+    int allotted = plan_quota_promotable(p, slot);
     if (allotted < 0)
-        return PROMISE_BROKEN;
-    return now && allotted && (waits_over(p, i) || PLANTED(PROMOTE_EARLY)) && !things_held(p, i) ? PROMISE_HOLDS
-                                                                                                 : PROMISE_WAITS;
+        return PROMOTION_NEVER;
+    return now && allotted && (waits_over(p, i) || PLANTED(PROMOTE_EARLY)) && !is_port_or_volume_held(p, i)
+               ? PROMOTION_NOW
+               : PROMOTION_LATER;
 }
 
-static enum part look_reserved(struct berth_plan *p, struct member *m, uint8_t state)
+static enum part classify_reserved(struct berth_plan *p, struct member *m, uint8_t state)
 {
-    enum promise promise = state == BERTH_NODE_READY ? promise_of(p, m->slot) : PROMISE_BROKEN;
-    if (promise == PROMISE_BROKEN) {
+    enum promotion promotion = state == BERTH_NODE_READY ? promotion_of(p, m->slot) : PROMOTION_NEVER;
+    if (promotion == PROMOTION_NEVER) {
         plan_stop(p, m->slot, BERTH_CAUSE_INFEASIBLE);
         return PART_NONE;
     }
-    m->promote = promise == PROMISE_HOLDS;
+    m->promote = promotion == PROMOTION_NOW;
     return PART_COUNTED;
 }
 
-static enum part look_lost(struct berth_plan *p, struct member *m, const struct instance *i, const struct workload *w)
+static enum part classify_lost(struct berth_plan *p, struct member *m, const struct instance *i,
+                               const struct workload *w)
 {
     uint32_t at = snapshot_position(p->s, i);
     int64_t fenced, fence_ns = i->fence_ns > w->fence_ns ? i->fence_ns : w->fence_ns;
@@ -143,12 +145,12 @@ static enum part look_lost(struct berth_plan *p, struct member *m, const struct 
     (void)plan_act(p, BERTH_LOSE, BERTH_CAUSE_LOST, m->slot);
     bits_add(p->c.removed, m->slot);
     cycle_lose(&p->c, i);
-    allot_lose(p, m->slot);
+    plan_quota_lose(p, m->slot);
     holds_release(&p->c, i);
     return PART_NONE;
 }
 
-static void look(struct berth_plan *p, struct standing *st, struct member *m)
+static void classify(struct berth_plan *p, struct workload_status *st, struct member *m)
 {
     const struct instance *i = snapshot_instance(p->s, m->slot);
     if (i->state == BERTH_ENDED) {
@@ -156,22 +158,22 @@ static void look(struct berth_plan *p, struct standing *st, struct member *m)
         return;
     }
     uint8_t state = p->s->state[snapshot_position(p->s, i)];
-    bool over = leaver_moves(p, m->slot);
+    bool over = eviction_moves(p, m->slot);
     m->draining = state == BERTH_NODE_DRAINING || over;
-    m->why = over ? BERTH_CAUSE_OVER : BERTH_CAUSE_DRAINED;
+    m->why = over ? BERTH_CAUSE_OVER_CAPACITY : BERTH_CAUSE_DRAINED;
     m->outdated = i->outdated;
     if (i->state == BERTH_STOPPING)
         m->part = PART_LEAVING;
     else if (i->state == BERTH_RESERVED)
-        m->part = look_reserved(p, m, state);
+        m->part = classify_reserved(p, m, state);
     else if (state == BERTH_NODE_LOST)
-        m->part = look_lost(p, m, i, st->w);
+        m->part = classify_lost(p, m, i, st->w);
     else
         m->part = PART_COUNTED;
     m->available = m->part == PART_COUNTED && !m->lost && i->state == BERTH_RUNNING && i->ready;
 }
 
-void member_leave(struct berth_plan *p, struct member *m, enum berth_cause cause)
+void member_stop_instance(struct berth_plan *p, struct member *m, enum berth_cause cause)
 {
     bool reserved = snapshot_instance(p->s, m->slot)->state == BERTH_RESERVED;
     plan_stop(p, m->slot, cause);
@@ -180,7 +182,7 @@ void member_leave(struct berth_plan *p, struct member *m, enum berth_cause cause
 
 /* ---- pairs of an old instance and its replacement --------------------------------------------------------------- */
 
-static uint32_t member_find(const struct standing *st, uint64_t id)
+static uint32_t member_find(const struct workload_status *st, uint64_t id)
 {
     for (uint32_t n = 0; n < st->len; n++)
         if (st->at[n].id == id)
@@ -199,14 +201,14 @@ static bool overdue(struct berth_plan *p, int64_t since_ns)
 }
 
 /* Compares two replacements of one instance: the available one is kept, else the older one. */
-static bool better_extra(const struct member *a, const struct member *b)
+static bool is_better_replacement(const struct member *a, const struct member *b)
 {
     if (a->available != b->available)
         return a->available;
     return a->id < b->id;
 }
 
-static void pair(struct berth_plan *p, struct standing *st)
+static void pair_replacements(struct berth_plan *p, struct workload_status *st)
 {
     for (uint32_t n = 0; n < st->len && p->s->replacing; n++) {
         struct member *m = &st->at[n];
@@ -218,20 +220,20 @@ static void pair(struct berth_plan *p, struct standing *st)
             continue; /* the replacement has taken over already */
         m->part = PART_EXTRA;
         uint32_t rival = st->at[old].extra;
-        if (rival != NONE && !better_extra(m, &st->at[rival])) {
-            member_leave(p, m, BERTH_CAUSE_SCALED);
+        if (rival != NONE && !is_better_replacement(m, &st->at[rival])) {
+            member_stop_instance(p, m, BERTH_CAUSE_SCALED);
             continue;
         }
         if (rival != NONE)
-            member_leave(p, &st->at[rival], BERTH_CAUSE_SCALED);
+            member_stop_instance(p, &st->at[rival], BERTH_CAUSE_SCALED);
         st->at[old].extra = n;
     }
 }
 
 /* Undoes migrations that a user wants undone, or that took too long. */
-static void undo(struct berth_plan *p, struct standing *st)
+static void undo_migrations(struct berth_plan *p, struct workload_status *st)
 {
-    struct migration_seen seen;
+    struct migration_state seen;
     for (uint32_t n = 0; n < st->len; n++) {
         struct member *m = &st->at[n];
         if (m->part != PART_COUNTED || m->extra == NONE || m->draining || !migration_of(p, m->id, &seen))
@@ -240,21 +242,21 @@ static void undo(struct berth_plan *p, struct standing *st)
             seen.phase == BERTH_MIGRATION_STARTING && seen.cause == BERTH_CAUSE_MOVED && overdue(p, seen.at_ns);
         if (seen.phase != BERTH_MIGRATION_UNDONE && !stale)
             continue;
-        member_leave(p, &st->at[m->extra], BERTH_CAUSE_UNDONE);
+        member_stop_instance(p, &st->at[m->extra], BERTH_CAUSE_UNDONE);
         migration_note(p, m->id, BERTH_MIGRATION_UNDONE, seen.cause);
         m->extra = NONE;
     }
 }
 
 /* Ends migrations whose new instance is available. */
-static void take_over(struct berth_plan *p, struct standing *st)
+static void complete_migrations(struct berth_plan *p, struct workload_status *st)
 {
     for (uint32_t n = 0; n < st->len; n++) {
         struct member *m = &st->at[n];
         if (m->part != PART_COUNTED || m->extra == NONE || !st->at[m->extra].available)
             continue;
         migration_note(p, m->id, BERTH_MIGRATION_STOPPING, BERTH_CAUSE_MOVED);
-        member_leave(p, m, BERTH_CAUSE_MOVED);
+        member_stop_instance(p, m, BERTH_CAUSE_MOVED);
         st->at[m->extra].part = PART_COUNTED;
         m->extra = NONE;
     }
@@ -262,35 +264,35 @@ static void take_over(struct berth_plan *p, struct standing *st)
 
 /* Compares two instances with one ordinal (one came back from a lost node): the available one is kept, else the younger
  * one. */
-static bool better_twin(const struct member *a, const struct member *b)
+static bool is_better_duplicate(const struct member *a, const struct member *b)
 {
     if (a->available != b->available)
         return a->available;
     return a->id > b->id;
 }
 
-static bool outdone(const struct standing *st, const struct member *m)
+static bool has_better_duplicate(const struct workload_status *st, const struct member *m)
 {
     for (const struct member *x = m; x-- > st->at && x->ordinal == m->ordinal;)
-        if (x->part == PART_COUNTED && better_twin(x, m))
+        if (x->part == PART_COUNTED && is_better_duplicate(x, m))
             return true;
     for (const struct member *x = m + 1; x < st->at + st->len && x->ordinal == m->ordinal; x++)
-        if (x->part == PART_COUNTED && better_twin(x, m))
+        if (x->part == PART_COUNTED && is_better_duplicate(x, m))
             return true;
     return false;
 }
 
-void member_stop(struct berth_plan *p, struct standing *st, struct member *m, enum berth_cause cause)
+void member_stop(struct berth_plan *p, struct workload_status *st, struct member *m, enum berth_cause cause)
 {
     assert(m->part == PART_COUNTED);
-    member_leave(p, m, cause);
+    member_stop_instance(p, m, cause);
     st->counted--;
     st->available -= m->available;
     if (m->extra != NONE)
-        member_leave(p, &st->at[m->extra], cause);
+        member_stop_instance(p, &st->at[m->extra], cause);
 }
 
-static bool ordinal_done(const struct standing *st, const struct member *m)
+static bool ordinal_done(const struct workload_status *st, const struct member *m)
 {
     for (const struct member *x = m; x-- > st->at && x->ordinal == m->ordinal;)
         if (x->part == PART_DONE)
@@ -303,18 +305,19 @@ static bool ordinal_done(const struct standing *st, const struct member *m)
 
 /* Stops duplicate instances of a pod. Tasks of a job have ranks: those with a rank past the last one, or whose task is
  * done, stop too. */
-static void stop_strays(struct berth_plan *p, struct standing *st)
+static void stop_excess_instances(struct berth_plan *p, struct workload_status *st)
 {
     bool ranks = st->w->kind == BERTH_JOB;
     for (uint32_t n = 0; n < st->len && st->want; n++) {
         struct member *m = &st->at[n];
-        if (m->part == PART_COUNTED && (outdone(st, m) || (ranks && (m->ordinal >= st->want || ordinal_done(st, m)))))
+        if (m->part == PART_COUNTED &&
+            (has_better_duplicate(st, m) || (ranks && (m->ordinal >= st->want || ordinal_done(st, m)))))
             member_stop(p, st, m, BERTH_CAUSE_SCALED);
     }
 }
 
 /* Returns whether an earlier instance of the same task is done as well. */
-static bool done_before(const struct standing *st, uint32_t n)
+static bool done_before(const struct workload_status *st, uint32_t n)
 {
     for (uint32_t x = n; x-- > 0 && st->at[x].ordinal == st->at[n].ordinal;)
         if (st->at[x].part == PART_DONE)
@@ -322,22 +325,22 @@ static bool done_before(const struct standing *st, uint32_t n)
     return false;
 }
 
-void standing_look(struct berth_plan *p, uint32_t workload, struct standing *st)
+void workload_status_find(struct berth_plan *p, uint32_t workload, struct workload_status *st)
 {
-    *st = (struct standing){.workload = workload, .w = snapshot_workload(p->s, workload)};
+    *st = (struct workload_status){.workload = workload, .w = snapshot_workload(p->s, workload)};
     st->want = st->w->gone || st->w->suspended ? 0 : st->w->replicas;
     if (st->w->first == NONE)
         return;
-    gather(p, st);
+    collect_members(p, st);
     for (uint32_t n = 0; n < st->len; n++)
-        look(p, st, &st->at[n]);
-    pair(p, st);
-    undo(p, st);
-    take_over(p, st);
+        classify(p, st, &st->at[n]);
+    pair_replacements(p, st);
+    undo_migrations(p, st);
+    complete_migrations(p, st);
     for (uint32_t n = 0; n < st->len; n++) {
         st->counted += st->at[n].part == PART_COUNTED;
         st->done += st->at[n].part == PART_DONE && st->want && !done_before(st, n);
         st->available += st->at[n].available && st->at[n].part == PART_COUNTED;
     }
-    stop_strays(p, st);
+    stop_excess_instances(p, st);
 }

@@ -1,6 +1,6 @@
 /* instance_status.h - the status of a workload and its instances when a plan begins.
  *
- * standing_look classifies each instance on its own: a pod that counts as one of the requested replicas, a replacement
+ * workload_status_find classifies each instance on its own: a pod that counts as one of the requested replicas, a replacement
  * about to take over, a stopping instance, an instance that is gone (its node is lost and it is replaced or fenced), or
  * a finished task. It stops instances that are wrong whatever the workload wants: second instances of a pod and
  * reserved instances that can no longer be placed. reconcile.c compares the rest with the desired number.
@@ -31,7 +31,7 @@ struct member {
 };
 
 /* A workload with the status of all its instances. */
-struct standing {
+struct workload_status {
     uint32_t workload;
     const struct workload *w;
     struct member *at; /* sorted by ordinal, then id */
@@ -39,14 +39,14 @@ struct standing {
     uint32_t want, counted, done, available;
 };
 
-enum promise { PROMISE_WAITS, PROMISE_HOLDS, PROMISE_BROKEN };
+enum promotion { PROMOTION_LATER, PROMOTION_NOW, PROMOTION_NEVER };
 
-void standing_look(struct berth_plan *p, uint32_t workload, struct standing *st);
+void workload_status_find(struct berth_plan *p, uint32_t workload, struct workload_status *st);
 
 /* Returns whether a reserved instance can be assigned now, later, or never. */
-enum promise promise_of(struct berth_plan *p, uint32_t slot);
+enum promotion promotion_of(struct berth_plan *p, uint32_t slot);
 
 /* Stops the member's instance. A reserved instance is dropped at once. */
-void member_leave(struct berth_plan *p, struct member *m, enum berth_cause cause);
+void member_stop_instance(struct berth_plan *p, struct member *m, enum berth_cause cause);
 /* Stops a counted member and the replacement that was to take over from it. */
-void member_stop(struct berth_plan *p, struct standing *st, struct member *m, enum berth_cause cause);
+void member_stop(struct berth_plan *p, struct workload_status *st, struct member *m, enum berth_cause cause);

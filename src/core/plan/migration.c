@@ -8,22 +8,22 @@
 
 /* ---- the index -------------------------------------------------------------------------------------------------- */
 
-struct heir {
+struct replacement {
     uint32_t slot, next;
 };
 
 /* A migration fact of the snapshot. */
 struct migration {
     const struct fact *fact;
-    uint32_t slot;  /* slot of the old instance, or NONE */
-    uint32_t heirs; /* replacements of it, a chain */
-    bool renewed;   /* this plan records a new fact about it */
+    uint32_t slot;         /* slot of the old instance, or NONE */
+    uint32_t replacements; /* replacements of it, a chain */
+    bool renewed;          /* this plan records a new fact about it */
 };
 
 struct migrations {
     struct migration *at; /* sorted by the old instance's id */
     uint32_t len;
-    VEC(struct heir) heirs;
+    VEC(struct replacement) replacements;
 };
 
 static struct migration *find(const struct migrations *m, uint64_t id)
@@ -50,9 +50,9 @@ static void find_instances(struct berth_plan *p, struct migrations *m)
             own->slot = i;
         if (!of)
             continue;
-        struct heir heir = {i, of->heirs};
-        of->heirs = (uint32_t)m->heirs.len;
-        vec_push(&m->heirs, heir);
+        struct replacement replacement = {i, of->replacements};
+        of->replacements = (uint32_t)m->replacements.len;
+        vec_push(&m->replacements, replacement);
     }
 }
 
@@ -78,46 +78,46 @@ void migrations_index(struct berth_plan *p)
 void migrations_done(struct berth_plan *p)
 {
     if (p->migrations)
-        vec_done(&p->migrations->heirs);
+        vec_done(&p->migrations->replacements);
 }
 
-void migrations_mark(const struct berth_plan *p, uint64_t *workloads)
+void migrations_mark_workloads(const struct berth_plan *p, uint64_t *workloads)
 {
     for (uint32_t i = 0; i < p->migrations->len; i++)
         if (p->migrations->at[i].slot != NONE)
             bits_add(workloads, snapshot_instance(p->s, p->migrations->at[i].slot)->workload.v);
 }
 
-bool migration_of(const struct berth_plan *p, uint64_t instance, struct migration_seen *ret)
+bool migration_of(const struct berth_plan *p, uint64_t instance, struct migration_state *ret)
 {
     const struct migration *m = p->migrations->len ? find(p->migrations, instance) : NULL;
     if (!m)
         return false;
-    *ret = (struct migration_seen){.phase = berth_migration_phase(m->fact->value),
-                                   .cause = berth_migration_cause(m->fact->value),
-                                   .at_ns = m->fact->at_ns,
-                                   .to = m->fact->key};
+    *ret = (struct migration_state){.phase = berth_migration_phase(m->fact->value),
+                                    .cause = berth_migration_cause(m->fact->value),
+                                    .at_ns = m->fact->at_ns,
+                                    .to = m->fact->key};
     return true;
 }
 
 /* ---- recording -------------------------------------------------------------------------------------------------- */
 
-static bool there(const struct berth_plan *p, uint32_t slot)
+static bool is_present(const struct berth_plan *p, uint32_t slot)
 {
     return slot != NONE && snapshot_instance(p->s, slot)->state != BERTH_ENDED && !bits_has(p->c.removed, slot);
 }
 
-static bool stops(const struct berth_plan *p, uint32_t slot)
+static bool is_stopping(const struct berth_plan *p, uint32_t slot)
 {
     return snapshot_instance(p->s, slot)->state == BERTH_STOPPING || bits_has(p->c.stopped, slot);
 }
 
 /* Returns whether a replacement of the instance exists or was placed by this plan. */
-static bool has_heir(const struct berth_plan *p, const struct migration *m)
+static bool has_replacement(const struct berth_plan *p, const struct migration *m)
 {
-    for (uint32_t h = m->heirs; h != NONE; h = p->migrations->heirs.at[h].next) {
-        uint32_t slot = p->migrations->heirs.at[h].slot;
-        if (there(p, slot) && !stops(p, slot))
+    for (uint32_t h = m->replacements; h != NONE; h = p->migrations->replacements.at[h].next) {
+        uint32_t slot = p->migrations->replacements.at[h].slot;
+        if (is_present(p, slot) && !is_stopping(p, slot))
             return true;
     }
     for (uint32_t a = p->c.fresh[snapshot_instance(p->s, m->slot)->workload.v]; a != NONE; a = p->c.acts.at[a].next)
@@ -131,19 +131,19 @@ static bool live(struct berth_plan *p, const struct migration *m)
     enum berth_migration_phase phase = berth_migration_phase(m->fact->value);
     int64_t end;
 
-    if (!there(p, m->slot))
+    if (!is_present(p, m->slot))
         return false;
     if (phase == BERTH_MIGRATION_UNDONE) {
         if (__builtin_add_overflow(m->fact->at_ns, HOUR_NS, &end))
             end = BERTH_NEVER_NS;
         plan_recheck(p, end);
-        return p->s->now_ns < end && !stops(p, m->slot);
+        return p->s->now_ns < end && !is_stopping(p, m->slot);
     }
-    bool wished = berth_migration_cause(m->fact->value) == BERTH_CAUSE_BY_HAND;
-    return wished || stops(p, m->slot) || has_heir(p, m);
+    bool wished = berth_migration_cause(m->fact->value) == BERTH_CAUSE_MANUAL;
+    return wished || is_stopping(p, m->slot) || has_replacement(p, m);
 }
 
-bool migration_stands(struct berth_plan *p, uint64_t instance)
+bool migration_is_active(struct berth_plan *p, uint64_t instance)
 {
     const struct migration *m = p->migrations->len ? find(p->migrations, instance) : NULL;
     return m && live(p, m);
@@ -157,9 +157,10 @@ void migration_note(struct berth_plan *p, uint64_t instance, enum berth_migratio
         bool ends = phase == BERTH_MIGRATION_STOPPING;
         enum berth_cause was = berth_migration_cause(known->fact->value);
         cause = ends && was != BERTH_CAUSE_PENDING ? was : cause;
-        to = cause == BERTH_CAUSE_BY_HAND ? known->fact->key : 0;
+        to = cause == BERTH_CAUSE_MANUAL ? known->fact->key : 0;
         bool same = known->fact->value == berth_migration_value(phase, cause) && known->fact->key == to;
-        if (same && (phase != BERTH_MIGRATION_STARTING || has_heir(p, known))) /* else the migration begins anew */
+        if (same &&
+            (phase != BERTH_MIGRATION_STARTING || has_replacement(p, known))) /* else the migration begins anew */
             return;
         known->renewed = true;
     }
@@ -171,7 +172,7 @@ void migration_note(struct berth_plan *p, uint64_t instance, enum berth_migratio
     vec_push(&p->facts, fresh);
 }
 
-bool migrations_under_way(struct berth_plan *p)
+bool migrations_in_progress(struct berth_plan *p)
 {
     for (uint32_t i = 0; i < p->migrations->len; i++) {
         enum berth_migration_phase phase = berth_migration_phase(p->migrations->at[i].fact->value);

@@ -8,7 +8,7 @@
 
 #include "core/plan/plan.h"
 
-struct migration_seen {
+struct migration_state {
     enum berth_migration_phase phase;
     enum berth_cause cause;
     int64_t at_ns;
@@ -19,15 +19,15 @@ struct migration_seen {
 void migrations_index(struct berth_plan *p);
 void migrations_done(struct berth_plan *p);
 /* Adds the workloads of migrating instances to the bit set. */
-void migrations_mark(const struct berth_plan *p, uint64_t *workloads);
+void migrations_mark_workloads(const struct berth_plan *p, uint64_t *workloads);
 /* Stores the migration of this instance in *ret; false: there is none. */
-bool migration_of(const struct berth_plan *p, uint64_t instance, struct migration_seen *ret);
+bool migration_of(const struct berth_plan *p, uint64_t instance, struct migration_state *ret);
 /* Returns whether the migration still goes on after the decisions made so far. A migration whose new instance is gone
  * does not. */
-bool migration_stands(struct berth_plan *p, uint64_t instance);
+bool migration_is_active(struct berth_plan *p, uint64_t instance);
 /* Records a phase unless it is recorded already. A migration that begins to stop the old instance keeps its cause. */
 void migration_note(struct berth_plan *p, uint64_t instance, enum berth_migration_phase phase, enum berth_cause cause);
 /* Returns whether any migration goes on after the decisions made so far. */
-bool migrations_under_way(struct berth_plan *p);
+bool migrations_in_progress(struct berth_plan *p);
 /* Ends the facts of finished migrations. */
 void migrations_close(struct berth_plan *p);

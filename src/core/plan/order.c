@@ -57,8 +57,8 @@ static uint64_t *mark(struct berth_plan *p)
         for (uint32_t at = n->first; at != NONE; at = snapshot_instance(s, at)->next_of_node)
             bits_add(bits, snapshot_instance(s, at)->workload.v);
     }
-    migrations_mark(p, bits);
-    leavers_mark(p, bits);
+    migrations_mark_workloads(p, bits);
+    evictions_mark_workloads(p, bits);
     mark_expired(p, bits);
     for (uint32_t w = 0; s->gangs.len && w < s->unsettled_len; w++)
         BITS_EACH (i, bits[w])
@@ -103,8 +103,8 @@ static uint32_t *sorted(struct berth_plan *p, const uint64_t *bits, uint32_t wor
 }
 
 /* Returns the workloads of the list that are marked. */
-static uint32_t *only_of(struct berth_plan *p, const uint32_t *list, uint32_t len, const uint64_t *bits, uint32_t words,
-                         uint32_t *ret_len)
+static uint32_t *keep_marked(struct berth_plan *p, const uint32_t *list, uint32_t len, const uint64_t *bits,
+                             uint32_t words, uint32_t *ret_len)
 {
     uint32_t *to = arena_alloc(&p->arena, ((size_t)len + 1) * sizeof *to), n = 0;
     for (uint32_t i = 0; i < len; i++)
@@ -114,7 +114,7 @@ static uint32_t *only_of(struct berth_plan *p, const uint32_t *list, uint32_t le
     return to;
 }
 
-/* Guaranteed pods are determined in the same order (p->by_age), so both lists are sorted together. */
+/* Guaranteed pods are determined in the same order (p->accounted_order), so both lists are sorted together. */
 uint32_t *order_make(struct berth_plan *p, uint32_t *ret_len)
 {
     const struct berth_snapshot *s = p->s;
@@ -126,6 +126,6 @@ uint32_t *order_make(struct berth_plan *p, uint32_t *ret_len)
     for (uint32_t w = 0; w < words; w++)
         all[w] = (w < s->unsettled_len ? bits[w] : 0) | (w < s->accounted_len ? s->accounted[w] : 0);
     const uint32_t *both = sorted(p, all, words, &len);
-    p->by_age = only_of(p, both, len, s->accounted, s->accounted_len, &p->by_age_len);
-    return only_of(p, both, len, bits, s->unsettled_len, ret_len);
+    p->accounted_order = keep_marked(p, both, len, s->accounted, s->accounted_len, &p->accounted_order_len);
+    return keep_marked(p, both, len, bits, s->unsettled_len, ret_len);
 }

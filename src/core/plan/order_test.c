@@ -66,7 +66,7 @@ static void ids_are_compared_as_bytes(void **state)
     scene_cleanup(&s);
 }
 
-static void a_gang_stands_with_its_first_member(void **state)
+static void gang_is_ordered_by_its_first_member(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -83,7 +83,7 @@ static void a_gang_stands_with_its_first_member(void **state)
     scene_cleanup(&s);
 }
 
-static void order_is_free_of_history(void **state)
+static void order_does_not_depend_on_put_order(void **state)
 {
     (void)state;
     uint64_t seed = scene_seed(), want = 0;
@@ -93,7 +93,7 @@ static void order_is_free_of_history(void **state)
         for (uint32_t i = 0; i < 50; i++)
             at[i] = i;
         for (uint32_t i = 49; i > 0; i--) {
-            uint32_t j = scene_below(&seed, i + 1), swap = at[i];
+            uint32_t j = scene_random_below(&seed, i + 1), swap = at[i];
             at[i] = at[j];
             at[j] = swap;
         }
@@ -112,7 +112,7 @@ static void order_is_free_of_history(void **state)
     }
 }
 
-static void what_is_settled_is_not_looked_at(void **state)
+static void settled_workloads_are_skipped(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -129,8 +129,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(priority_then_creation_then_id),      cmocka_unit_test(ids_are_compared_as_bytes),
-        cmocka_unit_test(a_gang_stands_with_its_first_member), cmocka_unit_test(order_is_free_of_history),
-        cmocka_unit_test(what_is_settled_is_not_looked_at),
+        cmocka_unit_test(gang_is_ordered_by_its_first_member), cmocka_unit_test(order_does_not_depend_on_put_order),
+        cmocka_unit_test(settled_workloads_are_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

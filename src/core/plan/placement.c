@@ -32,7 +32,7 @@ enum { PROGRESS_EVERY = 1024 };
 
 /* Records the ids of stopping instances on the node, ascending. A promotion also needs free resources, so of very many
  * ids the first BERTH_LIST_MAX are enough. */
-void place_note_waits(struct berth_plan *p, struct act *a)
+void place_record_waits(struct berth_plan *p, struct act *a)
 {
     struct cycle *c = &p->c;
     const struct node *n = pages_at(&p->s->nodes, p->s->layout->slot[a->position]);
@@ -53,45 +53,45 @@ void place_note_waits(struct berth_plan *p, struct act *a)
     arena_rewind(&p->scratch, mark);
 }
 
-static void grant(struct berth_plan *p, struct turn *t, struct wish *w, uint32_t position)
+static void place_pod(struct berth_plan *p, struct attempt *t, struct demand *w, uint32_t position)
 {
     struct cycle *c = &p->c;
     struct act a = {.op = t->later ? BERTH_RESERVE : BERTH_PLACE,
                     .cause = w->cause,
                     .workload = w->workload,
-                    .ordinal = wish_ordinal(w, w->placed),
+                    .ordinal = demand_ordinal(w, w->placed),
                     .position = position,
                     .instance = NONE,
                     .replaces = w->replaces,
                     .next = c->fresh[w->workload],
                     .score = t->score,
                     .rival = t->rival,
-                    .gpus = turn_pick_gpus(t, position)};
+                    .gpus = attempt_pick_gpus(t, position)};
     if (t->later)
-        place_note_waits(p, &a);
-    allot_take(p, w->workload, w->replaces, t->k, t->later, 1);
+        place_record_waits(p, &a);
+    plan_quota_count(p, w->workload, w->replaces, t->k, t->later, 1);
     cycle_take(c, t->k, position, a.gpus, t->later, 1);
     holds_take(c, t->k, position);
     if (!t->later)
-        starting_count(p, w, 1);
+        placement_budget_count(p, w, 1);
     if (a.gpus)
-        gpu_cluster_count(c, &t->k->gpu, position, 1);
+        gpu_request_counts_update(c, &t->k->gpu, position, 1);
     if (w->replaces != NONE)
         migration_note(p, snapshot_instance(p->s, w->replaces)->id, BERTH_MIGRATION_STARTING,
                        (enum berth_cause)w->cause);
     c->fresh[w->workload] = (uint32_t)c->acts.len;
     vec_push(&c->acts, a);
     w->placed++;
-    future_placed(p, w, position, a.gpus, 1);
-    turn_placed(t, position);
+    reservations_note_placed(p, w, position, a.gpus, 1);
+    attempt_placed(t, position);
 }
 
 /* Revokes the last action, which is a placement of this demand. */
-void place_revoke(struct berth_plan *p, struct wish *w)
+void place_revoke(struct berth_plan *p, struct demand *w)
 {
     struct cycle *c = &p->c;
     struct act a = c->acts.at[--c->acts.len];
-    c->takebacks++;
+    c->revocations++;
     const struct class *k = snapshot_class(p->s, w->class);
 
     assert(a.workload == w->workload && w->placed > 0);
@@ -99,26 +99,26 @@ void place_revoke(struct berth_plan *p, struct wish *w)
     if (a.op == BERTH_RESERVE)
         c->waits.len = a.aux;
     if (a.op == BERTH_PLACE)
-        starting_count(p, w, -1);
-    holds_give(c, k, a.position);
+        placement_budget_count(p, w, -1);
+    holds_undo(c, k, a.position);
     cycle_take(c, k, a.position, a.gpus, a.op == BERTH_RESERVE, -1);
     if (a.gpus)
-        gpu_cluster_count(c, &k->gpu, a.position, -1);
+        gpu_request_counts_update(c, &k->gpu, a.position, -1);
     c->fresh[w->workload] = a.next;
-    allot_take(p, w->workload, w->replaces, k, a.op == BERTH_RESERVE, -1);
-    future_placed(p, w, a.position, a.gpus, -1);
+    plan_quota_count(p, w->workload, w->replaces, k, a.op == BERTH_RESERVE, -1);
+    reservations_note_placed(p, w, a.position, a.gpus, -1);
     w->placed--;
 }
 
 /* ---- one demand ------------------------------------------------------------------------------------------------- */
 
 /* Returns how many pods of the demand, at most `upto`, its quotas and its placement budget allow. */
-static uint32_t allotted(struct berth_plan *p, struct wish *w, uint32_t upto, bool later)
+static uint32_t quota_limit(struct berth_plan *p, struct demand *w, uint32_t upto, bool later)
 {
-    uint32_t room = allot_room_of(p, w, later, upto - w->placed);
+    uint32_t room = plan_quota_room_of_demand(p, w, later, upto - w->placed);
     w->short_of_quota |= w->placed + room < upto;
     if (p->starting) {
-        uint32_t may = starting_room(p, w, room);
+        uint32_t may = placement_budget_room(p, w, room);
         w->over_budget |= may < room;
         room = may;
     }
@@ -126,94 +126,94 @@ static uint32_t allotted(struct berth_plan *p, struct wish *w, uint32_t upto, bo
 }
 
 /* What limited a placement besides free room on single nodes: reserved time, or other conditions. */
-enum counted { COUNTED_ROOM, COUNTED_TIME, COUNTED_OTHERS };
+enum limited_by { LIMITED_BY_ROOM, LIMITED_BY_TIME, LIMITED_BY_OTHERS };
 
-static enum counted place_now(struct berth_plan *p, struct wish *w, uint32_t upto)
+static enum limited_by place_now(struct berth_plan *p, struct demand *w, uint32_t upto)
 {
-    struct turn t;
+    struct attempt t;
     struct search s;
     uint32_t position;
 
-    turn_begin(&t, &p->c, wish_asker(w), false);
+    attempt_begin(&t, &p->c, demand_attempt_spec(w), false);
     search_begin(&s, &t);
     while (w->placed < upto && search_next(&s, &position)) {
-        grant(p, &t, w, position);
+        place_pod(p, &t, w, position);
         if (w->placed < upto)
             search_placed(&s, position);
     }
-    bool plain = !t.confined && t.ties_len == 0 && t.k->ports_len == 0 && t.k->volumes_len == 0;
-    turn_end(&t);
+    bool plain = !t.confined && t.topology_constraints_len == 0 && t.k->ports_len == 0 && t.k->volumes_len == 0;
+    attempt_end(&t);
     if (!plain)
-        return COUNTED_OTHERS;
-    return future_refused(p) ? COUNTED_TIME : COUNTED_ROOM;
+        return LIMITED_BY_OTHERS;
+    return reservations_refused_node(p) ? LIMITED_BY_TIME : LIMITED_BY_ROOM;
 }
 
-bool place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only)
+bool place_later(struct berth_plan *p, struct demand *w, uint32_t upto, const uint64_t *only)
 {
-    struct turn t;
+    struct attempt t;
     uint32_t position;
 
-    turn_begin(&t, &p->c, wish_asker(w), true);
+    attempt_begin(&t, &p->c, demand_attempt_spec(w), true);
     if (only) /* the mask may be shared by all pods with the same constraints */
         t.mask = arena_dup(&p->scratch, t.mask, (p->c.blocks + 1) * sizeof *t.mask);
     for (uint32_t b = 0; only && b < p->c.blocks; b++)
         t.mask[b] &= only[b];
     while (w->placed < upto && search_later(&t, &position))
-        grant(p, &t, w, position);
-    bool plain = !t.confined && t.ties_len == 0;
-    turn_end(&t);
+        place_pod(p, &t, w, position);
+    bool plain = !t.confined && t.topology_constraints_len == 0;
+    attempt_end(&t);
     return plain;
 }
 
-void place_allotted(struct berth_plan *p, struct wish *w, uint32_t upto)
+void place_after_quota_stops(struct berth_plan *p, struct demand *w, uint32_t upto)
 {
-    struct turn t;
+    struct attempt t;
     uint32_t position;
 
-    turn_begin(&t, &p->c, wish_asker(w), true);
+    attempt_begin(&t, &p->c, demand_attempt_spec(w), true);
     t.anywhere = true;
     while (w->placed < upto && search_later(&t, &position))
-        grant(p, &t, w, position);
-    turn_end(&t);
+        place_pod(p, &t, w, position);
+    attempt_end(&t);
 }
 
-bool place_move(struct berth_plan *p, struct wish *w)
+bool place_move(struct berth_plan *p, struct demand *w)
 {
     (void)place_now(p, w, w->len);
     return w->placed == w->len;
 }
 
 /* Placements of a gang may be revoked. With several workloads in a gang, placements of one may block another. */
-enum trial { FOR_GOOD, GANG_OF_ONE, GANG_OF_MANY };
+enum trial { FINAL_PLACEMENT, GANG_OF_ONE, GANG_OF_MANY };
 
 /* ---- failed attempts that are not repeated ---------------------------------------------------------------------- */
 
-enum { VAIN_MAX = 4 };
+enum { FAILED_ATTEMPTS_MAX = 4 };
 
 /* A failed attempt: this many pods of a class at once, for this long, found no room, neither free nor on what was
  * stopping, beside the reservations of that round. */
-struct vain {
+struct failed_attempt {
     uint32_t pods, stops, round;
     int64_t duration_ns;
     bool in_time; /* there was room, but not for long enough */
 };
 
 /* Returns whether only the class, number and duration of its pods decide where the demand fits. */
-static bool is_simple(const struct berth_plan *p, const struct wish *w, enum trial trial)
+static bool is_simple(const struct berth_plan *p, const struct demand *w, enum trial trial)
 {
     const struct class *k = snapshot_class(p->s, w->class);
-    return k->ties_len == 0 && k->max_per_node == 0 && k->ports_len == 0 && k->volumes_len == 0 &&
+    return k->topology_constraints_len == 0 && k->max_per_node == 0 && k->ports_len == 0 && k->volumes_len == 0 &&
            w->replaces == NONE && !p->c.headroom && p->policy.windows_len == 0 && !w->dated && trial != GANG_OF_MANY;
 }
 
 /* Returns whether an equal or smaller attempt failed before. Valid because placing demands frees nothing: a revoked
  * gang only returns what it took, and stops change the key. */
-static bool is_vain(const struct berth_plan *p, struct wish *w, uint32_t pods)
+static bool has_failed_before(const struct berth_plan *p, struct demand *w, uint32_t pods)
 {
     int64_t duration_ns = w->duration_ns;
-    const struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX;
-    for (uint32_t i = 0; i < VAIN_MAX; i++)
-        if (at[i].pods && at[i].stops == p->stop_state && at[i].round == future_round(p) && pods >= at[i].pods &&
+    const struct failed_attempt *at = p->failed_attempt + (size_t)w->class.v * FAILED_ATTEMPTS_MAX;
+    for (uint32_t i = 0; i < FAILED_ATTEMPTS_MAX; i++)
+        if (at[i].pods && at[i].stops == p->stop_set && at[i].round == reservations_round(p) && pods >= at[i].pods &&
             duration_ns >= at[i].duration_ns) {
             w->refused_in_time |= at[i].in_time;
             return true;
@@ -222,11 +222,11 @@ static bool is_vain(const struct berth_plan *p, struct wish *w, uint32_t pods)
 }
 
 /* Records a failed attempt in place of one that it covers, else of any. */
-static void note_vain(struct berth_plan *p, const struct wish *w, uint32_t pods)
+static void note_failed_attempt(struct berth_plan *p, const struct demand *w, uint32_t pods)
 {
-    struct vain v = {pods, p->stop_state, future_round(p), w->duration_ns, w->refused_in_time};
-    struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX, *to = at;
-    for (uint32_t i = 0; i < VAIN_MAX; i++)
+    struct failed_attempt v = {pods, p->stop_set, reservations_round(p), w->duration_ns, w->refused_in_time};
+    struct failed_attempt *at = p->failed_attempt + (size_t)w->class.v * FAILED_ATTEMPTS_MAX, *to = at;
+    for (uint32_t i = 0; i < FAILED_ATTEMPTS_MAX; i++)
         if (at[i].pods == 0 || at[i].stops != v.stops || at[i].round != v.round ||
             (v.pods <= at[i].pods && v.duration_ns <= at[i].duration_ns)) {
             to = &at[i];
@@ -236,49 +236,50 @@ static void note_vain(struct berth_plan *p, const struct wish *w, uint32_t pods)
 }
 
 /* Places up to `upto` pods of a demand. If a class finds no place, other demands of the class are not tried either. */
-static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, enum trial trial)
+static void place_demand(struct berth_plan *p, struct demand *w, uint32_t upto, enum trial trial)
 {
     uint8_t *dead = &p->c.dead[w->class.v];
 
     if (w->placed >= upto)
         return;
     w->short_of_quota = w->over_budget = false;
-    uint32_t now = allotted(p, w, upto, false);
-    uint32_t later = p->c.any_leaving && now < upto ? allotted(p, w, upto, true) : now; /* never less than `now` */
-    uint32_t at_once = trial == FOR_GOOD ? 1 : upto - w->placed;
+    uint32_t now = quota_limit(p, w, upto, false);
+    uint32_t later = p->c.any_leaving && now < upto ? quota_limit(p, w, upto, true) : now; /* never less than `now` */
+    uint32_t at_once = trial == FINAL_PLACEMENT ? 1 : upto - w->placed;
     bool simple = is_simple(p, w, trial);
-    if (later == w->placed || (trial != FOR_GOOD && later < upto) || (simple && is_vain(p, w, at_once)))
+    if (later == w->placed || (trial != FINAL_PLACEMENT && later < upto) ||
+        (simple && has_failed_before(p, w, at_once)))
         return;
-    bool hopeless = !*dead && w->placed < now && future_hopeless(p, w, at_once);
+    bool hopeless = !*dead && w->placed < now && placement_known_to_fail(p, w, at_once);
     w->refused_in_time = hopeless;
     if (!*dead && w->placed < now && !hopeless) {
-        enum counted by = place_now(p, w, now);
+        enum limited_by by = place_now(p, w, now);
         /* pods of other workloads may keep this one away and no other pod of its class */
-        simple = simple && by != COUNTED_OTHERS;
-        *dead = by == COUNTED_ROOM && trial == FOR_GOOD && w->placed < now;
-        w->refused_in_time = w->placed < now && future_refused(p);
-        if (by == COUNTED_TIME && trial != GANG_OF_MANY && w->placed < now)
-            future_failed(p, w, at_once);
+        simple = simple && by != LIMITED_BY_OTHERS;
+        *dead = by == LIMITED_BY_ROOM && trial == FINAL_PLACEMENT && w->placed < now;
+        w->refused_in_time = w->placed < now && reservations_refused_node(p);
+        if (by == LIMITED_BY_TIME && trial != GANG_OF_MANY && w->placed < now)
+            placement_note_failure(p, w, at_once);
     }
     if (w->placed < later && p->c.any_leaving)
         simple = place_later(p, w, later, NULL) && simple;
     if (simple && w->placed < later)
-        note_vain(p, w, at_once);
+        note_failed_attempt(p, w, at_once);
 }
 
-void place_some(struct berth_plan *p, struct wish *w, uint32_t upto)
+void place_some(struct berth_plan *p, struct demand *w, uint32_t upto)
 {
-    uint32_t now = allotted(p, w, upto, false);
+    uint32_t now = quota_limit(p, w, upto, false);
     if (w->placed < now && !p->c.dead[w->class.v])
         (void)place_now(p, w, now);
-    uint32_t later = allotted(p, w, upto, true);
+    uint32_t later = quota_limit(p, w, upto, true);
     if (w->placed < later && p->c.any_leaving)
         (void)place_later(p, w, later, NULL);
 }
 
 /* ---- gangs ------------------------------------------------------------------------------------------------------ */
 
-static void gang_fail(struct berth_plan *p, struct wish *w, uint32_t len, uint32_t needs)
+static void gang_fail(struct berth_plan *p, struct demand *w, uint32_t len, uint32_t needs)
 {
     uint32_t fits = 0;
     for (uint32_t i = 0; i < len; i++)
@@ -295,14 +296,14 @@ static void gang_fail(struct berth_plan *p, struct wish *w, uint32_t len, uint32
 }
 
 /* Places the minimum of every workload of the gang, or nothing; then as many of the rest as fit. */
-static void place_gang(struct berth_plan *p, struct wish *w, uint32_t len)
+static void place_gang(struct berth_plan *p, struct demand *w, uint32_t len)
 {
     uint32_t needs = 0, started = 0;
     for (uint32_t i = 0; i < len; i++) {
         needs += w[i].needed;
         started += w[i].placed;
     }
-    bool over = needs && started == 0 && !starting_gang_fits(p, w, needs);
+    bool over = needs && started == 0 && !placement_budget_gang_fits(p, w, needs);
     for (uint32_t i = 0; i < len; i++)
         w[i].over_budget = over;
     if (w[0].blocked || over) {
@@ -311,7 +312,7 @@ static void place_gang(struct berth_plan *p, struct wish *w, uint32_t len)
     }
     p->starting_gang = true;
     for (uint32_t i = 0; needs && started == 0 && i < len; i++) {
-        place_wish(p, &w[i], w[i].needed, len == 1 ? GANG_OF_ONE : GANG_OF_MANY);
+        place_demand(p, &w[i], w[i].needed, len == 1 ? GANG_OF_ONE : GANG_OF_MANY);
         if (w[i].placed < w[i].needed && !PLANTED(GANG_PART)) {
             p->starting_gang = false;
             gang_fail(p, w, len, needs);
@@ -321,18 +322,19 @@ static void place_gang(struct berth_plan *p, struct wish *w, uint32_t len)
     p->starting_gang = false;
     for (uint32_t i = 0; i < len; i++) {
         w[i].gang_failed = false;
-        place_wish(p, &w[i], w[i].len, FOR_GOOD);
+        place_demand(p, &w[i], w[i].len, FINAL_PLACEMENT);
     }
 }
 
 /* ---- rounds ----------------------------------------------------------------------------------------------------- */
 
-bool place_may_rise(const struct berth_plan *p, struct class_ix class)
+bool class_gains_from_placements(const struct berth_plan *p, struct class_ix class)
 {
     const struct class *k = snapshot_class(p->s, class);
-    for (uint32_t i = 0; i < k->ties_len; i++) {
-        const struct tie *tie = snapshot_tie(p->s, k->ties[i]);
-        if (tie->weight == 0 && tie->kind != TIE_APART)
+    for (uint32_t i = 0; i < k->topology_constraints_len; i++) {
+        const struct topology_constraint *topology_constraint =
+            snapshot_topology_constraint(p->s, k->topology_constraints[i]);
+        if (topology_constraint->weight == 0 && topology_constraint->kind != TOPOLOGY_ANTI_AFFINITY)
             return true;
     }
     return false;
@@ -340,17 +342,17 @@ bool place_may_rise(const struct berth_plan *p, struct class_ix class)
 
 /* Returns whether a group should be tried in a repeated round. A gang that failed may succeed once others have taken
  * the nodes that its first members would have chosen; then its pods beyond the minimum may follow. */
-static bool wants_round(const struct berth_plan *p, const struct wish *w, uint32_t len, bool all)
+static bool may_gain_from_round(const struct berth_plan *p, const struct demand *w, uint32_t len, bool all)
 {
     bool left = false, rise = all || w->group != NONE || w->spare_of != NONE;
     for (uint32_t i = 0; i < len; i++) {
         left |= w[i].placed < w[i].len;
-        rise = rise || place_may_rise(p, w[i].class);
+        rise = rise || class_gains_from_placements(p, w[i].class);
     }
     return left && rise;
 }
 
-static bool is_left(const struct wish *w, uint32_t len)
+static bool has_pods_left(const struct demand *w, uint32_t len)
 {
     /* instances it needs may still be stopping, and are then in no demand */
     bool left = w->group != NONE && w->blocked;
@@ -359,7 +361,7 @@ static bool is_left(const struct wish *w, uint32_t len)
     return left;
 }
 
-bool place_still_stops(const struct berth_plan *p, uint32_t workload)
+bool workload_is_stopping(const struct berth_plan *p, uint32_t workload)
 {
     uint32_t at = snapshot_workload(p->s, workload)->first;
     for (; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload)
@@ -371,26 +373,26 @@ bool place_still_stops(const struct berth_plan *p, uint32_t workload)
 
 /* Returns whether an elastic gang may grow beyond its minimum: only once that stands and none of its pods is stopping.
  * Otherwise pods stopped for others would be placed again at once, under other ordinals. */
-static bool may_grow(const struct berth_plan *p, const struct wish *w)
+static bool gang_may_grow(const struct berth_plan *p, const struct demand *w)
 {
-    return p->gang_stands[w->spare_of] && !place_still_stops(p, w->workload);
+    return p->gang_stands[w->spare_of] && !workload_is_stopping(p, w->workload);
 }
 
 /* Places as much as possible of a demand, or of the demands of one gang. */
-static void try_group(struct berth_plan *p, struct wish *w, uint32_t len)
+static void place_group(struct berth_plan *p, struct demand *w, uint32_t len)
 {
     if (w->group != NONE)
         place_gang(p, w, len);
-    else if (w->spare_of == NONE || may_grow(p, w))
-        place_wish(p, w, w->len, FOR_GOOD);
+    else if (w->spare_of == NONE || gang_may_grow(p, w))
+        place_demand(p, w, w->len, FINAL_PLACEMENT);
 }
 
 /* Returns whether quotas keep back everything: each single pod, or a gang's minimum. */
-static bool is_kept_back(const struct berth_plan *p, const struct wish *w, uint32_t len)
+static bool is_blocked_by_quota(const struct berth_plan *p, const struct demand *w, uint32_t len)
 {
     bool back = false;
     if (w->group == NONE)
-        return allot_room_of(p, w, false, 1) == 0;
+        return plan_quota_room_of_demand(p, w, false, 1) == 0;
     for (uint32_t i = 0; i < len; i++)
         back |= w[i].short_of_quota;
     return back;
@@ -398,7 +400,7 @@ static bool is_kept_back(const struct berth_plan *p, const struct wish *w, uint3
 
 /* Returns whether the demand may preempt. A gang may not if any of its workloads never preempts, even one without
  * missing pods. */
-static bool may_preempt(const struct berth_plan *p, const struct wish *w)
+static bool may_preempt(const struct berth_plan *p, const struct demand *w)
 {
     bool may = p->policy.preemption.on && !w->never_preempts;
     uint32_t gang = snapshot_workload(p->s, w->workload)->gang;
@@ -412,7 +414,7 @@ static bool may_preempt(const struct berth_plan *p, const struct wish *w)
 
 /* Preempts for a demand that found no place, or reserves it a place in the future. Migrations wait, as do demands kept
  * back by a quota. */
-static void insist(struct berth_plan *p, struct wish *w, uint32_t len)
+static void preempt_or_reserve(struct berth_plan *p, struct demand *w, uint32_t len)
 {
     bool blocked = (w->group != NONE && w->blocked) || w->over_budget;
     if (blocked || w->replaces != NONE || w->spare_of != NONE)
@@ -420,60 +422,60 @@ static void insist(struct berth_plan *p, struct wish *w, uint32_t len)
     if (may_preempt(p, w) && preempt(p, w, len)) {
         for (uint32_t i = 0; i < len; i++)
             w[i].gang_failed = false;
-        if (!is_left(w, len))
+        if (!has_pods_left(w, len))
             return;
     }
     bool strict = p->policy.backfill.strict;
-    if (!(strict || future_reserves(p, w)) || is_kept_back(p, w, len))
+    if (!(strict || reservation_allowed(p, w)) || is_blocked_by_quota(p, w, len))
         return;
-    bool reserved = future_reserve(p, w, len);
+    bool reserved = reservation_make(p, w, len);
     for (uint32_t i = 0; reserved && i < len; i++)
-        allot_reserve(p, w[i].workload, snapshot_class(p->s, w[i].class), w->group == NONE ? 1 : w[i].needed);
+        plan_quota_reserve(p, w[i].workload, snapshot_class(p->s, w[i].class), w->group == NONE ? 1 : w[i].needed);
     p->queue_blocked |= strict && snapshot_workload(p->s, w->workload)->kind == BERTH_JOB;
 }
 
 /* Visits one group: places it, else preempts or reserves. `all`: tries it even if other placements cannot have helped
  * it. */
-static void take_turn(struct berth_plan *p, const struct visited *at, bool all)
+static void visit_group(struct berth_plan *p, const struct visited *at, bool all)
 {
-    struct wish *w = &p->wishes.at[at->wish];
+    struct demand *w = &p->demands.at[at->demand];
     bool behind = p->queue_blocked && snapshot_workload(p->s, w->workload)->kind == BERTH_JOB;
     for (uint32_t n = 0; n < at->len; n++)
         w[n].behind = behind;
-    if (!behind && wants_round(p, w, at->len, all || at->late))
-        try_group(p, w, at->len);
-    if (!behind && is_left(w, at->len))
-        insist(p, w, at->len);
+    if (!behind && may_gain_from_round(p, w, at->len, all || at->late))
+        place_group(p, w, at->len);
+    if (!behind && has_pods_left(w, at->len))
+        preempt_or_reserve(p, w, at->len);
     if (w->group != NONE)
-        p->gang_stands[w->group] = !is_left(w, at->len);
+        p->gang_stands[w->group] = !has_pods_left(w, at->len);
 }
 
 /* Makes one pass over the remaining demands. Preempted pods are added as demands in the same pass: otherwise
  * reservations made for later demands would be revoked in the next pass. */
-static void round_go(struct berth_plan *p, bool all)
+static void place_round(struct berth_plan *p, bool all)
 {
-    future_restart(p);
-    starting_settle(p);
-    allot_unreserve_all(p);
+    reservations_restart(p);
+    placement_budget_update(p);
+    plan_quota_unreserve_all(p);
     p->queue_blocked = false;
     struct visit v = visit_begin(p);
     for (struct visited at; visit_next(p, &v, &at);) {
-        size_t i = at.wish, wishes = p->wishes.len;
+        size_t i = at.demand, demands = p->demands.len;
         if (p->policy.progress && i % PROGRESS_EVERY == 0)
-            p->policy.progress(p->policy.ctx, i, wishes);
-        take_turn(p, &at, all);
+            p->policy.progress(p->policy.ctx, i, demands);
+        visit_group(p, &at, all);
         if (p->victims && p->victims->back_len)
-            preempt_wishes(p);
-        if (p->wishes.len > wishes)
-            visit_add(p, &v, wishes);
+            preempt_requeue_victims(p);
+        if (p->demands.len > demands)
+            visit_add(p, &v, demands);
     }
-    if (p->wishes.len > v.end)
+    if (p->demands.len > v.end)
         tiers_sort(p);
     visit_done(&v);
 }
 
 /* Returns whether enough other instances of the workload are available, without those that this plan has preempted. */
-static bool others_suffice(const struct berth_plan *p, const struct wish *w, const struct workload *of)
+static bool enough_others_available(const struct berth_plan *p, const struct demand *w, const struct workload *of)
 {
     const struct victims *v = p->victims;
     bool known = v && of->kind != BERTH_JOB && bits_has(v->present, w->workload);
@@ -482,23 +484,23 @@ static bool others_suffice(const struct berth_plan *p, const struct wish *w, con
 
 /* Handles replacements that found no place: where enough other instances are available, the old one stops without a
  * replacement and its pod is placed like any missing pod. */
-static bool give_way(struct berth_plan *p)
+static bool stop_without_replacement(struct berth_plan *p)
 {
     bool any = false;
-    for (size_t i = 0; i < p->wishes.len; i++) {
-        struct wish *w = &p->wishes.at[i];
-        if (w->replaces == NONE || w->placed || w->cause == BERTH_CAUSE_BY_HAND)
+    for (size_t i = 0; i < p->demands.len; i++) {
+        struct demand *w = &p->demands.at[i];
+        if (w->replaces == NONE || w->placed || w->cause == BERTH_CAUSE_MANUAL)
             continue;
         const struct workload *of = snapshot_workload(p->s, w->workload);
         const struct instance *old = snapshot_instance(p->s, w->replaces);
         bool counts = old->ready && old->state == BERTH_RUNNING;
-        if (counts && !others_suffice(p, w, of))
+        if (counts && !enough_others_available(p, w, of))
             continue;
         if (counts && p->victims)
             p->victims->spare[w->workload]--;
         plan_stop(p, w->replaces, (enum berth_cause)w->cause);
-        for (size_t j = i; counts && j < p->wishes.len && p->wishes.at[j].workload == w->workload; j++)
-            p->wishes.at[j].movable -= p->wishes.at[j].replaces != NONE;
+        for (size_t j = i; counts && j < p->demands.len && p->demands.at[j].workload == w->workload; j++)
+            p->demands.at[j].movable -= p->demands.at[j].replaces != NONE;
         w->replaces = NONE;
         any = true;
         if (of->on_lost != BERTH_LOST_REPLACE)
@@ -523,15 +525,15 @@ static bool unprotect(struct berth_plan *p)
 void place(struct berth_plan *p)
 {
     bool all = true;
-    p->vain = ARENA_ARRAY(&p->arena, struct vain, (p->s->classes.len + 1) * VAIN_MAX);
-    starting_begin(p);
+    p->failed_attempt = ARENA_ARRAY(&p->arena, struct failed_attempt, (p->s->classes.len + 1) * FAILED_ATTEMPTS_MAX);
+    placement_budget_begin(p);
     p->gang_stands = ARENA_ARRAY(&p->arena, uint8_t, p->s->gangs.len + 1);
     for (;;) {
         size_t before = p->c.acts.len;
-        uint32_t stops = p->stop_state;
-        round_go(p, all);
-        all = give_way(p) || p->stop_state != stops || future_moved(p);
-        if (p->stop_state != stops) /* what reservations kept away may have room again */
+        uint32_t stops = p->stop_set;
+        place_round(p, all);
+        all = stop_without_replacement(p) || p->stop_set != stops || reservations_moved(p);
+        if (p->stop_set != stops) /* what reservations kept away may have room again */
             memset(p->c.dead, 0, p->s->classes.len);
         if (all || p->c.acts.len != before)
             continue;

@@ -44,15 +44,15 @@ void plan_stop(struct berth_plan *p, uint32_t instance, enum berth_cause cause)
     const struct instance *i = snapshot_instance(p->s, instance);
     (void)plan_act(p, BERTH_STOP, cause, instance);
     bits_add(p->c.stopped, instance);
-    allot_leave(p, instance);
+    plan_quota_stop(p, instance);
     p->stops++;
-    p->stop_state = ++p->stop_turns;
+    p->stop_set = ++p->stop_generation;
     if (i->state == BERTH_RESERVED) {
         bits_add(p->c.removed, instance); /* must be set before the books are checked again */
         cycle_unreserve(&p->c, i);
         holds_release(&p->c, i);
     } else {
-        cycle_leave(&p->c, i);
+        cycle_stop(&p->c, i);
     }
 }
 
@@ -87,26 +87,26 @@ static void count_lost(struct berth_plan *p)
     p->alarm = p->lost > 1 && (uint64_t)p->lost * 3 > p->s->layout->len;
 }
 
-static int decide(struct berth_plan *p, struct berth_err *err)
+static int run_passes(struct berth_plan *p, struct berth_err *err)
 {
     uint32_t len;
     count_lost(p);
     migrations_index(p);
-    leavers_find(p);
-    allotments_begin(p);
+    evictions_find(p);
+    plan_quotas_begin(p);
     const uint32_t *order = order_make(p, &len);
     reconcile(p, order, len);
     int rc = tiers_make(p, err);
     if (rc)
         return rc;
-    future_begin(p);
+    reservations_begin(p);
     place(p);
     if (rebalance(p))
         place(p); /* other pods may need to be near a moved instance */
     adjust(p);
-    leavers_close(p);
+    evictions_close(p);
     migrations_close(p);
-    future_close(p);
+    reservations_record(p);
     facts_sort(p);
     return 0;
 }
@@ -135,21 +135,21 @@ static uint64_t hash_plan(const struct berth_plan *p)
 }
 
 /* Returns the number of pods without a place, including those of the demand's later parts. */
-static uint32_t wish_left(const struct berth_plan *p, const struct wish *w)
+static uint32_t demand_pods_left(const struct berth_plan *p, const struct demand *w)
 {
     uint32_t left = w->len - w->placed;
-    for (; w->more != NONE; w = &p->wishes.at[w->more])
-        left += p->wishes.at[w->more].len - p->wishes.at[w->more].placed;
+    for (; w->more != NONE; w = &p->demands.at[w->more])
+        left += p->demands.at[w->more].len - p->demands.at[w->more].placed;
     return left;
 }
 
-static void sum_up(struct berth_plan *p)
+static void count_pods_left(struct berth_plan *p)
 {
-    for (uint32_t i = 0; i < p->wishes.len; i++) {
-        const struct wish *w = &p->wishes.at[i];
+    for (uint32_t i = 0; i < p->demands.len; i++) {
+        const struct demand *w = &p->demands.at[i];
         p->placed += w->placed;
         p->unplaced += w->len - w->placed;
-        if (!w->is_part && wish_left(p, w))
+        if (!w->is_part && demand_pods_left(p, w))
             vec_push(&p->left, i);
     }
 }
@@ -213,13 +213,13 @@ static int make(const struct input *in, const struct protection *protection, str
     if (policy)
         p->c.headroom = headroom_new(&p->c, &policy->headroom);
     if (policy && policy->demand_len && any_by_fragmentation(profiles, 1 + others_len))
-        p->c.typical = typical_new(s, policy->demand, policy->demand_len, &p->arena);
-    int rc = decide(p, err);
+        p->c.typical = typical_pods_new(s, policy->demand, policy->demand_len, &p->arena);
+    int rc = run_passes(p, err);
     if (rc) {
         berth_plan_free(p);
         return rc;
     }
-    sum_up(p);
+    count_pods_left(p);
     *ret_plan = p;
     return 0;
 }
@@ -275,15 +275,15 @@ void berth_plan_free(struct berth_plan *p)
     if (!p)
         return;
     migrations_done(p);
-    leavers_done(p);
-    future_done(p);
+    evictions_done(p);
+    reservations_done(p);
     if (p->victims)
         budgets_done(p->victims->budgets);
     vec_done(&p->c.acts);
     vec_done(&p->c.waits);
     vec_done(&p->c.given);
     vec_done(&p->c.changed);
-    vec_done(&p->wishes);
+    vec_done(&p->demands);
     vec_done(&p->facts);
     vec_done(&p->left);
     arena_done(&p->scratch);
@@ -342,40 +342,40 @@ size_t berth_plan_pendings(const struct berth_plan *p)
 
 const char *berth_plan_pending_name(const struct berth_plan *p, size_t i)
 {
-    const struct wish *w = &p->wishes.at[p->left.at[i]];
+    const struct demand *w = &p->demands.at[p->left.at[i]];
     return snapshot_text(p->s, snapshot_workload(p->s, w->workload)->id);
 }
 
 /* Returns the first part of the demand that has pods left. */
-static const struct wish *first_left(const struct berth_plan *p, const struct wish *w)
+static const struct demand *first_left(const struct berth_plan *p, const struct demand *w)
 {
     while (w->placed == w->len && w->more != NONE)
-        w = &p->wishes.at[w->more];
+        w = &p->demands.at[w->more];
     return w;
 }
 
 /* Prefetches the pending demands that are likely to be read next: callers mostly read them in order. Always inlined:
  * the compiler would treat a function that only prefetches as one without effect. */
-static inline __attribute__((always_inline)) void look_ahead(const struct berth_plan *p, size_t i)
+static inline __attribute__((always_inline)) void prefetch_pendings(const struct berth_plan *p, size_t i)
 {
     if (i + 2 * PREFETCH < p->left.len)
-        __builtin_prefetch(snapshot_workload(p->s, p->wishes.at[p->left.at[i + 2 * PREFETCH]].workload));
+        __builtin_prefetch(snapshot_workload(p->s, p->demands.at[p->left.at[i + 2 * PREFETCH]].workload));
     if (i + PREFETCH >= p->left.len)
         return;
-    const struct wish *w = &p->wishes.at[p->left.at[i + PREFETCH]];
+    const struct demand *w = &p->demands.at[p->left.at[i + PREFETCH]];
     __builtin_prefetch(pages_at(&p->s->names.strings, snapshot_workload(p->s, w->workload)->id));
 }
 
 struct berth_pending berth_plan_pending(struct berth_plan *p, size_t i)
 {
-    look_ahead(p, i);
-    const struct wish *w = &p->wishes.at[p->left.at[i]];
+    prefetch_pendings(p, i);
+    const struct demand *w = &p->demands.at[p->left.at[i]];
     const struct explanation *e = explain(p, first_left(p, w));
-    uint32_t left = wish_left(p, w), n = 0;
+    uint32_t left = demand_pods_left(p, w), n = 0;
     uint32_t *ordinals = ARENA_ARRAY(&p->arena, uint32_t, left);
-    for (;; w = &p->wishes.at[w->more]) {
+    for (;; w = &p->demands.at[w->more]) {
         for (uint32_t at = w->placed; at < w->len; at++)
-            ordinals[n++] = wish_ordinal(w, at);
+            ordinals[n++] = demand_ordinal(w, at);
         if (w->more == NONE)
             break;
     }
@@ -388,35 +388,35 @@ struct berth_pending berth_plan_pending(struct berth_plan *p, size_t i)
     };
 }
 
-size_t berth_plan_nearest(struct berth_plan *p, size_t i, struct berth_miss *ret, size_t cap)
+size_t berth_plan_nearest(struct berth_plan *p, size_t i, struct berth_near_miss *ret, size_t cap)
 {
-    return explain_nearest(p, first_left(p, &p->wishes.at[p->left.at[i]]), ret, cap);
+    return explain_nearest(p, first_left(p, &p->demands.at[p->left.at[i]]), ret, cap);
 }
 
 size_t berth_plan_advise(struct berth_plan *p, const struct berth_policy *policy, size_t i, size_t tries,
                          struct berth_advice *ret, size_t cap)
 {
-    const struct wish *w = &p->wishes.at[p->left.at[i]];
-    return advice_find(p, first_left(p, w), wish_left(p, w), policy, tries, ret, cap);
+    const struct demand *w = &p->demands.at[p->left.at[i]];
+    return advice_find(p, first_left(p, w), demand_pods_left(p, w), policy, tries, ret, cap);
 }
 
-struct berth_standing berth_plan_standing(struct berth_plan *p, size_t i)
+struct berth_queue_position berth_plan_queue_position(struct berth_plan *p, size_t i)
 {
-    const struct wish *w = first_left(p, &p->wishes.at[p->left.at[i]]);
+    const struct demand *w = first_left(p, &p->demands.at[p->left.at[i]]);
     const struct berth_ranking *ranking = rank_of_queue(p, w->queue);
-    struct berth_standing s = {
+    struct berth_queue_position s = {
         .position = (uint32_t)i + 1,
         .entitlement = (enum berth_entitlement)(w->tier >> 32),
         .priority = snapshot_workload(p->s, w->workload)->priority,
         .waited = w->waited,
         .queue = w->queue == NONE ? "" : p->policy.order.queues[w->queue].id,
         .ranking = ranking->name && *ranking->name ? ranking->name : "fifo",
-        .key = ranking_key_told(ranking, w->key),
+        .key = ranking_key_shown(ranking, w->key),
     };
     s.factors_len = rank_factors(p, w->workload, s.factors);
     rank_weights(p, w->queue, s.weights);
     s.terms_len = rank_terms(p, w->workload, s.terms);
-    future_tell(p, w, &s);
+    reservation_describe(p, w, &s);
     return s;
 }
 

@@ -13,7 +13,7 @@
 
 /* A demand: pods of one workload that need a place. One demand per waiting workload exists and each is visited several
  * times, so the struct is kept within a few cache lines. */
-struct wish {
+struct demand {
     uint32_t workload;
     struct class_ix class;
     uint32_t first, len;      /* ordinals first .. first+len-1, or `ordinals` */
@@ -51,7 +51,7 @@ struct wish {
     uint8_t quotas;   /* number of quotas of the claim, without their parents */
     uint32_t account; /* the first of these quotas, or NONE */
     int64_t tier, key;
-    int64_t back_key;          /* set by demand_order.c if backfill has its own ranking */
+    int64_t backfill_key;      /* set by demand_order.c if backfill has its own ranking */
     const struct claim *claim; /* the workload's claim; NULL: none */
     int64_t duration_ns;       /* expected run time of its pods */
     uint32_t queue;            /* index into the policy's queues, or NONE */
@@ -62,13 +62,13 @@ struct wish {
     const struct reservation *reservation; /* of reservation.c; NULL: none */
 };
 
-static inline uint32_t wish_ordinal(const struct wish *w, uint32_t i)
+static inline uint32_t demand_ordinal(const struct demand *w, uint32_t i)
 {
     return w->ordinals ? w->ordinals[i] : w->first + i;
 }
 
 /* Sets the claim of the demand and the fields copied from it. `claim` NULL: the workload has none. */
-static inline void wish_claim(struct wish *w, const struct claim *claim)
+static inline void demand_set_claim(struct demand *w, const struct claim *claim)
 {
     w->claim = claim;
     w->dated = claim && claim->deadline_ns;
@@ -77,9 +77,10 @@ static inline void wish_claim(struct wish *w, const struct claim *claim)
     w->account = w->quotas ? claim->quotas[0] : NONE;
 }
 
-static inline struct asker wish_asker(const struct wish *w)
+static inline struct attempt_spec demand_attempt_spec(const struct demand *w)
 {
-    return (struct asker){w->workload, w->class, w->replaces, w->bound ? w->only : NONE, w->elsewhere ? w->from : NONE};
+    return (struct attempt_spec){w->workload, w->class, w->replaces, w->bound ? w->only : NONE,
+                                 w->elsewhere ? w->from : NONE};
 }
 
 struct explanation {
@@ -93,35 +94,35 @@ struct berth_plan {
     const struct berth_snapshot *s;
     struct arena arena, scratch;
     struct cycle c;
-    VEC(struct wish) wishes;
+    VEC(struct demand) demands;
     VEC(struct berth_fact) facts;
     struct migrations *migrations;       /* owned by migration.c */
-    struct leavers *leavers;             /* owned by eviction.c */
-    struct allotments *allotments;       /* owned by plan_quota.c */
+    struct evictions *evictions;         /* owned by eviction.c */
+    struct plan_quotas *plan_quotas;     /* owned by plan_quota.c */
     struct tiers *tiers;                 /* owned by tier.c */
     struct ranks *ranks;                 /* owned by rank.c; NULL: nothing was ranked yet */
     struct victims *victims;             /* owned by preempt.c */
     const struct protection *protection; /* of spare_victims.h; NULL: every victim may be stopped */
     /* set by order.c: all workloads that count against quotas, by priority, creation time, id */
-    const uint32_t *by_age;
-    uint32_t by_age_len;
-    uint32_t stops;       /* number of stops this plan decided; resources freed later grow with it */
-    uint32_t stop_turns;  /* grows with each stop and with each revoked stop */
-    uint32_t stop_state;  /* identifies the set of stops; restored when all stops of a trial are revoked */
-    struct vain *vain;    /* owned by placement.c: failed attempts that need not be repeated */
-    uint8_t *gang_stands; /* [gang]: the gang has its minimum, counting placements of this plan */
-    int64_t *starting;    /* owned by placement_budget.c: [quota]; NULL: no account has a budget */
-    size_t starting_seen; /* number of actions counted in `starting` */
-    bool starting_gang;   /* a gang minimum is being placed whose size was checked against the budget */
-    bool queue_blocked;   /* strict backfill: a job found no place, so nothing after it is placed */
+    const uint32_t *accounted_order;
+    uint32_t accounted_order_len;
+    uint32_t stops;           /* number of stops this plan decided; resources freed later grow with it */
+    uint32_t stop_generation; /* grows with each stop and with each revoked stop */
+    uint32_t stop_set;        /* identifies the set of stops; restored when all stops of a trial are revoked */
+    struct failed_attempt *failed_attempt; /* owned by placement.c: failed attempts that need not be repeated */
+    uint8_t *gang_stands;                  /* [gang]: the gang has its minimum, counting placements of this plan */
+    int64_t *starting;                     /* owned by placement_budget.c: [quota]; NULL: no account has a budget */
+    size_t starting_seen;                  /* number of actions counted in `starting` */
+    bool starting_gang; /* a gang minimum is being placed whose size was checked against the budget */
+    bool queue_blocked; /* strict backfill: a job found no place, so nothing after it is placed */
     int64_t recheck_ns;
     bool alarm;
     uint32_t lost; /* number of lost nodes */
     uint64_t placed, unplaced;
-    VEC(uint32_t) left;                   /* demands that were not placed in full */
-    const struct explanation **explained; /* [class] */
-    struct heard **heard;                 /* owned by explain.c: [rules][filter] */
-    struct told *told;                    /* owned by explain.c: sentences */
+    VEC(uint32_t) left;                       /* demands that were not placed in full */
+    const struct explanation **explained;     /* [class] */
+    struct filter_refusals **filter_refusals; /* owned by explain.c: [rules][filter] */
+    struct sentence_cache *sentence_cache;    /* owned by explain.c: sentences */
     struct policy_copy {
         void (*progress)(void *ctx, size_t done, size_t total);
         void *ctx;
@@ -149,23 +150,23 @@ void place(struct berth_plan *p);
 /* Places up to `upto` pods of a demand on resources that are free once all stops are done, best nodes first. `only`: a
  * bit per allowed position; NULL: any node on which something stops. Returns whether only free room limited the result
  * (no topology constraints or other node-specific conditions). */
-bool place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only);
+bool place_later(struct berth_plan *p, struct demand *w, uint32_t upto, const uint64_t *only);
 /* Does the same on any node with room, for a demand that waits only until other instances of its quotas have
  * stopped. */
-void place_allotted(struct berth_plan *p, struct wish *w, uint32_t upto);
-void place_revoke(struct berth_plan *p, struct wish *w);
+void place_after_quota_stops(struct berth_plan *p, struct demand *w, uint32_t upto);
+void place_revoke(struct berth_plan *p, struct demand *w);
 /* Records in a reserving action the instances it waits for: all that stop on its node. */
-void place_note_waits(struct berth_plan *p, struct act *a);
+void place_record_waits(struct berth_plan *p, struct act *a);
 /* Places up to `upto` pods of a demand on free or stopping resources, as far as its quotas allow. */
-void place_some(struct berth_plan *p, struct wish *w, uint32_t upto);
+void place_some(struct berth_plan *p, struct demand *w, uint32_t upto);
 /* Returns whether placements of other pods could make room for pods of the class. */
-bool place_may_rise(const struct berth_plan *p, struct class_ix class);
+bool class_gains_from_placements(const struct berth_plan *p, struct class_ix class);
 /* Returns whether an instance of the workload is stopping, by this plan or since before. Until it has stopped, nothing
  * is placed beyond the minimum of the workload's gang. */
-bool place_still_stops(const struct berth_plan *p, uint32_t workload);
+bool workload_is_stopping(const struct berth_plan *p, uint32_t workload);
 
 /* Places a replacement instance. Changes nothing if that fails. */
-bool place_move(struct berth_plan *p, struct wish *w);
+bool place_move(struct berth_plan *p, struct demand *w);
 
 /* Evens out real use by a few migrations; returns whether any was placed. */
 bool rebalance(struct berth_plan *p);
@@ -174,16 +175,16 @@ bool rebalance(struct berth_plan *p);
 void adjust(struct berth_plan *p);
 
 /* Returns the reasons for a demand that was not placed in full. */
-const struct explanation *explain(struct berth_plan *p, const struct wish *w);
+const struct explanation *explain(struct berth_plan *p, const struct demand *w);
 /* Implements berth_plan_nearest. */
-size_t explain_nearest(struct berth_plan *p, const struct wish *w, struct berth_miss *ret, size_t cap);
+size_t explain_nearest(struct berth_plan *p, const struct demand *w, struct berth_near_miss *ret, size_t cap);
 /* Implements berth_plan_advise (advice.c) for a demand; `left` pods of its workload have no place. */
-size_t advice_find(struct berth_plan *p, const struct wish *w, uint32_t left, const struct berth_policy *policy,
+size_t advice_find(struct berth_plan *p, const struct demand *w, uint32_t left, const struct berth_policy *policy,
                    size_t tries, struct berth_advice *ret, size_t cap);
 /* Returns the cached sentence of a reason with these numbers. If it points to NULL, the caller stores the text,
  * allocated in the plan's arena. Cached because thousands of pods wait for the same reason with few different
  * numbers. */
-const char **told_text(struct berth_plan *p, enum reason reason, int64_t a, int64_t b);
+const char **sentence_cache_slot(struct berth_plan *p, enum reason reason, int64_t a, int64_t b);
 
 /* Adds an action. */
 struct act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause cause, uint32_t instance);

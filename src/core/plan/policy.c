@@ -26,7 +26,7 @@ static int check_reserves(const struct berth_headroom *h, struct berth_err *err)
     if (h->reserves_len > BERTH_LIST_MAX)
         return err_set(err, EINVAL, "policy: headroom of more than %d resources", BERTH_LIST_MAX);
     for (size_t i = 0; i < h->reserves_len; i++) {
-        const struct berth_reserve *r = &h->reserves[i];
+        const struct berth_headroom_amount *r = &h->reserves[i];
         if (!r->resource || !*r->resource)
             return err_set(err, EINVAL, "policy: headroom of a resource without a name");
         if (r->amount < 0 || r->amount > BERTH_AMOUNT_MAX || r->permille > PERMILLE_MAX)
@@ -68,12 +68,12 @@ static int check_windows(const struct berth_policy *p, struct berth_err *err)
     return 0;
 }
 
-static int check_demand(const struct berth_policy *p, struct berth_err *err)
+static int check_typical_pods(const struct berth_policy *p, struct berth_err *err)
 {
-    if (p->demand_len > BERTH_DEMAND_MAX)
-        return err_set(err, EINVAL, "policy: more than %d typical pods", BERTH_DEMAND_MAX);
+    if (p->demand_len > BERTH_TYPICAL_PODS_MAX)
+        return err_set(err, EINVAL, "policy: more than %d typical pods", BERTH_TYPICAL_PODS_MAX);
     for (size_t i = 0; i < p->demand_len; i++) {
-        const struct berth_demand *d = &p->demand[i];
+        const struct berth_typical_pod *d = &p->demand[i];
         const struct berth_gpu_need *gpu = &d->shape.gpu;
         if (d->pods < 1 || d->pods > BERTH_REPLICAS_MAX)
             return err_set(err, EINVAL, "policy: typical pods: %u pods: expected 1 to %d", d->pods, BERTH_REPLICAS_MAX);
@@ -143,7 +143,7 @@ int policy_check(const struct berth_policy *p, struct berth_err *err)
     if (rc == 0)
         rc = check_others(p, err);
     if (rc == 0)
-        rc = check_demand(p, err);
+        rc = check_typical_pods(p, err);
     if (rc == 0)
         rc = rank_check(&p->order, err);
     return rc ? rc : check_waiting(p, err);

@@ -12,7 +12,7 @@
 
 #define SECOND_NS ((int64_t)1000000000)
 
-static void the_usual_policy_is_valid(void **state)
+static void usual_policy_is_valid(void **state)
 {
     (void)state;
     struct berth_policy usual = berth_policy_usual();
@@ -36,7 +36,7 @@ static void window_refused(struct berth_window w, const char *says)
     refused((struct berth_policy){.windows = &w, .windows_len = 1}, says);
 }
 
-static void what_is_out_of_range_is_refused(void **state)
+static void values_out_of_range_are_refused(void **state)
 {
     (void)state;
     refused((struct berth_policy){.backfill.reservations = 100001}, "100001 reservations");
@@ -45,7 +45,7 @@ static void what_is_out_of_range_is_refused(void **state)
     refused((struct berth_policy){.windows_len = 65}, "more than 64 windows");
 }
 
-static void windows_that_make_no_sense_are_refused(void **state)
+static void invalid_windows_are_refused(void **state)
 {
     static const char *const nameless[] = {""}, *const named[] = {"a"};
     static const struct berth_expr expr = {.key = ""};
@@ -75,53 +75,53 @@ static void windows_that_make_no_sense_are_refused(void **state)
     window_refused(w, "a list of more than 1024");
 }
 
-static void demand_refused(struct berth_demand d, const char *says)
+static void typical_pod_refused(struct berth_typical_pod d, const char *says)
 {
     refused((struct berth_policy){.demand = &d, .demand_len = 1}, says);
 }
 
-static void pods_that_cannot_come_are_refused(void **state)
+static void invalid_typical_pods_are_refused(void **state)
 {
     static const char *const nameless[] = {""};
     static const struct berth_amount less = {"cpu", -1}, none = {"", 1};
-    const struct berth_demand good = {
+    const struct berth_typical_pod good = {
         .shape.gpu = {.count = 1, .milli = 500},
           .pods = 1
     };
-    struct berth_demand d = good;
+    struct berth_typical_pod d = good;
     (void)state;
     assert_int_equal(policy_check(&(struct berth_policy){.demand = &d, .demand_len = 1}, NULL), 0);
     d.pods = 0;
-    demand_refused(d, "typical pods: 0 pods");
+    typical_pod_refused(d, "typical pods: 0 pods");
     d.pods = BERTH_REPLICAS_MAX + 1;
-    demand_refused(d, "10000001 pods");
+    typical_pod_refused(d, "10000001 pods");
     d = good;
     d.shape.gpu.count = 2;
-    demand_refused(d, "2 GPUs of 500 thousandths");
+    typical_pod_refused(d, "2 GPUs of 500 thousandths");
     d.shape.gpu = (struct berth_gpu_need){.count = BERTH_NODE_GPUS_MAX + 1};
-    demand_refused(d, "65 GPUs");
+    typical_pod_refused(d, "65 GPUs");
     d.shape.gpu = (struct berth_gpu_need){.count = 1, .milli = 1001};
-    demand_refused(d, "1001 thousandths");
+    typical_pod_refused(d, "1001 thousandths");
     d.shape.gpu = (struct berth_gpu_need){.count = 1, .models = nameless, .models_len = 1};
-    demand_refused(d, "a GPU model without a name");
+    typical_pod_refused(d, "a GPU model without a name");
     d = good;
     d.shape.requests = &less;
     d.shape.requests_len = 1;
-    demand_refused(d, "request of cpu is out of range");
+    typical_pod_refused(d, "request of cpu is out of range");
     d.shape.requests = &none;
-    demand_refused(d, "a resource without a name");
+    typical_pod_refused(d, "a resource without a name");
     d.shape.requests_len = BERTH_LIST_MAX + 1;
-    demand_refused(d, "a list of more than 1024");
-    refused((struct berth_policy){.demand_len = BERTH_DEMAND_MAX + 1}, "more than 65536 typical pods");
+    typical_pod_refused(d, "a list of more than 1024");
+    refused((struct berth_policy){.demand_len = BERTH_TYPICAL_PODS_MAX + 1}, "more than 65536 typical pods");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_usual_policy_is_valid),
-        cmocka_unit_test(what_is_out_of_range_is_refused),
-        cmocka_unit_test(pods_that_cannot_come_are_refused),
-        cmocka_unit_test(windows_that_make_no_sense_are_refused),
+        cmocka_unit_test(usual_policy_is_valid),
+        cmocka_unit_test(values_out_of_range_are_refused),
+        cmocka_unit_test(invalid_typical_pods_are_refused),
+        cmocka_unit_test(invalid_windows_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

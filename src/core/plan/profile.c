@@ -133,7 +133,7 @@ int profile_resolve(const struct berth_profile *from, const struct berth_snapsho
                 p->linear[r] += sign * w->weight * (SCORE_SPLIT / (int32_t)named);
         p->spare += score == &score_gpu_spare ? w->weight * SCORE_ONE : 0;
         p->fragmentation |= score == &score_fragmentation;
-        p->worth |= score == &score_gpu_worth;
+        p->gpu_cost |= score == &score_gpu_worth;
         p->needs_largest |= score == &score_best_fit || score == &score_dot_product || score == &score_gpu_clustering;
     }
     if (total > PROFILE_WEIGHT_MAX)

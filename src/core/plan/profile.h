@@ -29,7 +29,7 @@ struct profile {
     bool uniform;                          /* the resources are built in: equal within a hardware kind */
     bool needs_largest;                    /* some score compares with the largest node */
     bool fragmentation;                    /* GPUs of a node are also chosen by fragmentation */
-    bool worth;                            /* ... or by GPU cost, which takes precedence */
+    bool gpu_cost;                         /* ... or by GPU cost, which takes precedence */
 };
 
 /* Fails with -EINVAL for an unknown name or a weight out of range. */

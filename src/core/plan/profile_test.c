@@ -38,7 +38,7 @@ static void allow(struct berth_profile profile)
 {
     struct scene s = scene_new();
     profile.name = "mine";
-    scene_must(&s, plan_with(&s, &profile));
+    scene_check(&s, plan_with(&s, &profile));
     scene_cleanup(&s);
 }
 
@@ -54,9 +54,9 @@ static void built_in_profiles(void **state)
     assert_string_equal(berth_profile_at(0)->name, "default");
     for (const struct berth_profile *p; (p = berth_profile_at(len)) != NULL; len++) {
         assert_ptr_equal(berth_profile_find(p->name), p);
-        scene_must(&s, plan_with(&s, p));
+        scene_check(&s, plan_with(&s, p));
         s.profile = p->name;
-        scene_see(&s, "place w/0 a pending");
+        scene_expect(&s, "place w/0 a pending");
     }
     assert_true(len >= 9);
     assert_null(berth_profile_at(SIZE_MAX));
@@ -67,7 +67,7 @@ static void built_in_profiles(void **state)
 
 #define SCORES(...) LIST(scores, struct berth_weight, __VA_ARGS__)
 
-static void what_is_refused(void **state)
+static void invalid_profiles_are_refused(void **state)
 {
     (void)state;
     refuse((struct berth_profile){NAMES(filters, "resources", "nothing")}, "no filter \"nothing\"");
@@ -87,7 +87,7 @@ static void what_is_refused(void **state)
     refuse((struct berth_profile){.scores = many, .scores_len = ROWS(many)}, "33 scores");
 }
 
-static void what_is_just_allowed(void **state)
+static void limit_values_are_allowed(void **state)
 {
     (void)state;
     allow((struct berth_profile){SCORES({"balanced", BERTH_WEIGHT_MAX})});
@@ -102,7 +102,7 @@ static void what_is_just_allowed(void **state)
     allow((struct berth_profile){.scores = many, .scores_len = ROWS(many)});
 }
 
-static void a_profile_has_a_name(void **state)
+static void profile_needs_a_name(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -113,7 +113,7 @@ static void a_profile_has_a_name(void **state)
 }
 
 /* Filters for capacity apply even if a profile leaves them out. */
-static void capacity_is_never_left_out(void **state)
+static void capacity_filters_always_apply(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -127,7 +127,7 @@ static void capacity_is_never_left_out(void **state)
                       .id = "port", .replicas = 2, .shape = {LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})}});
     scene_put(&s, (struct berth_workload){.id = "one", .replicas = 2, .shape = {.max_per_node = 1}});
     s.s = berth_freeze(s.c, 0, 0);
-    scene_must(&s, berth_plan_make(s.s, &policy, &s.p, &s.err));
+    scene_check(&s, berth_plan_make(s.s, &policy, &s.p, &s.err));
     assert_int_equal(scene_pending(&s, "cpu"), 1);
     assert_int_equal(scene_pending(&s, "gpu"), 1);
     assert_int_equal(scene_pending(&s, "port"), 1);
@@ -136,7 +136,7 @@ static void capacity_is_never_left_out(void **state)
 }
 
 /* Two volumes of a driver of which the node attaches one. */
-static void attach_limits_are_never_left_out(void **state)
+static void attach_filter_always_applies(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -145,24 +145,24 @@ static void attach_limits_are_never_left_out(void **state)
     scene_put_node(&s, (struct berth_node){.id = "a", LIST(allocatable, struct berth_amount, {"attach-csi", 1})});
     for (const char *id = "v\0w\0"; *id; id += 2) {
         const struct berth_volume v = {.id = id, .driver = "csi"};
-        scene_must(&s, berth_volume_put(s.c, &v, &s.err));
+        scene_check(&s, berth_volume_put(s.c, &v, &s.err));
         scene_put(&s, (struct berth_workload){
                           .id = id, .replicas = 1, .shape = {.volumes = &v.id, .volumes_len = 1}
         });
     }
     s.s = berth_freeze(s.c, 0, 0);
-    scene_must(&s, berth_plan_make(s.s, &policy, &s.p, &s.err));
+    scene_check(&s, berth_plan_make(s.s, &policy, &s.p, &s.err));
     assert_int_equal(berth_plan_actions(s.p), 1);
     assert_int_equal(scene_pending(&s, "w"), 1);
-    scene_must(&s, berth_apply(s.c, s.p, 1, &s.err));
-    assert_int_equal(berth_over(s.c), 0);
+    scene_check(&s, berth_apply(s.c, s.p, 1, &s.err));
+    assert_int_equal(berth_nodes_over_capacity(s.c), 0);
     scene_audit(&s);
     scene_cleanup(&s);
 }
 
 /* Returns the hash of the plan of a small cluster with one score over cpu, memory and licences; no node has
  * licences. */
-static uint64_t plan_over_licences(const char *score, bool once_asked_for)
+static uint64_t plan_with_licences(const char *score, bool once_asked_for)
 {
     struct scene s = scene_new();
     struct berth_profile profile = {
@@ -175,24 +175,24 @@ static uint64_t plan_over_licences(const char *score, bool once_asked_for)
     if (once_asked_for) {
         struct berth_shape shape = {LIST(requests, struct berth_amount, {"cpu", 10}, {"licence", 1})};
         scene_put(&s, (struct berth_workload){.id = "old", .replicas = 1, .shape = shape});
-        scene_must(&s, berth_workload_remove(s.c, "old", &s.err));
+        scene_check(&s, berth_workload_remove(s.c, "old", &s.err));
     }
     scene_service(&s, "web", 9, 200, 150);
     scene_service(&s, "db", 3, 100, 400);
     s.s = berth_freeze(s.c, 0, 0);
-    scene_must(&s, berth_plan_make(s.s, &policy, &s.p, &s.err));
+    scene_check(&s, berth_plan_make(s.s, &policy, &s.p, &s.err));
     assert_int_equal(berth_plan_actions(s.p), 12);
     uint64_t hash = berth_plan_hash(s.p);
     scene_cleanup(&s);
     return hash;
 }
 
-static void a_resource_once_asked_for_changes_nothing(void **state)
+static void absent_resource_does_not_affect_scores(void **state)
 {
     (void)state;
     const char *score;
     for (size_t i = 0; (score = berth_score_at(i, NULL)) != NULL; i++)
-        if (plan_over_licences(score, false) != plan_over_licences(score, true))
+        if (plan_with_licences(score, false) != plan_with_licences(score, true))
             fail_msg("%s: the plan is another one", score);
 }
 
@@ -200,12 +200,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(built_in_profiles),
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(what_is_just_allowed),
-        cmocka_unit_test(a_profile_has_a_name),
-        cmocka_unit_test(capacity_is_never_left_out),
-        cmocka_unit_test(attach_limits_are_never_left_out),
-        cmocka_unit_test(a_resource_once_asked_for_changes_nothing),
+        cmocka_unit_test(invalid_profiles_are_refused),
+        cmocka_unit_test(limit_values_are_allowed),
+        cmocka_unit_test(profile_needs_a_name),
+        cmocka_unit_test(capacity_filters_always_apply),
+        cmocka_unit_test(attach_filter_always_applies),
+        cmocka_unit_test(absent_resource_does_not_affect_scores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 #include "base/bits.h"
 #include "core/plan/migration.h"
 
-enum { LOOK_AT = 8, SHARE_ONE = 1000 };
+enum { CANDIDATE_NODES = 8, SHARE_ONE = 1000 };
 
 static const uint32_t resource_of[USES] = {[USE_CPU] = RESOURCE_CPU, [USE_MEMORY] = RESOURCE_MEMORY};
 
@@ -25,7 +25,7 @@ struct side {
 
 struct balance {
     struct berth_plan *p;
-    struct side busy[LOOK_AT], idle[LOOK_AT]; /* sorted from the busiest; sorted from the idlest */
+    struct side busy[CANDIDATE_NODES], idle[CANDIDATE_NODES]; /* sorted from the busiest; sorted from the idlest */
     uint32_t busy_len, idle_len;
     uint64_t *came;        /* positions on which this plan places something */
     VEC(uint32_t) touched; /* positions of this plan's moves, which are not used again */
@@ -91,9 +91,9 @@ static void side_add(struct side *at, uint32_t *len, struct side x, bool busiest
     uint32_t i = *len;
     while (i > 0 && (busiest ? at[i - 1].share < x.share : at[i - 1].share > x.share))
         i--;
-    if (i == LOOK_AT)
+    if (i == CANDIDATE_NODES)
         return;
-    *len += *len < LOOK_AT;
+    *len += *len < CANDIDATE_NODES;
     memmove(at + i + 1, at + i, (*len - i - 1) * sizeof *at);
     at[i] = x;
 }
@@ -120,14 +120,15 @@ static bool touched(const struct balance *b, uint32_t position)
 }
 
 /* Returns when the instance will have been in its state for long enough. */
-static int64_t ripe_ns(const struct berth_plan *p, const struct instance *i)
+static int64_t old_enough_at_ns(const struct berth_plan *p, const struct instance *i)
 {
-    int64_t ripe;
-    return __builtin_add_overflow(i->since_ns, p->policy.rebalance.age_ns, &ripe) ? BERTH_NEVER_NS : ripe;
+    int64_t is_old_enough;
+    return __builtin_add_overflow(i->since_ns, p->policy.rebalance.age_ns, &is_old_enough) ? BERTH_NEVER_NS
+                                                                                           : is_old_enough;
 }
 
 /* Returns whether that moment has come; if not, the plan is rechecked then. */
-static bool ripe(struct berth_plan *p, int64_t at_ns)
+static bool is_old_enough(struct berth_plan *p, int64_t at_ns)
 {
     if (p->s->now_ns >= at_ns)
         return true;
@@ -136,7 +137,7 @@ static bool ripe(struct berth_plan *p, int64_t at_ns)
 }
 
 /* Returns whether nothing is being moved to or from the node and nothing came recently. */
-static bool calm(const struct balance *b, uint32_t position)
+static bool node_is_quiet(const struct balance *b, uint32_t position)
 {
     struct berth_plan *p = b->p;
     const struct node *n = pages_at(&p->s->nodes, p->s->layout->slot[position]);
@@ -149,15 +150,15 @@ static bool calm(const struct balance *b, uint32_t position)
             continue;
         if (i->state != BERTH_RUNNING || bits_has(p->c.stopped, at))
             return false;
-        last = ripe_ns(p, i) > last ? ripe_ns(p, i) : last;
+        last = old_enough_at_ns(p, i) > last ? old_enough_at_ns(p, i) : last;
     }
-    return ripe(p, last);
+    return is_old_enough(p, last);
 }
 
 /* ---- which instance --------------------------------------------------------------------------------------------- */
 
 /* Returns whether all pods of the workload are running and none is being placed. */
-static bool workload_rests(const struct berth_plan *p, uint32_t workload)
+static bool workload_is_stable(const struct berth_plan *p, uint32_t workload)
 {
     const struct workload *w = snapshot_workload(p->s, workload);
     uint32_t running = 0;
@@ -182,7 +183,8 @@ static bool movable(struct berth_plan *p, uint32_t slot)
     struct load load;
 
     return i->state == BERTH_RUNNING && i->ready && !i->outdated && instance_load(p->s, i, &load) &&
-           !migration_stands(p, i->id) && workload_rests(p, i->workload.v) && ripe(p, ripe_ns(p, i));
+           !migration_is_active(p, i->id) && workload_is_stable(p, i->workload.v) &&
+           is_old_enough(p, old_enough_at_ns(p, i));
 }
 
 struct candidates {
@@ -212,16 +214,16 @@ static int64_t gain_of(const struct berth_plan *p, uint32_t slot, struct side fr
 static bool try_move(struct berth_plan *p, uint32_t slot, uint32_t to)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
-    struct wish w = {.workload = i->workload.v,
-                     .duration_ns = BERTH_NEVER_NS, /* services never end */
-                     .class = snapshot_workload(p->s, i->workload.v)->class,
-                     .first = i->ordinal,
-                     .len = 1,
-                     .replaces = slot,
-                     .group = NONE,
-                     .cause = BERTH_CAUSE_MOVED,
-                     .bound = true,
-                     .only = to};
+    struct demand w = {.workload = i->workload.v,
+                       .duration_ns = BERTH_NEVER_NS, /* services never end */
+                       .class = snapshot_workload(p->s, i->workload.v)->class,
+                       .first = i->ordinal,
+                       .len = 1,
+                       .replaces = slot,
+                       .group = NONE,
+                       .cause = BERTH_CAUSE_MOVED,
+                       .bound = true,
+                       .only = to};
     return place_move(p, &w);
 }
 
@@ -265,7 +267,7 @@ static bool move_from(struct balance *b, struct side from)
 
     for (uint32_t i = 0; i < b->idle_len && !moved && from.share - b->idle[i].share > least_gain(p); i++) {
         struct side to = b->idle[i];
-        if (touched(b, to.position) || !calm(b, to.position))
+        if (touched(b, to.position) || !node_is_quiet(b, to.position))
             continue;
         if (!asked)
             c = candidates_of(p, from.position);
@@ -281,7 +283,7 @@ static bool move_from(struct balance *b, struct side from)
 }
 
 /* Returns whether the profile prefers nodes with much free. */
-static bool spreads(const struct profile *f)
+static bool profile_spreads(const struct profile *f)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < f->resources_len; i++)
@@ -294,7 +296,7 @@ bool rebalance(struct berth_plan *p)
     struct balance b = {.p = p};
     uint32_t moves = p->policy.rebalance.moves;
 
-    if (!moves || !p->s->used[USE_CPU] || p->alarm || !spreads(&p->c.profile) || migrations_under_way(p))
+    if (!moves || !p->s->used[USE_CPU] || p->alarm || !profile_spreads(&p->c.profile) || migrations_in_progress(p))
         return false;
     find_sides(&b);
     b.came = ARENA_ARRAY(&p->scratch, uint64_t, p->c.blocks + 1);

@@ -59,7 +59,7 @@ static void restart_begin(struct restart *r, struct berth_workload w, bool soft)
     for (uint32_t z = 0; z < ZONES; z++)
         for (uint32_t n = 0; n < NODES_OF_ZONE; n++) {
             const char zone[] = {(char)('a' + z), '\0'};
-            int64_t cpu = 1000 + 500 * scene_below(&r->seed, 3); /* as if other work held the rest */
+            int64_t cpu = 1000 + 500 * scene_random_below(&r->seed, 3); /* as if other work held the rest */
             scene_put_node(&r->s, (struct berth_node){.id = node_name(z, n, node), .zone = zone, HAS(cpu, 1000)});
         }
     w.id = "web";
@@ -71,7 +71,7 @@ static void restart_begin(struct restart *r, struct berth_workload w, bool soft)
     w.shape = (struct berth_shape){NEEDS(100, 10), .spread = &spread, .spread_len = 1};
     scene_put(&r->s, w);
     for (uint32_t i = 0; i < r->replicas; i++) {
-        uint32_t zone = (uint32_t)(i % ZONES), n = scene_below(&r->seed, NODES_OF_ZONE);
+        uint32_t zone = (uint32_t)(i % ZONES), n = scene_random_below(&r->seed, NODES_OF_ZONE);
         pod_add(r, r->s.next, node_name(zone, n, node), BERTH_RUNNING, true);
         scene_instance(&r->s, (struct berth_instance){.workload = "web",
                                                       .ordinal = i,
@@ -93,7 +93,7 @@ static struct pod *pod_find(struct restart *r, uint64_t id)
 }
 
 /* Records what the last plan does, and applies it. */
-static size_t plan_do(struct restart *r)
+static size_t apply_and_record(struct restart *r)
 {
     scene_plan(&r->s);
     uint64_t id = r->s.next;
@@ -113,7 +113,7 @@ static size_t plan_do(struct restart *r)
 }
 
 /* Stops and readies some pods at random; returns how many are still stopping or starting. */
-static size_t time_passes(struct restart *r)
+static size_t advance_pods(struct restart *r)
 {
     size_t under_way = 0;
     r->s.now_ns += 10 * SCENE_SECOND_NS;
@@ -121,10 +121,10 @@ static size_t time_passes(struct restart *r)
         struct pod *pod = &r->pods[i];
         bool moves = pod->state == BERTH_STOPPING || pod->state == BERTH_ASSIGNED;
         under_way += moves || pod->state == BERTH_RESERVED;
-        if (!moves || scene_below(&r->seed, 3) == 0)
+        if (!moves || scene_random_below(&r->seed, 3) == 0)
             continue;
         if (pod->state == BERTH_STOPPING) {
-            scene_gone(&r->s, pod->id);
+            scene_remove(&r->s, pod->id);
             pod->state = BERTH_ENDED;
         } else {
             scene_report(&r->s, pod->id, BERTH_RUNNING, true);
@@ -139,7 +139,7 @@ struct evenness {
 };
 
 /* Returns the evenness of the pods that are not stopping. */
-static struct evenness look(const struct restart *r)
+static struct evenness measure_evenness(const struct restart *r)
 {
     uint32_t count[ZONES] = {0}, most = 0, least = UINT32_MAX;
     struct evenness e = {0};
@@ -157,16 +157,16 @@ static struct evenness look(const struct restart *r)
     return e;
 }
 
-static void restart_goes(struct restart *r, const char *label)
+static void run_restart(struct restart *r, const char *label)
 {
     for (size_t step = 0; step < STEPS_MAX; step++) {
-        size_t actions = plan_do(r);
-        struct evenness e = look(r);
+        size_t actions = apply_and_record(r);
+        struct evenness e = measure_evenness(r);
         uint32_t apart = e.pods > r->replicas ? e.pods - r->replicas : r->replicas - e.pods;
         if (e.skew > 1 + apart)
             fail_msg("%s, seed %llu: a skew of %u with %u of %u pods", label, (unsigned long long)r->seed, e.skew,
                      e.pods, r->replicas);
-        if (actions + time_passes(r) > 0)
+        if (actions + advance_pods(r) > 0)
             continue;
         if (e.outdated || e.pods != r->replicas || e.skew > 1)
             fail_msg("%s, seed %llu: ends with %u pods of %u, %u outdated, a skew of %u", label,
@@ -202,7 +202,7 @@ static void rolling_restarts_keep_the_spread(void **state)
         for (uint32_t round = 0; round < ROUNDS; round++) {
             struct restart r = {.seed = seed + 1000 * round, .replicas = rows[i].replicas};
             restart_begin(&r, (struct berth_workload){.min_available = rows[i].min_available}, rows[i].soft);
-            restart_goes(&r, rows[i].label);
+            run_restart(&r, rows[i].label);
             scene_cleanup(&r.s);
         }
 }

@@ -23,7 +23,8 @@ struct trial {
 
 static int compare_groups(const void *ctx, uint32_t a, uint32_t b)
 {
-    const struct party *x = &((const struct victims *)ctx)->parties[a], *y = &((const struct victims *)ctx)->parties[b];
+    const struct victim_group *x = &((const struct victims *)ctx)->victim_groups[a],
+                              *y = &((const struct victims *)ctx)->victim_groups[b];
     if (x->tier != y->tier)
         return x->tier > y->tier ? -1 : 1;
     if (x->lost != y->lost)
@@ -59,17 +60,17 @@ static void trial_end(struct trial *t)
     vec_done(&t->stays);
 }
 
-static void stays_undo(struct trial *t, size_t to)
+static void reprieves_undo(struct trial *t, size_t to)
 {
     while (t->stays.len > to)
-        reprieve_go(t->p, t->stays.at[--t->stays.len]);
+        reprieve_undo(t->p, t->stays.at[--t->stays.len]);
 }
 
 /* ---- reprieve trials -------------------------------------------------------------------------------------------- */
 
 /* Puts the victims of a group back as long as there is room. Fails for a node over capacity, which was to be
  * relieved. */
-static bool group_fits(struct trial *t, const struct party *x)
+static bool group_fits(struct trial *t, const struct victim_group *x)
 {
     struct berth_plan *p = t->p;
     for (uint32_t m = 0; m < x->len; m++) {
@@ -86,37 +87,38 @@ static bool group_fits(struct trial *t, const struct party *x)
 }
 
 /* Returns whether topology constraints keep the pod of a reserving action off its node, as the books are now. */
-static bool is_kept_away(struct berth_plan *p, uint32_t act)
+static bool is_refused_by_topology(struct berth_plan *p, uint32_t act)
 {
     struct cycle *c = &p->c;
     struct act *a = &c->acts.at[act];
     uint32_t *link = &c->fresh[a->workload];
     struct range block = {a->position / BLOCK, a->position / BLOCK + 1};
     uint64_t bits = (uint64_t)1 << a->position % BLOCK;
-    struct turn t;
+    struct attempt t;
 
     while (*link != act) {
         assert(*link != NONE);
         link = &c->acts.at[*link].next;
     }
     *link = a->next; /* the pod does not count itself */
-    c->takebacks++;
-    turn_begin(&t, c, (struct asker){a->workload, snapshot_workload(p->s, a->workload)->class, a->replaces, NONE, NONE},
-               true);
+    c->revocations++;
+    attempt_begin(
+        &t, c, (struct attempt_spec){a->workload, snapshot_workload(p->s, a->workload)->class, a->replaces, NONE, NONE},
+        true);
     for (size_t f = 0; f < filters_len; f++) {
         const struct filter *x = filter_rows[f];
         bool counts = x == &filter_spread || x == &filter_anti_affinity;
         if (counts && c->profile.filters >> f & 1 && x->applies(&t))
             x->mask(&t, block, &bits);
     }
-    turn_end(&t);
+    attempt_end(&t);
     *link = act;
-    c->takebacks++;
+    c->revocations++;
     return bits == 0;
 }
 
 /* Returns whether a pod of a reserving action on a node of these victims would lose its place. */
-static bool is_in_the_way(struct trial *t, size_t from)
+static bool blocks_reserving_action(struct trial *t, size_t from)
 {
     struct berth_plan *p = t->p;
     struct arena_mark mark = arena_mark(&p->scratch);
@@ -125,7 +127,7 @@ static bool is_in_the_way(struct trial *t, size_t from)
     for (size_t i = from; i < t->stays.len; i++)
         bits_add(at, snapshot_position(p->s, snapshot_instance(p->s, t->stays.at[i])));
     for (size_t i = 0; i < t->reserves.len && !is; i++)
-        is = bits_has(at, p->c.acts.at[t->reserves.at[i]].position) && is_kept_away(p, t->reserves.at[i]);
+        is = bits_has(at, p->c.acts.at[t->reserves.at[i]].position) && is_refused_by_topology(p, t->reserves.at[i]);
     arena_rewind(&p->scratch, mark);
     return is;
 }
@@ -133,7 +135,7 @@ static bool is_in_the_way(struct trial *t, size_t from)
 /* Groups of one gang stay together or not at all: ranks have no gaps. */
 static bool is_together(const struct trial *t, uint32_t a, uint32_t b)
 {
-    const struct party *all = t->p->victims->parties;
+    const struct victim_group *all = t->p->victims->victim_groups;
     uint32_t gang = all[t->groups[a]].of_gang;
     return a == b || (gang != NONE && all[t->groups[b]].of_gang == gang);
 }
@@ -147,11 +149,11 @@ static bool could_stay(struct trial *t, uint32_t group)
     for (uint32_t n = group; n < t->len; n++)
         if (is_together(t, group, n)) {
             bits_add(t->tried, n);
-            fits = fits && group_fits(t, &t->p->victims->parties[t->groups[n]]);
+            fits = fits && group_fits(t, &t->p->victims->victim_groups[t->groups[n]]);
         }
-    if (fits && t->stays.len > from && !is_in_the_way(t, from))
+    if (fits && t->stays.len > from && !blocks_reserving_action(t, from))
         return true;
-    stays_undo(t, from);
+    reprieves_undo(t, from);
     return false;
 }
 
@@ -163,7 +165,7 @@ struct waste waste_of(struct berth_plan *p, struct protection *add, bool *ret_mo
     if (!p->victims || p->victims->gone_len == 0)
         return w;
     struct arena_mark mark = arena_mark(&p->scratch);
-    w.broken = budgets_overspent(p);
+    w.broken = budgets_exceeded_by(p);
     *ret_more = w.broken && !add->keeps_budgets;
     add->keeps_budgets |= w.broken > 0;
     for (size_t i = 0; i < p->c.acts.len; i++)
@@ -175,7 +177,7 @@ struct waste waste_of(struct berth_plan *p, struct protection *add, bool *ret_mo
         *ret_more |= !bits_has(add->instances, t.stays.at[i]);
         bits_add(add->instances, t.stays.at[i]);
     }
-    stays_undo(&t, 0);
+    reprieves_undo(&t, 0);
     trial_end(&t);
     arena_rewind(&p->scratch, mark);
     return w;
@@ -184,10 +186,10 @@ struct waste waste_of(struct berth_plan *p, struct protection *add, bool *ret_mo
 /* ---- comparison of two plans ------------------------------------------------------------------------------------ */
 
 /* Adds, for each workload, the waiting pods and the pods stopped for others, times `sign`. */
-static void burdens_add(const struct berth_plan *p, int sign, int32_t *waiting, int32_t *stopped)
+static void effects_add(const struct berth_plan *p, int sign, int32_t *waiting, int32_t *stopped)
 {
-    for (size_t i = 0; i < p->wishes.len; i++)
-        waiting[p->wishes.at[i].workload] += sign * (int32_t)(p->wishes.at[i].len - p->wishes.at[i].placed);
+    for (size_t i = 0; i < p->demands.len; i++)
+        waiting[p->demands.at[i].workload] += sign * (int32_t)(p->demands.at[i].len - p->demands.at[i].placed);
     for (size_t i = 0; i < p->c.acts.len; i++)
         stopped[p->c.acts.at[i].workload] += sign * is_victim(&p->c.acts.at[i]);
 }
@@ -207,8 +209,8 @@ bool wastes_less(const struct berth_plan *again, struct waste of_again, const st
     int32_t *waiting = mem_zarray((size_t)len + 1, sizeof *waiting),
             *stopped = mem_zarray((size_t)len + 1, sizeof *stopped);
     bool longer = false, shorter = false, others = false;
-    burdens_add(again, 1, waiting, stopped);
-    burdens_add(first, -1, waiting, stopped);
+    effects_add(again, 1, waiting, stopped);
+    effects_add(first, -1, waiting, stopped);
     for (uint32_t w = 0; w < len; w++) {
         longer |= waiting[w] > 0;
         shorter |= waiting[w] < 0;

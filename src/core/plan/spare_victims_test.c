@@ -47,7 +47,7 @@ static struct scene zones(void)
     return s;
 }
 
-static void a_pod_that_comes_later_may_even_out_the_spread(void **state)
+static void later_pod_that_evens_the_spread_saves_the_victim(void **state)
 {
     (void)state;
     static const struct {
@@ -64,7 +64,7 @@ static void a_pod_that_comes_later_may_even_out_the_spread(void **state)
         if (rows[i].cpu)
             web_job(&s, "later", 5, rows[i].cpu, true);
         print_message("%s\n", rows[i].label);
-        scene_step(&s, rows[i].want);
+        scene_expect_and_apply(&s, rows[i].want);
         scene_cleanup(&s);
     }
 }
@@ -72,7 +72,7 @@ static void a_pod_that_comes_later_may_even_out_the_spread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pod_that_comes_later_may_even_out_the_spread),
+        cmocka_unit_test(later_pod_that_evens_the_spread_saves_the_victim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

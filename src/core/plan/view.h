@@ -14,8 +14,8 @@ struct view {
     struct profile profile;
     int32_t *key;
     int32_t *bounds[LEVELS_MAX + 1];
-    const struct market *market;
-    struct worth_book *worth;
+    const struct gpu_prices *gpu_prices;
+    struct gpu_cost_rows *gpu_cost;
     int64_t largest[1 + PROFILE_RESOURCES_MAX];
     size_t as_of; /* number of changes applied, of cycle.changed */
 };

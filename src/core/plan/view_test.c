@@ -37,18 +37,18 @@ static void draw_nodes(struct scene *s, uint64_t *seed, bool gpus)
         {"y", 1},
         {"y", 1},
     };
-    uint32_t len = 1 + scene_below(seed, NODES), base = 0;
+    uint32_t len = 1 + scene_random_below(seed, NODES), base = 0;
     for (uint32_t i = 0; i < len; i++) {
         char id[16];
-        uint32_t kind = scene_below(seed, 4);
+        uint32_t kind = scene_random_below(seed, 4);
         (void)snprintf(id, sizeof id, "n%04u", i);
         scene_put_node(s, (struct berth_node){.id = id,
                                               .gpus = four,
                                               .gpus_len = gpus && kind == 3 ? 4 : 0,
-                                              LABEL("disk", scene_below(seed, 5) ? "old" : "new"),
+                                              LABEL("disk", scene_random_below(seed, 5) ? "old" : "new"),
                                               HAS(1000 + 900 * (int64_t)kind, 4000 - 700 * (int64_t)kind)});
-        struct berth_shape used = {NEEDS(scene_below(seed, 900), scene_below(seed, 1500))};
-        bool leaves = scene_below(seed, 4) == 0;
+        struct berth_shape used = {NEEDS(scene_random_below(seed, 900), scene_random_below(seed, 1500))};
+        bool leaves = scene_random_below(seed, 4) == 0;
         scene_instance(s, (struct berth_instance){.workload = leaves ? "leaving" : "base",
                                                   .ordinal = leaves ? i : base++,
                                                   .node = id,
@@ -65,13 +65,13 @@ static void draw_workload(struct scene *s, uint64_t *seed, uint32_t i, bool gpus
 {
     const struct berth_expr is_new = {"disk", BERTH_IN, NAMES(values, "new")};
     const struct berth_term likes = {.exprs = &is_new, .exprs_len = 1, .weight = 40};
-    uint32_t draw = scene_below(seed, 5);
+    uint32_t draw = scene_random_below(seed, 5);
     bool takes = gpus && draw < 2;
     char id[16];
     (void)snprintf(id, sizeof id, "w%03u", i);
     scene_put(s, (struct berth_workload){
                      .id = id,
-                     .replicas = 1 + scene_below(seed, 40),
+                     .replicas = 1 + scene_random_below(seed, 40),
                      .shape = {NEEDS(60 + 130 * (int64_t)draw, 700 - 120 * (int64_t)draw),
                                .gpu = {.count = takes, .milli = takes && draw ? 500 : 0}, .prefer = &likes,
                                .prefer_len = draw == 4, .profile = profile}
@@ -97,7 +97,7 @@ static void placed_add(struct placed *to, const struct berth_plan *plan, const c
     }
 }
 
-static void same(const struct placed *got, const struct placed *want, uint64_t seed, const char *what)
+static void expect_same_placements(const struct placed *got, const struct placed *want, uint64_t seed, const char *what)
 {
     for (size_t i = 0; i < got->len && i < want->len; i++)
         if (strcmp(got->text[i], want->text[i]) != 0)
@@ -109,7 +109,7 @@ static void same(const struct placed *got, const struct placed *want, uint64_t s
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
 
 /* If all workloads name one profile, the plan equals that of a policy with this profile as its own. */
-static void all_by_another(void **state)
+static void all_workloads_with_one_profile(void **state)
 {
     (void)state;
     static struct placed got, want;
@@ -130,14 +130,14 @@ static void all_by_another(void **state)
         s.policy.others_len = 1;
         scene_plan(&s);
         placed_add(&got, s.p, NULL);
-        same(&got, &want, first, profile->name);
+        expect_same_placements(&got, &want, first, profile->name);
         scene_apply(&s);
         scene_cleanup(&s);
     }
 }
 
 /* A plan with many profiles equals, workload by workload, plans with the profile of each. */
-static void each_by_its_own(void **state)
+static void each_workload_with_its_own_profile(void **state)
 {
     (void)state;
     static struct placed got, want;
@@ -152,7 +152,7 @@ static void each_by_its_own(void **state)
         draw_nodes(&one, &again, false);
         draw_nodes(&all, &seed, false);
         for (uint32_t i = 0; i < WORKLOADS; i++) {
-            const char *name = names[scene_below(&seed, OTHERS + 1)];
+            const char *name = names[scene_random_below(&seed, OTHERS + 1)];
             char id[16];
             again = seed;
             draw_workload(&all, &seed, i, false, name);
@@ -161,21 +161,21 @@ static void each_by_its_own(void **state)
             one.profile = profile_of(name)->name;
             scene_plan(&one);
             placed_add(&want, one.p, id);
-            scene_must(&one, berth_apply(one.c, one.p, one.next, &one.err));
+            scene_check(&one, berth_apply(one.c, one.p, one.next, &one.err));
             one.next += berth_plan_actions(one.p);
         }
         all.policy.others = others;
         all.policy.others_len = OTHERS;
         scene_plan(&all);
         placed_add(&got, all.p, NULL);
-        same(&got, &want, first, "all at once");
+        expect_same_placements(&got, &want, first, "all at once");
         scene_cleanup(&one);
         scene_cleanup(&all);
     }
 }
 
 /* Two equal profiles are interchangeable. */
-static void twins(void **state)
+static void equal_profiles_are_interchangeable(void **state)
 {
     (void)state;
     static struct placed got, want;
@@ -187,7 +187,7 @@ static void twins(void **state)
         got.len = want.len = 0;
         draw_nodes(&s, &seed, true);
         for (uint32_t i = 0; i < WORKLOADS; i++)
-            draw_workload(&s, &seed, i, true, scene_below(&seed, 2) ? "twin" : "");
+            draw_workload(&s, &seed, i, true, scene_random_below(&seed, 2) ? "twin" : "");
         s.profile = twin.name;
         scene_plan(&s);
         placed_add(&want, s.p, NULL);
@@ -196,14 +196,14 @@ static void twins(void **state)
         s.policy.others_len = 1;
         scene_plan(&s);
         placed_add(&got, s.p, NULL);
-        same(&got, &want, first, s.profile);
+        expect_same_placements(&got, &want, first, s.profile);
         scene_apply(&s);
         scene_cleanup(&s);
     }
 }
 
 /* The order of profiles in a policy does not matter. */
-static void any_order(void **state)
+static void profile_order_does_not_matter(void **state)
 {
     (void)state;
     static struct placed got, want;
@@ -223,7 +223,7 @@ static void any_order(void **state)
         got.len = want.len = 0;
         draw_nodes(&s, &seed, true);
         for (uint32_t i = 0; i < WORKLOADS; i++)
-            draw_workload(&s, &seed, i, true, there[scene_below(&seed, OTHERS)].name);
+            draw_workload(&s, &seed, i, true, there[scene_random_below(&seed, OTHERS)].name);
         s.policy.others = there;
         s.policy.others_len = OTHERS;
         scene_plan(&s);
@@ -231,32 +231,32 @@ static void any_order(void **state)
         s.policy.others = back;
         scene_plan(&s);
         placed_add(&got, s.p, NULL);
-        same(&got, &want, first, "backwards");
+        expect_same_placements(&got, &want, first, "backwards");
         scene_apply(&s);
         scene_cleanup(&s);
     }
 }
 
 /* Rebalancing depends on the policy's own profile, whichever profile was used last. */
-static void turns_leave_no_trace(void **state)
+static void rebalancing_uses_the_policys_own_profile(void **state)
 {
     (void)state;
-    struct scene s = scene_stage(3);
+    struct scene s = scene_with_nodes(3);
     s.policy.rebalance = berth_policy_usual().rebalance;
     s.policy.others = berth_profile_find("pack");
     s.policy.others_len = 1;
     scene_service(&s, "web", 4, 10, 10);
     for (uint32_t i = 0; i < 4; i++)
-        scene_using(&s, i + 1, "web", i, "a", 200, 10);
+        scene_running_with_use(&s, i + 1, "web", i, "a", 200, 10);
     scene_put(&s, (struct berth_workload){
                       .id = "x", .replicas = 1, .priority = -1, .shape = {NEEDS(10, 10), .profile = "pack"}
     });
-    scene_step(&s, "place x/0 a pending; place web/0 b moved for 1");
+    scene_expect_and_apply(&s, "place x/0 a pending; place web/0 b moved for 1");
     scene_cleanup(&s);
 }
 
 /* A workload that names no profile, or one the policy does not have, gets the policy's own. */
-static void unknown_names_are_none(void **state)
+static void unknown_profile_is_the_policys_own(void **state)
 {
     (void)state;
     static const struct {
@@ -268,7 +268,7 @@ static void unknown_names_are_none(void **state)
         {"pack",   "place web/0 a pending"},
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
-        struct scene s = scene_stage(2);
+        struct scene s = scene_with_nodes(2);
         scene_service(&s, "old", 1, 100, 100);
         scene_running(&s, "old", 0, "a");
         scene_put(&s, (struct berth_workload){
@@ -276,13 +276,13 @@ static void unknown_names_are_none(void **state)
         });
         s.policy.others = berth_profile_find("pack");
         s.policy.others_len = 1;
-        scene_step(&s, rows[i].want);
+        scene_expect_and_apply(&s, rows[i].want);
         scene_cleanup(&s);
     }
 }
 
 /* The filters are always those of the policy's own profile. */
-static void filters_are_of_the_policy(void **state)
+static void filters_are_the_policys_own(void **state)
 {
     (void)state;
     const struct berth_profile careless = {.name = "careless",
@@ -290,18 +290,18 @@ static void filters_are_of_the_policy(void **state)
                                            LIST(scores, struct berth_weight, {"most_allocated", 1}),
                                            .allow_over = true};
     const struct berth_taint taint = {.key = "k", .effect = BERTH_NO_SCHEDULE};
-    struct scene s = scene_stage(1);
+    struct scene s = scene_with_nodes(1);
     scene_put_node(&s, (struct berth_node){.id = "b", HAS(100, 1000), .taints = &taint, .taints_len = 1});
     scene_put(&s, (struct berth_workload){
                       .id = "web", .replicas = 1, .shape = {NEEDS(100, 100), .profile = "careless"}
     });
     s.policy.others = &careless;
     s.policy.others_len = 1;
-    scene_step(&s, "place web/0 a pending");
+    scene_expect_and_apply(&s, "place web/0 a pending");
     scene_cleanup(&s);
 }
 
-static void wrong_ones_are_named(void **state)
+static void invalid_profiles_are_named(void **state)
 {
     (void)state;
     static const struct berth_weight odd = {"no-such-score", 1};
@@ -322,7 +322,7 @@ static void wrong_ones_are_named(void **state)
         {unknown,  1,  "there is no score"       },
         {many,     17, "more than 16 additional "},
     };
-    struct scene s = scene_stage(1);
+    struct scene s = scene_with_nodes(1);
     s.s = berth_freeze(s.c, s.now_ns, 0);
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct berth_plan *plan = NULL;
@@ -338,14 +338,14 @@ static void wrong_ones_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(twins),
-        cmocka_unit_test(any_order),
-        cmocka_unit_test(turns_leave_no_trace),
-        cmocka_unit_test(all_by_another),
-        cmocka_unit_test(each_by_its_own),
-        cmocka_unit_test(unknown_names_are_none),
-        cmocka_unit_test(filters_are_of_the_policy),
-        cmocka_unit_test(wrong_ones_are_named),
+        cmocka_unit_test(equal_profiles_are_interchangeable),
+        cmocka_unit_test(profile_order_does_not_matter),
+        cmocka_unit_test(rebalancing_uses_the_policys_own_profile),
+        cmocka_unit_test(all_workloads_with_one_profile),
+        cmocka_unit_test(each_workload_with_its_own_profile),
+        cmocka_unit_test(unknown_profile_is_the_policys_own),
+        cmocka_unit_test(filters_are_the_policys_own),
+        cmocka_unit_test(invalid_profiles_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ int berth_budget_put(struct berth_cluster *c, const struct berth_budget *from, s
     if (rc)
         return rc;
     size_t at = budget_find(c, from->id);
-    struct budget b = {intern_put(&c->names, from->id), budget_tie_put(c, &from->select), (int32_t)from->allowed};
+    struct budget b = {intern_put(&c->names, from->id), budget_selector_put(c, &from->select), (int32_t)from->allowed};
     if (at == c->budgets.len)
         vec_push(&c->budgets, b);
     else
@@ -47,8 +47,11 @@ void berth_budget_spend(struct berth_cluster *c, const char *workload)
     const struct label_set *set = pages_at(&c->label_sets, cluster_workload(c, slot)->label_set);
     for (size_t i = 0; i < c->budgets.len; i++) {
         struct budget *b = &c->budgets.at[i];
-        const struct pooled *tie = pages_at(&c->shapes.ties.items, b->tie.v);
-        if (b->allowed && term_holds(&c->names, &((const struct tie *)tie->object)->select, set->labels)) {
+        const struct pooled *topology_constraint =
+            pages_at(&c->shapes.topology_constraints.items, b->topology_constraint.v);
+        if (b->allowed &&
+            term_holds(&c->names, &((const struct topology_constraint *)topology_constraint->object)->select,
+                       set->labels)) {
             b->allowed--;
             c->revision++;
         }
@@ -80,8 +83,9 @@ struct budgets {
 static void link_set(const struct berth_plan *p, struct budgets *b, uint32_t budget, uint32_t set)
 {
     const struct label_set *s = pages_at(&p->s->label_sets, set);
-    const struct tie *tie = snapshot_tie(p->s, p->s->budgets[budget].tie);
-    if (s->first == NONE || !term_holds(&p->s->names, &tie->select, s->labels))
+    const struct topology_constraint *topology_constraint =
+        snapshot_topology_constraint(p->s, p->s->budgets[budget].topology_constraint);
+    if (s->first == NONE || !term_holds(&p->s->names, &topology_constraint->select, s->labels))
         return;
     struct link link = {budget, b->first[set]};
     b->first[set] = (uint32_t)b->links.len;
@@ -91,11 +95,12 @@ static void link_set(const struct berth_plan *p, struct budgets *b, uint32_t bud
 /* Links the budget to the label sets that it selects. */
 static void link_budget(const struct berth_plan *p, struct budgets *b, uint32_t budget)
 {
-    const struct tie *tie = snapshot_tie(p->s, p->s->budgets[budget].tie);
-    for (uint32_t set = 0; tie->anchors_len == 0 && set < p->s->label_sets.len; set++)
+    const struct topology_constraint *topology_constraint =
+        snapshot_topology_constraint(p->s, p->s->budgets[budget].topology_constraint);
+    for (uint32_t set = 0; topology_constraint->anchors_len == 0 && set < p->s->label_sets.len; set++)
         link_set(p, b, budget, set);
-    for (uint32_t a = 0; a < tie->anchors_len; a++) {
-        const struct pair *pair = pages_at(&p->s->pairs, tie->anchors[a]);
+    for (uint32_t a = 0; a < topology_constraint->anchors_len; a++) {
+        const struct pair *pair = pages_at(&p->s->pairs, topology_constraint->anchors[a]);
         const struct posting *at;
         for (uint32_t x = pair->first; x != NONE; x = at->next) {
             at = pages_at(&p->s->postings, x);
@@ -133,7 +138,7 @@ void budgets_done(struct budgets *b)
          at = (b)->links.at[at].next)
 
 /* Uses one disruption of each budget of the workload; returns false if some budget falls below zero. */
-static bool take(const struct berth_plan *p, struct budgets *b, uint32_t workload)
+static bool use_disruption(const struct berth_plan *p, struct budgets *b, uint32_t workload)
 {
     bool had = true;
     BUDGETS_EACH (at, p, b, workload)
@@ -141,7 +146,7 @@ static bool take(const struct berth_plan *p, struct budgets *b, uint32_t workloa
     return had;
 }
 
-static void give(const struct berth_plan *p, struct budgets *b, uint32_t workload)
+static void return_disruption(const struct berth_plan *p, struct budgets *b, uint32_t workload)
 {
     BUDGETS_EACH (at, p, b, workload)
         b->left[b->links.at[at].budget]++;
@@ -162,7 +167,7 @@ static void catch_up(struct berth_plan *p, struct budgets *b)
             continue;
         struct spent one = {a->workload, b->acts};
         vec_push(&b->spent, one);
-        (void)take(p, b, a->workload);
+        (void)use_disruption(p, b, a->workload);
     }
 }
 
@@ -172,13 +177,13 @@ void budgets_rewind(struct berth_plan *p, size_t acts)
     if (!b || b->acts <= acts)
         return;
     for (; b->spent.len && b->spent.at[b->spent.len - 1].act >= acts; b->spent.len--) {
-        give(p, b, b->spent.at[b->spent.len - 1].workload);
+        return_disruption(p, b, b->spent.at[b->spent.len - 1].workload);
         b->turn++;
     }
     b->acts = acts;
 }
 
-uint32_t budgets_overspent(struct berth_plan *p)
+uint32_t budgets_exceeded_by(struct berth_plan *p)
 {
     struct budgets *b = p->victims->budgets;
     int32_t over = 0;
@@ -190,58 +195,58 @@ uint32_t budgets_overspent(struct berth_plan *p)
     return (uint32_t)over;
 }
 
-uint32_t budgets_turn(const struct berth_plan *p)
+uint32_t budgets_generation(const struct berth_plan *p)
 {
     return p->victims->budgets ? p->victims->budgets->turn : 0;
 }
 
 /* Uses the disruptions for all that would stop with the group; returns the number of pods that break a budget. */
-static uint32_t party_take(const struct berth_plan *p, struct budgets *b, const struct party *x)
+static uint32_t use_group_disruptions(const struct berth_plan *p, struct budgets *b, const struct victim_group *x)
 {
     uint32_t broken = 0;
     for (uint32_t m = 0; m < x->len; m++) {
         uint32_t slot = p->victims->members[x->first + m];
-        if (member_stands(p, slot) && counts(p, slot))
-            broken += !take(p, b, snapshot_instance(p->s, slot)->workload.v);
+        if (victim_stands(p, slot) && counts(p, slot))
+            broken += !use_disruption(p, b, snapshot_instance(p->s, slot)->workload.v);
     }
     return broken;
 }
 
-static void party_give(const struct berth_plan *p, struct budgets *b, const struct party *x)
+static void return_group_disruptions(const struct berth_plan *p, struct budgets *b, const struct victim_group *x)
 {
     for (uint32_t m = 0; m < x->len; m++) {
         uint32_t slot = p->victims->members[x->first + m];
-        if (member_stands(p, slot) && counts(p, slot))
-            give(p, b, snapshot_instance(p->s, slot)->workload.v);
+        if (victim_stands(p, slot) && counts(p, slot))
+            return_disruption(p, b, snapshot_instance(p->s, slot)->workload.v);
     }
 }
 
-uint32_t budgets_order(struct berth_plan *p, uint32_t *parties, uint32_t len, bool may_break)
+uint32_t budgets_order(struct berth_plan *p, uint32_t *victim_groups, uint32_t len, bool may_break)
 {
     struct budgets *b = p->victims->budgets;
-    const struct party *all = p->victims->parties;
+    const struct victim_group *all = p->victims->victim_groups;
     if (!b)
         return len;
     catch_up(p, b);
     struct arena_mark mark = arena_mark(&p->scratch);
     uint32_t *behind = ARENA_ARRAY(&p->scratch, uint32_t, len + 1), behind_len = 0, left = 0;
     for (uint32_t n = 0; n < len; n++) {
-        if (party_take(p, b, &all[parties[n]]) == 0) {
-            parties[left++] = parties[n];
+        if (use_group_disruptions(p, b, &all[victim_groups[n]]) == 0) {
+            victim_groups[left++] = victim_groups[n];
             continue;
         }
-        party_give(p, b, &all[parties[n]]);
-        behind[behind_len++] = parties[n];
+        return_group_disruptions(p, b, &all[victim_groups[n]]);
+        behind[behind_len++] = victim_groups[n];
     }
     for (uint32_t n = 0; n < left; n++)
-        party_give(p, b, &all[parties[n]]);
+        return_group_disruptions(p, b, &all[victim_groups[n]]);
     for (uint32_t n = 0; n < behind_len && may_break; n++)
-        parties[left++] = behind[n];
+        victim_groups[left++] = behind[n];
     arena_rewind(&p->scratch, mark);
     return left;
 }
 
-uint32_t budgets_broken(struct berth_plan *p, const uint32_t *parties, uint32_t len)
+uint32_t budgets_broken_by(struct berth_plan *p, const uint32_t *victim_groups, uint32_t len)
 {
     struct budgets *b = p->victims->budgets;
     uint32_t broken = 0;
@@ -249,8 +254,8 @@ uint32_t budgets_broken(struct berth_plan *p, const uint32_t *parties, uint32_t 
         return 0;
     catch_up(p, b);
     for (uint32_t n = 0; n < len; n++)
-        broken += party_take(p, b, &p->victims->parties[parties[n]]);
+        broken += use_group_disruptions(p, b, &p->victims->victim_groups[victim_groups[n]]);
     for (uint32_t n = 0; n < len; n++)
-        party_give(p, b, &p->victims->parties[parties[n]]);
+        return_group_disruptions(p, b, &p->victims->victim_groups[victim_groups[n]]);
     return broken;
 }

@@ -15,10 +15,10 @@ void budgets_rewind(struct berth_plan *p, size_t acts);
 
 /* Moves victim groups that would break a budget, if stopped after those before them, behind the others; both parts keep
  * their order. With may_break false such groups are removed. Returns the number of groups left. */
-uint32_t budgets_order(struct berth_plan *p, uint32_t *parties, uint32_t len, bool may_break);
+uint32_t budgets_order(struct berth_plan *p, uint32_t *victim_groups, uint32_t len, bool may_break);
 /* Returns the number of pods of these groups that would break a budget if all of the groups were stopped. */
-uint32_t budgets_broken(struct berth_plan *p, const uint32_t *parties, uint32_t len);
+uint32_t budgets_broken_by(struct berth_plan *p, const uint32_t *victim_groups, uint32_t len);
 /* Returns the number of pods that the plan has stopped beyond what budgets allow. */
-uint32_t budgets_overspent(struct berth_plan *p);
+uint32_t budgets_exceeded_by(struct berth_plan *p);
 /* Returns a counter that changes whenever a disruption is uncounted. */
-uint32_t budgets_turn(const struct berth_plan *p);
+uint32_t budgets_generation(const struct berth_plan *p);

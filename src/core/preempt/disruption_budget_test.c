@@ -15,12 +15,12 @@ static void budget(struct scene *s, const char *id, const char *app, uint32_t al
 {
     const char *const values[] = {app};
     const struct berth_expr expr = {"app", BERTH_IN, values, 1};
-    scene_must(s, berth_budget_put(s->c,
-                                   &(struct berth_budget){
-                                       id, {&expr, 1, 0},
-                                        allowed
+    scene_check(s, berth_budget_put(s->c,
+                                    &(struct berth_budget){
+                                        id, {&expr, 1, 0},
+                                         allowed
     },
-                                   &s->err));
+                                    &s->err));
 }
 
 /* A job of one pod of an app, running for an hour. */
@@ -45,7 +45,7 @@ struct pod {
 };
 
 /* Budgets x and y select the apps of these names; the preemptor is one pod of 500 and priority 9. */
-static void as_few_as_can_be_break_them(void **state)
+static void fewest_budgets_are_broken(void **state)
 {
     static const struct {
         const char *label;
@@ -98,13 +98,13 @@ static void as_few_as_can_be_break_them(void **state)
         budget(&s, "of-y", "y", rows[i / 2].y);
         job(&s, "new", 9, 1, 500);
         print_message("%s\n", rows[i / 2].label);
-        scene_step(&s, i % 2 ? rows[i / 2].last : rows[i / 2].never);
+        scene_expect_and_apply(&s, i % 2 ? rows[i / 2].last : rows[i / 2].never);
         scene_cleanup(&s);
     }
 }
 
 /* On a, the victim's budget may be used up; on b, a pod keeps the new one away by anti-affinity. */
-static void rather_a_node_is_cleared_than_a_budget_broken(void **state)
+static void clearing_a_node_is_preferred_to_breaking_a_budget(void **state)
 {
     static const struct {
         const char *label;
@@ -118,7 +118,7 @@ static void rather_a_node_is_cleared_than_a_budget_broken(void **state)
     };
     const char *const values[] = {"new"};
     const struct berth_expr expr = {"app", BERTH_IN, values, 1};
-    const struct berth_near away = {
+    const struct berth_affinity away = {
         .topology = "node", .select = {&expr, 1, 0},
              .apart = true
     };
@@ -144,12 +144,12 @@ static void rather_a_node_is_cleared_than_a_budget_broken(void **state)
                                               LABEL("app", "new"),
                                               .shape = {NEEDS(500, 1)}});
         print_message("%s\n", rows[i].label);
-        scene_step(&s, rows[i].want);
+        scene_expect_and_apply(&s, rows[i].want);
         scene_cleanup(&s);
     }
 }
 
-static void what_a_plan_stops_is_used_up(void **state)
+static void preemptions_use_up_budgets(void **state)
 {
     (void)state;
     struct scene s = stage(3);
@@ -158,13 +158,13 @@ static void what_a_plan_stops_is_used_up(void **state)
         resident(&s, ids[i], "x", 1, 800, nodes[i]);
     budget(&s, "of-x", "x", 2);
     job(&s, "new", 9, 3, 600);
-    scene_step(&s, "stop r/0 c preempted #3; reserve new/0 c pending after 3; stop q/0 b preempted #2; "
-                   "reserve new/1 b pending after 2");
+    scene_expect_and_apply(&s, "stop r/0 c preempted #3; reserve new/0 c pending after 3; stop q/0 b preempted #2; "
+                               "reserve new/1 b pending after 2");
     scene_cleanup(&s);
 }
 
 /* A gang that is not placed gives back the disruptions that it would have used. */
-static void what_is_taken_back_can_be_used(void **state)
+static void undone_stops_return_disruptions(void **state)
 {
     (void)state;
     struct scene s = stage(2);
@@ -173,7 +173,7 @@ static void what_is_taken_back_can_be_used(void **state)
     budget(&s, "of-x", "x", 1);
     gang(&s, "both", 9, 2, 2, 600);
     job(&s, "one", 8, 1, 600);
-    scene_step(&s, "stop q/0 b preempted #2; reserve one/0 b pending after 2");
+    scene_expect_and_apply(&s, "stop q/0 b preempted #2; reserve one/0 b pending after 2");
     scene_cleanup(&s);
 }
 
@@ -185,12 +185,12 @@ static void budgets_are_put_replaced_and_removed(void **state)
     job(&s, "new", 9, 1, 500);
     budget(&s, "one", "x", 1);
     budget(&s, "two", "x", 0);
-    scene_step(&s, ""); /* both budgets must allow a disruption */
+    scene_expect_and_apply(&s, ""); /* both budgets must allow a disruption */
     budget(&s, "two", "y", 0);
     budget(&s, "one", "x", 0);
-    scene_step(&s, "");
-    scene_must(&s, berth_budget_remove(s.c, "one", &s.err));
-    scene_step(&s, "stop p/0 a preempted #1; reserve new/0 a pending after 1");
+    scene_expect_and_apply(&s, "");
+    scene_check(&s, berth_budget_remove(s.c, "one", &s.err));
+    scene_expect_and_apply(&s, "stop p/0 a preempted #1; reserve new/0 a pending after 1");
     assert_int_equal(berth_budget_remove(s.c, "one", &s.err), -ENOENT);
     assert_int_equal(berth_budget_put(s.c, &(struct berth_budget){.id = ""}, &s.err), -EINVAL);
     assert_int_equal(berth_budget_put(s.c,
@@ -204,7 +204,7 @@ static void budgets_are_put_replaced_and_removed(void **state)
 }
 
 /* A term without an `in` is checked against all label sets; an empty term selects nothing. */
-static void every_term_selects(void **state)
+static void budget_selectors_match(void **state)
 {
     static const struct berth_expr has_app = {"app", BERTH_EXISTS, NULL, 0},
                                    no_app = {"app", BERTH_NOT_EXISTS, NULL, 0};
@@ -220,9 +220,9 @@ static void every_term_selects(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = stage(1);
         resident(&s, "p", "x", 1, 800, "a");
-        scene_must(&s, berth_budget_put(s.c, &(struct berth_budget){"all", rows[i].select, 0}, &s.err));
+        scene_check(&s, berth_budget_put(s.c, &(struct berth_budget){"all", rows[i].select, 0}, &s.err));
         job(&s, "new", 9, 1, 500);
-        scene_step(&s, rows[i].counts ? "" : "stop p/0 a preempted #1; reserve new/0 a pending after 1");
+        scene_expect_and_apply(&s, rows[i].counts ? "" : "stop p/0 a preempted #1; reserve new/0 a pending after 1");
         scene_cleanup(&s);
     }
 }
@@ -230,12 +230,12 @@ static void every_term_selects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_few_as_can_be_break_them),
-        cmocka_unit_test(rather_a_node_is_cleared_than_a_budget_broken),
-        cmocka_unit_test(what_a_plan_stops_is_used_up),
-        cmocka_unit_test(what_is_taken_back_can_be_used),
+        cmocka_unit_test(fewest_budgets_are_broken),
+        cmocka_unit_test(clearing_a_node_is_preferred_to_breaking_a_budget),
+        cmocka_unit_test(preemptions_use_up_budgets),
+        cmocka_unit_test(undone_stops_return_disruptions),
         cmocka_unit_test(budgets_are_put_replaced_and_removed),
-        cmocka_unit_test(every_term_selects),
+        cmocka_unit_test(budget_selectors_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

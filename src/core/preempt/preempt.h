@@ -11,9 +11,9 @@
 
 /* Places all that the group needs (or of a single demand as many pods as possible) by stopping victims; returns false
  * if nothing was done. Not to be called for a move or for the spare pods of a gang, which preempt nothing. */
-bool preempt(struct berth_plan *p, struct wish *w, uint32_t len);
+bool preempt(struct berth_plan *p, struct demand *w, uint32_t len);
 
 /* Adds demands for victims that need not wait until they have stopped: their pods may run twice, or other pods of the
  * gang are enough. The demands are added behind all others and are of lower tiers than the demands that the victims
  * were stopped for. Call after victims were stopped. */
-void preempt_wishes(struct berth_plan *p);
+void preempt_requeue_victims(struct berth_plan *p);

@@ -6,13 +6,13 @@
 #include "core/preempt/victims.h"
 
 struct stop {
-    uint32_t slot, party;
+    uint32_t slot, victim_group;
     bool leaving, over, any_leaving; /* bits of the node, and of the cycle, before the stop */
 };
 
-struct effort {
+struct preempt_attempt {
     struct berth_plan *p;
-    struct wish *w; /* first demand of the group */
+    struct demand *w; /* first demand of the group */
     uint32_t len;
     int64_t tier;
     VEC(struct stop) stops;
@@ -20,27 +20,27 @@ struct effort {
 };
 
 /* Returns the maximum number of pods that one plan may preempt. */
-static inline uint32_t effort_most(const struct berth_plan *p)
+static inline uint32_t preempt_max_stops(const struct berth_plan *p)
 {
     enum { MOST_USUAL = 200 };
     return p->policy.preemption.most ? p->policy.preemption.most : MOST_USUAL;
 }
 
-/* effort_stop stops all pods of a victim group; effort_undo undoes all actions from index `acts` on. */
-void effort_stop(struct effort *e, uint32_t party);
-void effort_undo(struct effort *e, size_t acts);
+/* preempt_attempt_stop stops all pods of a victim group; preempt_attempt_undo undoes all actions from index `acts` on. */
+void preempt_attempt_stop(struct preempt_attempt *e, uint32_t victim_group);
+void preempt_attempt_undo(struct preempt_attempt *e, size_t acts);
 
 /* Returns the stopped victim groups, the most valuable first. Valid until the scratch arena is rewound. */
-uint32_t *effort_parties(const struct effort *e, uint32_t *ret_len);
+uint32_t *preempt_attempt_groups(const struct preempt_attempt *e, uint32_t *ret_len);
 
 /* Returns whether an instance that this plan stops has room on its node, on its devices and within its quotas beside
  * everything that was placed. `promised`: the plan reserves a place on its node. Returns false for instances with
  * ports, volumes or a limit of pods per node, which are not checked. */
 bool reprieve_has_room(struct berth_plan *p, uint32_t slot, bool promised);
-/* Change only the resource counts: the instance stays (reprieve_stay), or stops again (reprieve_go). */
+/* Change only the resource counts: the instance stays (reprieve_stay), or stops again (reprieve_undo). */
 void reprieve_stay(struct berth_plan *p, uint32_t slot);
-void reprieve_go(struct berth_plan *p, uint32_t slot);
+void reprieve_undo(struct berth_plan *p, uint32_t slot);
 
 /* Reprieves the victims that need not be stopped, and turns reservations on their nodes into placements. Changes
  * nothing else. */
-void effort_reprieve(struct effort *e);
+void preempt_attempt_reprieve(struct preempt_attempt *e);

@@ -10,4 +10,4 @@
 #include "core/preempt/preempt_cost.h"
 
 /* Reserves a place for one more pod of the demand by stopping victims; returns false if nothing was done. */
-bool clear_for(struct effort *e, struct wish *w, const struct harm_asker *a);
+bool preempt_blockers_clear(struct preempt_attempt *e, struct demand *w, const struct preemptor *a);

@@ -22,11 +22,11 @@ static void pod(struct scene *s, const char *id, const char *app, int32_t priori
 {
     const struct berth_expr *other = app[0] == 'n' ? &is_x : &is_new;
     const struct berth_label label = {"app", app};
-    const struct berth_near once = {
+    const struct berth_affinity once = {
         .topology = tied == APART_ZONE ? "zone" : "node", .select = {other, 1, 0},
                    .apart = true
     };
-    const struct berth_near apart[] = {once, once};
+    const struct berth_affinity apart[] = {once, once};
     const struct berth_spread spread = {
         .topology = "zone", .select = {&is_x, 1, 0},
              .max_skew = 1, .nodes = BERTH_SPREAD_REQUIRED
@@ -56,7 +56,7 @@ struct resident {
 
 /* Nodes a and b of zone one, c of zone two, 1000 each. c is full and stays so, and b if b_full. The preemptor `new`
  * needs 400 and has priority 9. */
-static void who_stops_for_one_pod(void **state)
+static void victims_for_one_pod(void **state)
 {
     static const struct {
         const char *label;
@@ -140,13 +140,13 @@ static void who_stops_for_one_pod(void **state)
         }
         pod(&s, "new", rows[i].app, 9, 400, rows[i].tied);
         print_message("%s\n", rows[i].label);
-        scene_step(&s, rows[i].want);
+        scene_expect_and_apply(&s, rows[i].want);
         scene_cleanup(&s);
     }
 }
 
 /* A pod that preempts nothing still comes before those behind it. */
-static void one_that_stops_nobody_keeps_its_place(void **state)
+static void never_preempting_pod_keeps_queue_position(void **state)
 {
     (void)state;
     struct scene s = stage(1);
@@ -154,7 +154,8 @@ static void one_that_stops_nobody_keeps_its_place(void **state)
     runs(&s, "old", 0, "a", 60);
     pod(&s, "new", "new", 9, 600, NEVER);
     job(&s, "later", 8, 1, 600);
-    scene_step(&s, "stop old/0 a preempted #1; reserve later/0 a pending after 1"); /* `later` may preempt */
+    scene_expect_and_apply(&s,
+                           "stop old/0 a preempted #1; reserve later/0 a pending after 1"); /* `later` may preempt */
     scene_cleanup(&s);
 
     s = stage(1);
@@ -162,15 +163,15 @@ static void one_that_stops_nobody_keeps_its_place(void **state)
     runs(&s, "old", 0, "a", 60);
     pod(&s, "new", "new", 9, 600, NEVER);
     job(&s, "later", 8, 1, 600);
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     scene_report(&s, 1, BERTH_ENDED, false);
-    scene_step(&s, "place new/0 a pending");
+    scene_expect_and_apply(&s, "place new/0 a pending");
     scene_cleanup(&s);
 }
 
 /* A reservation is promoted when the instances that it waits for have stopped, though these kept the pod away by a
  * constraint. */
-static void the_promise_is_kept(void **state)
+static void reservation_is_promoted_after_blockers_stop(void **state)
 {
     (void)state;
     struct scene s = stage(1);
@@ -178,19 +179,19 @@ static void the_promise_is_kept(void **state)
     pod(&s, "p", "x", 1, 100, FREE);
     runs(&s, "p", 0, "a", 60);
     pod(&s, "new", "new", 9, 400, APART_NODE);
-    scene_step(&s, "stop p/0 a preempted #1; reserve new/0 a pending after 1");
-    scene_step(&s, "");
-    scene_gone(&s, 1);
-    scene_step(&s, "promote new/0 a pending #2");
+    scene_expect_and_apply(&s, "stop p/0 a preempted #1; reserve new/0 a pending after 1");
+    scene_expect_and_apply(&s, "");
+    scene_remove(&s, 1);
+    scene_expect_and_apply(&s, "promote new/0 a pending #2");
     scene_cleanup(&s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_stops_for_one_pod),
-        cmocka_unit_test(one_that_stops_nobody_keeps_its_place),
-        cmocka_unit_test(the_promise_is_kept),
+        cmocka_unit_test(victims_for_one_pod),
+        cmocka_unit_test(never_preempting_pod_keeps_queue_position),
+        cmocka_unit_test(reservation_is_promoted_after_blockers_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 
 enum { NODES = 4, JOBS = 14 };
 
-struct told {
+struct job_spec {
     uint32_t tasks, least; /* of a gang, else 0 */
     int32_t priority;
     int64_t cpu, created_ns;
@@ -22,10 +22,10 @@ struct told {
     const char *quota; /* NULL: none */
 };
 
-struct chance {
+struct random_world {
     struct scene s;
     uint64_t seed;
-    struct told told[JOBS];
+    struct job_spec job_spec[JOBS];
     uint32_t len;
     bool guaranteed;
 };
@@ -44,10 +44,10 @@ static void put_quotas(struct scene *s)
         {.id = "group/y", LIST(guarantees, struct berth_amount,                    {"cpu", 1500})                   },
     };
     for (size_t i = 0; i < 2; i++)
-        scene_must(s, berth_quota_put(s->c, &quotas[i], &s->err));
+        scene_check(s, berth_quota_put(s->c, &quotas[i], &s->err));
 }
 
-static void put_told(struct scene *s, const struct told *t, uint32_t n)
+static void put_job_spec(struct scene *s, const struct job_spec *t, uint32_t n)
 {
     char id[16];
     snprintf(id, sizeof id, "j%u", n);
@@ -63,17 +63,17 @@ static void put_told(struct scene *s, const struct told *t, uint32_t n)
                                          .shape = {NEEDS(t->cpu, 1)}});
 }
 
-static void put_another(struct chance *x)
+static void put_random_job(struct random_world *x)
 {
-    struct told *t = &x->told[x->len];
-    t->tasks = 1 + scene_below(&x->seed, 3);
-    t->least = scene_below(&x->seed, 3) ? 0 : 1 + scene_below(&x->seed, t->tasks);
-    t->priority = (int32_t)scene_below(&x->seed, 4);
-    t->cpu = 100 * (1 + scene_below(&x->seed, 8));
-    t->service = !t->least && scene_below(&x->seed, 4) == 0;
-    t->quota = scene_below(&x->seed, 3) == 0 ? NULL : scene_below(&x->seed, 2) ? "group/x" : "group/y";
+    struct job_spec *t = &x->job_spec[x->len];
+    t->tasks = 1 + scene_random_below(&x->seed, 3);
+    t->least = scene_random_below(&x->seed, 3) ? 0 : 1 + scene_random_below(&x->seed, t->tasks);
+    t->priority = (int32_t)scene_random_below(&x->seed, 4);
+    t->cpu = 100 * (1 + scene_random_below(&x->seed, 8));
+    t->service = !t->least && scene_random_below(&x->seed, 4) == 0;
+    t->quota = scene_random_below(&x->seed, 3) == 0 ? NULL : scene_random_below(&x->seed, 2) ? "group/x" : "group/y";
     t->created_ns = x->s.now_ns;
-    put_told(&x->s, t, x->len++);
+    put_job_spec(&x->s, t, x->len++);
 }
 
 /* Returns whether a reservation waits for the instance. */
@@ -105,21 +105,21 @@ static bool is_of_use(const struct berth_plan *p, struct berth_action stop)
 }
 
 /* Checks that a reservation waits for each victim, and that some reserved pod is of a higher tier than the victim. */
-static void check_stops(const struct chance *x)
+static void check_stops(const struct random_world *x)
 {
     const struct berth_plan *p = x->s.p;
     int32_t highest = INT32_MIN;
     assert_true(berth_plan_stats(p).unplaced <= 3 * JOBS); /* no pod has two demands */
     for (size_t i = 0; i < berth_plan_actions(p); i++) {
         struct berth_action a = berth_plan_action(p, i);
-        if (a.op == BERTH_RESERVE && x->told[number_of(a.workload)].priority > highest)
-            highest = x->told[number_of(a.workload)].priority;
+        if (a.op == BERTH_RESERVE && x->job_spec[number_of(a.workload)].priority > highest)
+            highest = x->job_spec[number_of(a.workload)].priority;
     }
     for (size_t i = 0; i < berth_plan_actions(p); i++) {
         struct berth_action a = berth_plan_action(p, i);
         if (a.cause != BERTH_CAUSE_PREEMPTED)
             continue;
-        const struct told *t = &x->told[number_of(a.workload)];
+        const struct job_spec *t = &x->job_spec[number_of(a.workload)];
         bool elastic = t->least && t->least < t->tasks;
         assert_true(t->least ? is_of_use(p, a) : is_awaited(p, a));
         assert_true(x->guaranteed || elastic || t->priority < highest);
@@ -127,7 +127,7 @@ static void check_stops(const struct chance *x)
 }
 
 /* Checks that gangs have nothing or their minimum, and that no quota is exceeded. */
-static void check_cluster(const struct chance *x)
+static void check_cluster(const struct random_world *x)
 {
     const struct berth_cluster *c = x->s.c;
     struct berth_quota_use use;
@@ -143,7 +143,7 @@ static void check_cluster(const struct chance *x)
 }
 
 /* Checks that a cluster filled in another order gives the same plan. */
-static void check_order(struct chance *x)
+static void check_order(struct random_world *x)
 {
     struct scene s = scene_new();
     s.now_ns = x->s.now_ns;
@@ -153,7 +153,7 @@ static void check_order(struct chance *x)
         scene_node(&s, id, 1000, 1000);
     }
     for (uint32_t n = x->len; n-- > 0;)
-        put_told(&s, &x->told[n], n);
+        put_job_spec(&s, &x->job_spec[n], n);
     if (x->guaranteed)
         put_quotas(&s);
     for (uint64_t id = x->s.next; id-- > 1;) {
@@ -187,7 +187,7 @@ static void check_order(struct chance *x)
     scene_cleanup(&s);
 }
 
-static void plan_and_apply(struct chance *x)
+static void plan_and_apply(struct random_world *x)
 {
     scene_plan(&x->s);
     check_stops(x);
@@ -197,7 +197,7 @@ static void plan_and_apply(struct chance *x)
 }
 
 /* Lets instances stop and start, sooner or later. */
-static void happen(struct chance *x, bool all)
+static void advance_instances(struct random_world *x, bool all)
 {
     struct scene *s = &x->s;
     for (uint64_t id = 1; id < s->next; id++) {
@@ -205,10 +205,10 @@ static void happen(struct chance *x, bool all)
         if (slot == NONE)
             continue;
         enum berth_state state = cluster_instance(s->c, slot)->state;
-        if (!all && scene_below(&x->seed, 3) == 0)
+        if (!all && scene_random_below(&x->seed, 3) == 0)
             continue;
         if (state == BERTH_STOPPING)
-            scene_gone(s, id);
+            scene_remove(s, id);
         else if (state == BERTH_ASSIGNED || state == BERTH_STARTING)
             scene_report(s, id, BERTH_RUNNING, true);
     }
@@ -216,7 +216,7 @@ static void happen(struct chance *x, bool all)
 
 /* Adds nothing new and carries out every plan until nothing is left to do. Two jobs that preempt each other would never
  * end. */
-static void it_comes_to_an_end(struct chance *x)
+static void run_until_stable(struct random_world *x)
 {
     for (unsigned round = 0; round < 60; round++) {
         x->s.now_ns += 2 * MINUTE_NS;
@@ -224,27 +224,27 @@ static void it_comes_to_an_end(struct chance *x)
         if (berth_plan_actions(x->s.p) == 0 && x->s.c->stopping == 0)
             return;
         plan_and_apply(x);
-        happen(x, true);
+        advance_instances(x, true);
     }
     fail_msg("it does not come to an end");
 }
 
-static void chances(void **state)
+static void random_preemption_ends(void **state)
 {
     uint64_t seed = scene_seed();
     (void)state;
     for (unsigned round = 0; round < 150; round++) {
-        struct chance x = {.s = stage(NODES), .seed = seed + round, .guaranteed = round % 2};
+        struct random_world x = {.s = stage(NODES), .seed = seed + round, .guaranteed = round % 2};
         if (x.guaranteed)
             put_quotas(&x.s);
-        x.s.policy.preemption.min_run_ns = scene_below(&x.seed, 2) ? MINUTE_NS : 0;
+        x.s.policy.preemption.min_run_ns = scene_random_below(&x.seed, 2) ? MINUTE_NS : 0;
         while (x.len < JOBS) {
-            put_another(&x);
+            put_random_job(&x);
             plan_and_apply(&x);
-            happen(&x, false);
-            x.s.now_ns += (int64_t)scene_below(&x.seed, 120) * SCENE_SECOND_NS;
+            advance_instances(&x, false);
+            x.s.now_ns += (int64_t)scene_random_below(&x.seed, 120) * SCENE_SECOND_NS;
         }
-        it_comes_to_an_end(&x);
+        run_until_stable(&x);
         scene_cleanup(&x.s);
     }
 }
@@ -252,7 +252,7 @@ static void chances(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chances),
+        cmocka_unit_test(random_preemption_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

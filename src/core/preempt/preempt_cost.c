@@ -9,7 +9,7 @@
 
 struct trial {
     struct berth_plan *p;
-    const struct harm_asker *a;
+    const struct preemptor *a;
     uint32_t position;
     uint32_t gang; /* gang of the preemptor, or NONE */
     int64_t *left; /* [need]: free after all stops, with what the chosen groups free */
@@ -52,21 +52,21 @@ static bool trial_begin(struct trial *t)
 }
 
 /* Returns the amount of the resource that the victim frees. `at`: index of the preemptor's need of that resource. */
-static int64_t gives(const struct victim_pod *pod, uint32_t resource, uint32_t at)
+static int64_t victim_frees(const struct victim_pod *pod, uint32_t resource, uint32_t at)
 {
     return resource < RESOURCES_BUILT_IN ? pod->has[resource] : class_need_at(pod->k, at, resource);
 }
 
 /* Returns false if the pod surely does not fit after the group is added (sign 1) or removed (sign -1). Only checks
  * resources, and only for groups of a single pod. */
-static bool could_fit(const struct trial *t, uint32_t party, int sign)
+static bool could_fit(const struct trial *t, uint32_t victim_group, int sign)
 {
-    const struct party *x = &t->p->victims->parties[party];
+    const struct victim_group *x = &t->p->victims->victim_groups[victim_group];
     const struct victim_pod *pod = &t->p->victims->pods[x->first];
     const struct class *k = t->a->k;
     uint32_t len = x->len == 1 && x->of_gang == NONE ? k->needs_len : 0;
     for (uint32_t n = 0; n < len; n++)
-        if (t->left[n] + sign * gives(pod, k->needs[n].resource, n) < k->needs[n].amount)
+        if (t->left[n] + sign * victim_frees(pod, k->needs[n].resource, n) < k->needs[n].amount)
             return false;
     return true;
 }
@@ -78,13 +78,13 @@ static inline void count_member(struct trial *t, uint32_t member, int sign)
     const struct need *needs = t->a->k->needs;
     uint32_t len = t->a->k->needs_len;
     if (t->a->quota && sign > 0)
-        allot_leave(t->p, t->p->victims->members[member]);
+        plan_quota_stop(t->p, t->p->victims->members[member]);
     else if (t->a->quota)
-        allot_stay(t->p, t->p->victims->members[member]);
+        plan_quota_undo_stop(t->p, t->p->victims->members[member]);
     if (i->position != t->position)
         return;
     for (uint32_t n = 0; n < len; n++)
-        t->left[n] += sign * gives(i, needs[n].resource, n);
+        t->left[n] += sign * victim_frees(i, needs[n].resource, n);
     BITS_EACH (d, t->devices ? i->gpus : 0)
         if (d < t->devices) {
             t->milli[d] += sign * (int32_t)i->k->gpu.milli;
@@ -97,7 +97,7 @@ static bool is_chosen(const struct trial *t, uint32_t slot, uint32_t but)
 {
     const struct victims *v = t->p->victims;
     for (uint32_t n = 0; n < t->len; n++) {
-        const struct party *x = &v->parties[t->chosen[n]];
+        const struct victim_group *x = &v->victim_groups[t->chosen[n]];
         for (uint32_t m = 0; m < x->len && t->chosen[n] != but; m++)
             if (v->members[x->first + m] == slot)
                 return true;
@@ -106,10 +106,10 @@ static bool is_chosen(const struct trial *t, uint32_t slot, uint32_t but)
 }
 
 /* Adds or removes a group. A spare pod of a gang is in two groups and counts once. */
-static void count_party(struct trial *t, uint32_t party, int sign)
+static void count_group(struct trial *t, uint32_t victim_group, int sign)
 {
     const struct victims *v = t->p->victims;
-    const struct party *x = &v->parties[party];
+    const struct victim_group *x = &v->victim_groups[victim_group];
     bool twice = x->of_gang != NONE;
     if (x->len == 1 && !twice) { /* its member stands: other groups are not gathered */
         count_member(t, x->first, sign);
@@ -117,7 +117,7 @@ static void count_party(struct trial *t, uint32_t party, int sign)
     }
     for (uint32_t m = 0; m < x->len; m++) {
         uint32_t slot = v->members[x->first + m];
-        if (member_stands(t->p, slot) && !(twice && is_chosen(t, slot, party)))
+        if (victim_stands(t->p, slot) && !(twice && is_chosen(t, slot, victim_group)))
             count_member(t, x->first + m, sign);
     }
 }
@@ -133,20 +133,20 @@ static bool gpus_fit(const struct trial *t)
 }
 
 /* Returns whether only victims hold the port. */
-static bool port_fits(const struct trial *t, uint32_t thing)
+static bool port_fits(const struct trial *t, uint32_t port_or_volume)
 {
     const struct cycle *c = &t->p->c;
     const struct hold *h;
-    for (uint32_t at = snapshot_thing(c->s, thing)->first; at != NONE; at = h->next) {
+    for (uint32_t at = snapshot_port_or_volume(c->s, port_or_volume)->first; at != NONE; at = h->next) {
         h = pages_at(&c->s->holds, at);
         if (h->node != c->l->slot[t->position])
             continue;
         bool goes = h->instance != NONE && (snapshot_instance(c->s, h->instance)->state == BERTH_STOPPING ||
-                                            !member_stands(t->p, h->instance) || is_chosen(t, h->instance, NONE));
+                                            !victim_stands(t->p, h->instance) || is_chosen(t, h->instance, NONE));
         if (!goes)
             return false;
     }
-    for (const struct fresh_hold *f = c->fresh_holds ? c->fresh_holds[thing] : NULL; f; f = f->next)
+    for (const struct planned_hold *f = c->planned_holds ? c->planned_holds[port_or_volume] : NULL; f; f = f->next)
         if (f->position == t->position)
             return false;
     return true;
@@ -155,8 +155,8 @@ static bool port_fits(const struct trial *t, uint32_t thing)
 static bool ports_fit(const struct trial *t)
 {
     for (uint32_t n = 0; n < t->a->k->ports_len; n++)
-        PORT_RIVALS_EACH (thing, &t->p->c.s->things, t->a->k->ports[n])
-            if (!port_fits(t, thing))
+        PORT_RIVALS_EACH (port_or_volume, &t->p->c.s->ports_and_volumes, t->a->k->ports[n])
+            if (!port_fits(t, port_or_volume))
                 return false;
     return true;
 }
@@ -168,12 +168,12 @@ static bool fits(const struct trial *t)
         if (t->left[n] < k->needs[n].amount)
             return false;
     return (k->gpu.count == 0 || gpus_fit(t)) && ports_fit(t) &&
-           (!t->a->quota || allot_room(t->p, t->a->workload, k, true, 1) > 0);
+           (!t->a->quota || plan_quota_room(t->p, t->a->workload, k, true, 1) > 0);
 }
 
 /* Returns whether the group is of the preemptor's own workload or gang: its pods are never preempted for one
  * another. */
-static bool is_own(const struct trial *t, const struct party *x)
+static bool is_own(const struct trial *t, const struct victim_group *x)
 {
     return x->workload == t->a->workload || (x->of_gang != NONE && x->of_gang == t->gang);
 }
@@ -183,17 +183,17 @@ static uint32_t keep_available(const struct victims *v, uint32_t *list, uint32_t
 {
     uint32_t left = 0;
     for (uint32_t n = 0; n < len; n++) {
-        const struct party *x = &v->parties[list[n]];
+        const struct victim_group *x = &v->victim_groups[list[n]];
         int32_t before = 0;
         for (uint32_t i = 0; x->available && i < left; i++)
-            before += v->parties[list[i]].available && v->parties[list[i]].workload == x->workload;
+            before += v->victim_groups[list[i]].available && v->victim_groups[list[i]].workload == x->workload;
         if (!x->available || before < v->spare[x->workload])
             list[left++] = list[n];
     }
     return left;
 }
 
-uint32_t harm_root(const struct berth_plan *p, uint32_t workload)
+uint32_t preempt_root_quota(const struct berth_plan *p, uint32_t workload)
 {
     const struct claim *claim = p->s->guaranteed ? snapshot_claim(p->s, workload) : NULL;
     uint32_t at = claim && claim->quotas_len ? claim->quotas[0] : NONE;
@@ -204,27 +204,27 @@ uint32_t harm_root(const struct berth_plan *p, uint32_t workload)
 
 /* Returns whether the group is of the same root quota and not of a lower priority. Guarantees are reclaimed from other
  * root quotas; within one, pods are preempted only for a higher priority. */
-static bool is_kin(const struct trial *t, const struct party *x)
+static bool is_same_root_quota(const struct trial *t, const struct victim_group *x)
 {
     return t->a->root != NONE && (uint32_t)x->tier >= (uint32_t)t->a->tier && x->tier >> 32 != BERTH_SPARE &&
            x->root == t->a->root;
 }
 
 /* Returns the victim groups on the node that may be stopped, in order. */
-static uint32_t *gather(const struct trial *t, uint32_t *ret_len)
+static uint32_t *gather_groups(const struct trial *t, uint32_t *ret_len)
 {
     const struct victims *v = t->p->victims;
     uint32_t from = v->first[t->position], to = v->first[t->position + 1], len = 0;
     uint32_t *list = ARENA_ARRAY(&t->p->scratch, uint32_t, (size_t)(to - from) + 1);
     for (uint32_t i = from; i < to; i++) /* nodes are examined in no memory order, and each has groups of its own */
-        __builtin_prefetch(&v->parties[v->at[i]]);
+        __builtin_prefetch(&v->victim_groups[v->at[i]]);
     for (uint32_t i = from; i < to; i++) {
-        const struct party *x = &v->parties[v->at[i]];
+        const struct victim_group *x = &v->victim_groups[v->at[i]];
         bool again = len > 0 && list[len - 1] == v->at[i];
         if (x->tier >= t->a->tier)
             break; /* so are all groups after it */
         __builtin_prefetch(&v->pods[x->first]);
-        if (!again && !is_own(t, x) && !is_kin(t, x) && party_stands(t->p, x))
+        if (!again && !is_own(t, x) && !is_same_root_quota(t, x) && victim_group_stands(t->p, x))
             list[len++] = v->at[i];
     }
     bool may_break = t->p->policy.preemption.break_budgets && !t->a->keeps_budgets;
@@ -236,22 +236,22 @@ static uint32_t *gather(const struct trial *t, uint32_t *ret_len)
 static void reprieve(struct trial *t)
 {
     for (uint32_t n = t->len; n-- > 0;) {
-        uint32_t party = t->chosen[n];
-        if (!could_fit(t, party, -1))
+        uint32_t victim_group = t->chosen[n];
+        if (!could_fit(t, victim_group, -1))
             continue;
-        count_party(t, party, -1);
+        count_group(t, victim_group, -1);
         memmove(&t->chosen[n], &t->chosen[n + 1], (t->len - n - 1) * sizeof *t->chosen);
         t->len--;
         if (fits(t))
             continue;
         memmove(&t->chosen[n + 1], &t->chosen[n], (t->len - n) * sizeof *t->chosen);
-        t->chosen[n] = party;
+        t->chosen[n] = victim_group;
         t->len++;
-        count_party(t, party, 1);
+        count_group(t, victim_group, 1);
     }
 }
 
-int harm_compare(const struct harm *a, const struct harm *b)
+int preempt_cost_compare(const struct preempt_cost *a, const struct preempt_cost *b)
 {
     if (a->breaks != b->breaks)
         return a->breaks < b->breaks ? -1 : 1;
@@ -264,48 +264,48 @@ int harm_compare(const struct harm *a, const struct harm *b)
     return a->id == b->id ? 0 : a->id > b->id ? -1 : 1;
 }
 
-static struct harm sum_up(const struct trial *t)
+static struct preempt_cost cost_of_chosen(const struct trial *t)
 {
     const struct victims *v = t->p->victims;
-    struct harm h = {.possible = true, .tier = INT64_MIN, .breaks = budgets_broken(t->p, t->chosen, t->len)};
+    struct preempt_cost h = {.possible = true, .tier = INT64_MIN, .breaks = budgets_broken_by(t->p, t->chosen, t->len)};
     for (uint32_t n = 0; n < t->len; n++) {
-        const struct party *x = &v->parties[t->chosen[n]];
+        const struct victim_group *x = &v->victim_groups[t->chosen[n]];
         h.tier = x->tier > h.tier ? x->tier : h.tier;
         h.lost += x->lost;
-        h.pods += party_pods(t->p, x);
+        h.pods += victim_group_pods(t->p, x);
         h.id = x->id > h.id ? x->id : h.id;
     }
     return h;
 }
 
 /* Chooses groups in order until the pod fits, then reprieves those not needed. */
-static struct harm choose(struct trial *t, const uint32_t *list, uint32_t len)
+static struct preempt_cost choose_groups(struct trial *t, const uint32_t *list, uint32_t len)
 {
     bool enough = fits(t);
     while (t->len < len && !enough) {
-        count_party(t, list[t->len], 1);
+        count_group(t, list[t->len], 1);
         t->chosen[t->len] = list[t->len];
         t->len++;
         enough = fits(t);
     }
     if (!enough)
-        return (struct harm){0};
+        return (struct preempt_cost){0};
     reprieve(t);
-    return sum_up(t);
+    return cost_of_chosen(t);
 }
 
 /* Removes all chosen groups. Only the quota usage belongs to the plan, and is reverted group by group; the rest belongs
  * to the trial and is set anew. */
-static void unchoose(struct trial *t)
+static void unchoose_all(struct trial *t)
 {
     while (t->a->quota && t->len)
-        count_party(t, t->chosen[--t->len], -1);
+        count_group(t, t->chosen[--t->len], -1);
     t->len = 0;
     (void)fill(t);
 }
 
 /* Returns whether the group alone costs more, whatever else is chosen. Then each group after it costs more, too. */
-static bool is_worse(const struct party *x, const struct harm *than)
+static bool is_worse(const struct victim_group *x, const struct preempt_cost *than)
 {
     if (than->breaks)
         return false; /* the group may break no budget */
@@ -313,43 +313,44 @@ static bool is_worse(const struct party *x, const struct harm *than)
 }
 
 /* Replaces several chosen groups by a single one, the first that is large enough, if that costs less. */
-static struct harm choose_one(struct trial *t, const uint32_t *list, uint32_t len, struct harm several)
+static struct preempt_cost choose_single_group(struct trial *t, const uint32_t *list, uint32_t len,
+                                               struct preempt_cost several)
 {
     const struct victims *v = t->p->victims;
     uint32_t *chosen = t->chosen, before = t->len, alone = 0;
-    unchoose(t);
+    unchoose_all(t);
     t->chosen = &alone;
-    for (uint32_t n = 0; n < len && !is_worse(&v->parties[list[n]], &several); n++) {
+    for (uint32_t n = 0; n < len && !is_worse(&v->victim_groups[list[n]], &several); n++) {
         if (!could_fit(t, list[n], 1))
             continue;
-        struct harm h = choose(t, &list[n], 1);
-        if (h.possible && harm_compare(&h, &several) < 0) {
+        struct preempt_cost h = choose_groups(t, &list[n], 1);
+        if (h.possible && preempt_cost_compare(&h, &several) < 0) {
             t->chosen = chosen;
             chosen[0] = alone;
             return h;
         }
-        unchoose(t);
+        unchoose_all(t);
         if (h.possible)
             break;
     }
     t->chosen = chosen;
     for (; t->len < before; t->len++)
         if (t->a->quota)
-            count_party(t, chosen[t->len], 1);
+            count_group(t, chosen[t->len], 1);
     return several;
 }
 
-uint32_t *harm_parties(struct berth_plan *p, const struct harm_asker *a, uint32_t position, uint32_t *ret_len)
+uint32_t *preempt_node_groups(struct berth_plan *p, const struct preemptor *a, uint32_t position, uint32_t *ret_len)
 {
     const struct trial t = {.p = p, .a = a, .position = position, .gang = snapshot_workload(p->s, a->workload)->gang};
-    return gather(&t, ret_len);
+    return gather_groups(&t, ret_len);
 }
 
-struct harm harm_at(struct berth_plan *p, const struct harm_asker *a, uint32_t position, uint32_t *ret,
-                    uint32_t *ret_len)
+struct preempt_cost preempt_cost_on_node(struct berth_plan *p, const struct preemptor *a, uint32_t position,
+                                         uint32_t *ret, uint32_t *ret_len)
 {
     const struct victims *v = p->victims;
-    struct harm h = {0};
+    struct preempt_cost h = {0};
     if (v->lowest[position] >= a->tier)
         return h;
     struct arena_mark mark = arena_mark(&p->scratch);
@@ -363,15 +364,15 @@ struct harm harm_at(struct berth_plan *p, const struct harm_asker *a, uint32_t p
     bool begun = trial_begin(&t);
     h.has_room = begun && fits(&t); /* something other than room is missing */
     if (begun && !h.has_room) {
-        const uint32_t *list = gather(&t, &len);
+        const uint32_t *list = gather_groups(&t, &len);
         t.chosen = ARENA_ARRAY(&p->scratch, uint32_t, len + 1);
-        h = choose(&t, list, len);
+        h = choose_groups(&t, list, len);
         if (h.possible && t.len > 1)
-            h = choose_one(&t, list, len, h);
+            h = choose_single_group(&t, list, len, h);
         for (len = 0; ret && h.possible && len < t.len; len++)
             ret[len] = t.chosen[len];
         if (a->quota)
-            unchoose(&t);
+            unchoose_all(&t);
     }
     if (ret_len)
         *ret_len = h.possible ? len : 0;

@@ -16,7 +16,7 @@
 
 /* The cost of a preemption. The fields are compared in this order: the fewest pods that break a budget, the lowest
  * tier, the least work lost, the fewest pods, the youngest. */
-struct harm {
+struct preempt_cost {
     bool known; /* preempt_node.c: the node was examined */
     bool possible;
     bool has_room; /* the pod fits but another filter rejects the node; once its room is taken, victims may be needed */
@@ -26,34 +26,35 @@ struct harm {
     uint64_t id; /* the youngest victim */
 };
 
-struct harm_asker {
+struct preemptor {
     uint32_t workload;
     const struct class *k;
     struct class_ix class;
     int64_t tier;
     bool quota;         /* its quotas are full as well */
     bool keeps_budgets; /* breaks no budget for it, whatever the policy says */
-    uint32_t root;      /* harm_root */
+    uint32_t root;      /* preempt_root_quota */
 };
 
 /* Returns below 0 if the first cost is lower. */
-int harm_compare(const struct harm *a, const struct harm *b);
+int preempt_cost_compare(const struct preempt_cost *a, const struct preempt_cost *b);
 
 /* Returns the root quota of the workload's account if some quota has a guarantee, else NONE. */
-uint32_t harm_root(const struct berth_plan *p, uint32_t workload);
+uint32_t preempt_root_quota(const struct berth_plan *p, uint32_t workload);
 
 /* Returns the cost on the node. `ret` is NULL, or an array with room for all victim groups of the node, filled with
  * those chosen. */
-struct harm harm_at(struct berth_plan *p, const struct harm_asker *a, uint32_t position, uint32_t *ret,
-                    uint32_t *ret_len);
+struct preempt_cost preempt_cost_on_node(struct berth_plan *p, const struct preemptor *a, uint32_t position,
+                                         uint32_t *ret, uint32_t *ret_len);
 
 /* Returns the victim groups on the node that may be stopped for the pod, in the order in which they should be. Valid
  * until the scratch arena is rewound. */
-uint32_t *harm_parties(struct berth_plan *p, const struct harm_asker *a, uint32_t position, uint32_t *ret_len);
+uint32_t *preempt_node_groups(struct berth_plan *p, const struct preemptor *a, uint32_t position, uint32_t *ret_len);
 
-/* The costs on all nodes that the class may use; harms_of returns NULL if preemption is possible on none. Valid until
+/* The costs on all nodes that the class may use; preempt_costs_of returns NULL if preemption is possible on none. Valid until
  * the scratch arena is rewound. */
-struct harms;
-struct harms *harms_of(struct berth_plan *p, const struct harm_asker *a);
+struct preempt_costs;
+struct preempt_costs *preempt_costs_of(struct berth_plan *p, const struct preemptor *a);
 /* Returns the cheapest node within the mask, or NONE. */
-uint32_t harms_best(struct berth_plan *p, const struct harm_asker *a, struct harms *h, const uint64_t *mask);
+uint32_t preempt_costs_cheapest(struct berth_plan *p, const struct preemptor *a, struct preempt_costs *h,
+                                const uint64_t *mask);

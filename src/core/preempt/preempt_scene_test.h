@@ -11,7 +11,7 @@
 /* Nodes a, b, ... of 1000; the time is noon. */
 static inline struct scene stage(size_t nodes)
 {
-    struct scene s = scene_stage(nodes);
+    struct scene s = scene_with_nodes(nodes);
     s.now_ns = 12 * 60 * MINUTE_NS;
     s.policy.preemption.on = s.policy.preemption.services = true;
     return s;

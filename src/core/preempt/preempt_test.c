@@ -13,7 +13,7 @@
 /* ---- one victim ------------------------------------------------------------------------------------------------- */
 
 /* `low` runs alone on the only node; `high` demands it. */
-static void who_may_stop_whom(void **state)
+static void preemption_needs_higher_priority_and_min_run(void **state)
 {
     static const struct {
         const char *label;
@@ -48,7 +48,7 @@ static void who_may_stop_whom(void **state)
         job(&s, "high", rows[i].high, 1, 500);
         runs(&s, "low", 0, "a", rows[i].minutes);
         print_message("%s\n", rows[i].label);
-        scene_step(&s, rows[i].want);
+        scene_expect_and_apply(&s, rows[i].want);
         if (rows[i].recheck_minutes)
             assert_int_equal(berth_plan_recheck_ns(s.p), s.now_ns + rows[i].recheck_minutes * MINUTE_NS);
         scene_cleanup(&s);
@@ -66,7 +66,7 @@ struct resident {
 };
 
 /* Jobs run on a and b; which of them are stopped for a pod of 500 of priority 9? */
-static void the_least_harm_is_done(void **state)
+static void cheapest_victims_are_chosen(void **state)
 {
     static const struct {
         const char *label;
@@ -115,7 +115,7 @@ static void the_least_harm_is_done(void **state)
         }
         job(&s, "new", 9, 1, 500);
         print_message("%s\n", rows[i].label);
-        scene_step(&s, rows[i].want);
+        scene_expect_and_apply(&s, rows[i].want);
         scene_cleanup(&s);
     }
 }
@@ -132,20 +132,20 @@ static void services_keep_their_minimum(void **state)
     job(&s, "low", 5, 1, 900);
     runs(&s, "low", 0, "c", 90);
     job(&s, "new", 9, 1, 600);
-    scene_step(&s, "stop low/0 c preempted #3; reserve new/0 c pending after 3");
+    scene_expect_and_apply(&s, "stop low/0 c preempted #3; reserve new/0 c pending after 3");
     job(&s, "more", 9, 1, 600);
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     scene_put(&s, (struct berth_workload){
                       .id = "web", .replicas = 2, .min_available = 1, .priority = 1, .shape = {NEEDS(900, 1)}});
-    scene_step(&s, "stop web/1 b preempted #2; reserve more/0 b pending after 2");
+    scene_expect_and_apply(&s, "stop web/1 b preempted #2; reserve more/0 b pending after 2");
     job(&s, "most", 9, 1, 600);
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     scene_cleanup(&s);
 }
 
 /* ---- victim groups ---------------------------------------------------------------------------------------------- */
 
-static void gangs_go_whole(void **state)
+static void gangs_are_preempted_as_a_whole(void **state)
 {
     (void)state;
     struct scene s = stage(3);
@@ -156,16 +156,17 @@ static void gangs_go_whole(void **state)
     runs(&s, "one", 0, "c", 60);
     job(&s, "new", 9, 2, 700);
     /* the second pod finds room where the other half of the gang was */
-    scene_step(&s, "stop pair/0 a preempted #1; stop pair/1 b preempted #2; reserve new/0 a pending after 1; "
-                   "reserve new/1 b pending after 2");
-    scene_gone(&s, 1);
-    scene_step(&s, "promote new/0 a pending #4");
-    scene_gone(&s, 2);
-    scene_step(&s, "promote new/1 b pending #5");
+    scene_expect_and_apply(&s,
+                           "stop pair/0 a preempted #1; stop pair/1 b preempted #2; reserve new/0 a pending after 1; "
+                           "reserve new/1 b pending after 2");
+    scene_remove(&s, 1);
+    scene_expect_and_apply(&s, "promote new/0 a pending #4");
+    scene_remove(&s, 2);
+    scene_expect_and_apply(&s, "promote new/1 b pending #5");
     scene_cleanup(&s);
 }
 
-static void spare_pods_go_first(void **state)
+static void spare_pods_are_preempted_first(void **state)
 {
     (void)state;
     struct scene s = stage(3);
@@ -174,14 +175,15 @@ static void spare_pods_go_first(void **state)
     runs(&s, "train", 1, "b", 1);
     runs(&s, "train", 2, "c", 90);
     job(&s, "new", 1, 1, 600); /* also for a lower priority: spare pods are of the lowest tier */
-    scene_step(&s, "stop train/2 c preempted #3; reserve new/0 c pending after 3");
+    scene_expect_and_apply(&s, "stop train/2 c preempted #3; reserve new/0 c pending after 3");
     job(&s, "high", 9, 1, 600);
-    scene_step(&s, "stop train/0 a preempted #1; stop train/1 b preempted #2; reserve high/0 a pending after 1");
+    scene_expect_and_apply(
+        &s, "stop train/0 a preempted #1; stop train/1 b preempted #2; reserve high/0 a pending after 1");
     scene_cleanup(&s);
 }
 
 /* A spare pod frees its room once, whether it is stopped alone or with the gang. */
-static void a_spare_pod_counts_once(void **state)
+static void spare_pod_frees_room_once(void **state)
 {
     (void)state;
     struct scene s = stage(1);
@@ -193,14 +195,14 @@ static void a_spare_pod_counts_once(void **state)
     job(&s, "firm", 9, 1, 300);
     runs(&s, "firm", 0, "a", 60);
     job(&s, "new", 5, 1, 600);
-    scene_step(&s, "stop train/0 a preempted #1; stop train/1 a preempted #2; stop low/0 a preempted #3; "
-                   "reserve new/0 a pending after 1,2,3");
+    scene_expect_and_apply(&s, "stop train/0 a preempted #1; stop train/1 a preempted #2; stop low/0 a preempted #3; "
+                               "reserve new/0 a pending after 1,2,3");
     scene_cleanup(&s);
 }
 
 /* The first pod is reserved the room of `small`, the second that of `big`. Then `small` is reprieved, and both wait for
  * `big`. */
-static void who_is_waited_for_is_stopped_before(void **state)
+static void stops_precede_reservations_that_wait_for_them(void **state)
 {
     (void)state;
     char text[SCENE_TEXT_MAX];
@@ -221,15 +223,15 @@ static void who_is_waited_for_is_stopped_before(void **state)
 }
 
 /* A pod that found no node in the first round is tried again once the pod that it has an affinity to is placed. */
-static void what_was_placed_since_may_help(void **state)
+static void failed_attempt_is_retried_after_placement(void **state)
 {
     const char *const of_a[] = {"a"}, *const of_c[] = {"c"};
     const struct berth_expr is_a = {"app", BERTH_IN, of_a, 1}, is_c = {"app", BERTH_IN, of_c, 1};
-    const struct berth_near apart = {
+    const struct berth_affinity apart = {
         .topology = "node", .select = {&is_a, 1, 0},
              .apart = true
     };
-    const struct berth_near near = {
+    const struct berth_affinity near = {
         .topology = "node", .select = {&is_c, 1, 0}
     };
     (void)state;
@@ -250,12 +252,12 @@ static void what_was_placed_since_may_help(void **state)
                       .shape = {NEEDS(100, 1), .near = &near, .near_len = 1}
     });
     scene_put(&s, (struct berth_workload){.id = "host", .replicas = 1, LABEL("app", "c"), .shape = {NEEDS(100, 1)}});
-    scene_step(&s, "place host/0 a pending; stop hermit/0 a preempted #1; reserve new/0 a pending after 1");
+    scene_expect_and_apply(&s, "place host/0 a pending; stop hermit/0 a preempted #1; reserve new/0 a pending after 1");
     scene_cleanup(&s);
 }
 
 /* One of three replicas is preempted, so the drain, which finds no other place, must stop none. */
-static void a_drain_knows_of_who_was_stopped(void **state)
+static void drain_counts_preempted_replicas(void **state)
 {
     (void)state;
     struct scene s = stage(3);
@@ -265,14 +267,14 @@ static void a_drain_knows_of_who_was_stopped(void **state)
         runs(&s, "web", i, ((const char *[]){"a", "b", "c"})[i], 60);
     runs(&s, "firm", 0, "b", 60);
     runs(&s, "firm", 1, "c", 60);
-    scene_stage_state(&s, "a", BERTH_NODE_DRAINING);
+    scene_set_node_state(&s, "a", BERTH_NODE_DRAINING);
     job(&s, "new", 5, 1, 500);
-    scene_step(&s, "stop web/2 c preempted #3; reserve new/0 c pending after 3");
+    scene_expect_and_apply(&s, "stop web/2 c preempted #3; reserve new/0 c pending after 3");
     scene_cleanup(&s);
 }
 
 /* A gang gets all its places, or nothing is stopped for it. */
-static void all_or_nothing_for_a_gang(void **state)
+static void gang_preempts_all_or_nothing(void **state)
 {
     static const struct {
         uint32_t tasks;
@@ -292,13 +294,13 @@ static void all_or_nothing_for_a_gang(void **state)
         job(&s, "firm", 9, 1, 800);
         runs(&s, "firm", 0, "d", 60);
         gang(&s, "new", 9, rows[i].tasks, 0, 700);
-        scene_step(&s, rows[i].want);
+        scene_expect_and_apply(&s, rows[i].want);
         scene_cleanup(&s);
     }
 }
 
 /* A victim chosen before a gang had to stop as well is reprieved if it is no longer needed. */
-static void nobody_goes_beside_a_gang_in_vain(void **state)
+static void needless_victims_beside_a_gang_are_reprieved(void **state)
 {
     (void)state;
     struct scene s = stage(2);
@@ -308,7 +310,7 @@ static void nobody_goes_beside_a_gang_in_vain(void **state)
     job(&s, "low", 1, 1, 400);
     runs(&s, "low", 0, "a", 60);
     gang(&s, "new", 9, 2, 0, 400);
-    scene_step(&s, "place new/0 b pending; stop low/0 a preempted #3; reserve new/1 a pending after 3");
+    scene_expect_and_apply(&s, "place new/0 b pending; stop low/0 a preempted #3; reserve new/1 a pending after 3");
     scene_cleanup(&s);
     s = stage(2);
     gang(&s, "pair", 2, 2, 0, 600);
@@ -319,13 +321,14 @@ static void nobody_goes_beside_a_gang_in_vain(void **state)
     job(&s, "firm", 9, 1, 400);
     runs(&s, "firm", 0, "b", 60);
     gang(&s, "new", 9, 2, 0, 400);
-    scene_step(&s, "stop pair/0 a preempted #1; stop pair/1 b preempted #2; reserve new/0 a pending after 1; "
-                   "reserve new/1 b pending after 2");
+    scene_expect_and_apply(&s,
+                           "stop pair/0 a preempted #1; stop pair/1 b preempted #2; reserve new/0 a pending after 1; "
+                           "reserve new/1 b pending after 2");
     scene_cleanup(&s);
 }
 
 /* never_preempts of one workload of a gang applies to the whole gang, even if that workload wants no pod. */
-static void nobody_is_stopped_for_another_of_its_gang(void **state)
+static void never_preempts_applies_to_whole_gang(void **state)
 {
     static const struct {
         uint32_t drivers;
@@ -351,13 +354,13 @@ static void nobody_is_stopped_for_another_of_its_gang(void **state)
                                               .never_preempts = rows[i].never,
                                               .shape = {NEEDS(100, 1)}});
         gang(&s, "new", 9, 1, 0, 400);
-        scene_step(&s, rows[i].want);
+        scene_expect_and_apply(&s, rows[i].want);
         scene_cleanup(&s);
     }
 }
 
 /* A victim takes along the instance that was to take over from it. */
-static void a_move_ends_with_its_pod(void **state)
+static void preempted_pod_takes_its_replacement_along(void **state)
 {
     (void)state;
     struct scene s = stage(3);
@@ -370,14 +373,14 @@ static void a_move_ends_with_its_pod(void **state)
     runs(&s, "web", 1, "c", 90);
     job(&s, "new", 9, 1, 500);
     scene_plan(&s);
-    scene_step(&s, "stop web/0 a preempted #1; stop web/0 b preempted #2; reserve new/0 a pending after 1; "
-                   "reserve web/0 b pending after 2");
+    scene_expect_and_apply(&s, "stop web/0 a preempted #1; stop web/0 b preempted #2; reserve new/0 a pending after 1; "
+                               "reserve web/0 b pending after 2");
     scene_cleanup(&s);
 }
 
 /* ---- ports, GPUs and other filters ------------------------------------------------------------------------------ */
 
-static void ports_and_gpus(void **state)
+static void preemption_frees_ports_and_gpus(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -406,7 +409,8 @@ static void ports_and_gpus(void **state)
                       .priority = 1,
                       .shape = {NEEDS(10, 1), .gpu = {.count = 2}}
     });
-    scene_step(&s, "stop small/1 a preempted #2; stop small/2 a preempted #3; reserve wide/0 a pending after 2,3");
+    scene_expect_and_apply(
+        &s, "stop small/1 a preempted #2; stop small/2 a preempted #3; reserve wide/0 a pending after 2,3");
     scene_put(&s, (struct berth_workload){
                       .id = "old",
                       .kind = BERTH_JOB,
@@ -420,12 +424,12 @@ static void ports_and_gpus(void **state)
                       .priority = 2,
                       .shape = {NEEDS(10, 1), LIST(ports, struct berth_port, {BERTH_TCP, 80})}
     });
-    scene_step(&s, "stop old/0 a preempted #5; reserve web/0 a pending after 2,3,5");
+    scene_expect_and_apply(&s, "stop old/0 a preempted #5; reserve web/0 a pending after 2,3,5");
     scene_cleanup(&s);
 }
 
 /* Filters that do not depend on victims are applied before anything is stopped. */
-static void nobody_stops_in_vain(void **state)
+static void unsatisfiable_filters_prevent_preemption(void **state)
 {
     (void)state;
     struct scene s = stage(2);
@@ -437,7 +441,7 @@ static void nobody_stops_in_vain(void **state)
                 .id = "there", .kind = BERTH_JOB, .replicas = 1, .priority = 9, .shape = {NEEDS(500, 1), .node = "c"}
     });
     struct berth_term app = {LIST(exprs, struct berth_expr, {"app", BERTH_EXISTS, NULL, 0})};
-    struct berth_near near = {.topology = "node", .select = app};
+    struct berth_affinity near = {.topology = "node", .select = app};
     scene_put(&s, (struct berth_workload){
                       .id = "near",
                       .kind = BERTH_JOB,
@@ -445,14 +449,14 @@ static void nobody_stops_in_vain(void **state)
                       .priority = 9,
                       .shape = {NEEDS(500, 1), .near = &near, .near_len = 1}
     });
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     assert_int_equal(scene_pending(&s, "there"), 1);
     scene_cleanup(&s);
 }
 
 /* ---- limits ----------------------------------------------------------------------------------------------------- */
 
-static void so_many_at_a_time(void **state)
+static void max_stops_per_plan(void **state)
 {
     (void)state;
     struct scene s = stage(4);
@@ -475,22 +479,22 @@ static void so_many_at_a_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_may_stop_whom),
-        cmocka_unit_test(the_least_harm_is_done),
+        cmocka_unit_test(preemption_needs_higher_priority_and_min_run),
+        cmocka_unit_test(cheapest_victims_are_chosen),
         cmocka_unit_test(services_keep_their_minimum),
-        cmocka_unit_test(gangs_go_whole),
-        cmocka_unit_test(spare_pods_go_first),
-        cmocka_unit_test(a_spare_pod_counts_once),
-        cmocka_unit_test(all_or_nothing_for_a_gang),
-        cmocka_unit_test(nobody_goes_beside_a_gang_in_vain),
-        cmocka_unit_test(nobody_is_stopped_for_another_of_its_gang),
-        cmocka_unit_test(a_move_ends_with_its_pod),
-        cmocka_unit_test(ports_and_gpus),
-        cmocka_unit_test(nobody_stops_in_vain),
-        cmocka_unit_test(so_many_at_a_time),
-        cmocka_unit_test(who_is_waited_for_is_stopped_before),
-        cmocka_unit_test(what_was_placed_since_may_help),
-        cmocka_unit_test(a_drain_knows_of_who_was_stopped),
+        cmocka_unit_test(gangs_are_preempted_as_a_whole),
+        cmocka_unit_test(spare_pods_are_preempted_first),
+        cmocka_unit_test(spare_pod_frees_room_once),
+        cmocka_unit_test(gang_preempts_all_or_nothing),
+        cmocka_unit_test(needless_victims_beside_a_gang_are_reprieved),
+        cmocka_unit_test(never_preempts_applies_to_whole_gang),
+        cmocka_unit_test(preempted_pod_takes_its_replacement_along),
+        cmocka_unit_test(preemption_frees_ports_and_gpus),
+        cmocka_unit_test(unsatisfiable_filters_prevent_preemption),
+        cmocka_unit_test(max_stops_per_plan),
+        cmocka_unit_test(stops_precede_reservations_that_wait_for_them),
+        cmocka_unit_test(failed_attempt_is_retried_after_placement),
+        cmocka_unit_test(drain_counts_preempted_replicas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

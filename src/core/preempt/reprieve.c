@@ -4,24 +4,24 @@
 #include "core/preempt/preempt_attempt.h"
 #include "core/queue/plan_quota.h"
 
-static bool is_worth_more(const struct party *a, const struct party *b)
+static bool is_more_valuable(const struct victim_group *a, const struct victim_group *b)
 {
     if (a->tier != b->tier)
         return a->tier > b->tier;
     return a->lost != b->lost ? a->lost > b->lost : a->id < b->id;
 }
 
-uint32_t *effort_parties(const struct effort *e, uint32_t *ret_len)
+uint32_t *preempt_attempt_groups(const struct preempt_attempt *e, uint32_t *ret_len)
 {
-    const struct party *all = e->p->victims->parties;
+    const struct victim_group *all = e->p->victims->victim_groups;
     uint32_t *list = ARENA_ARRAY(&e->p->scratch, uint32_t, e->stops.len + 1), len = 0;
     for (size_t i = 0; i < e->stops.len; i++) {
-        uint32_t party = e->stops.at[i].party, at = len;
-        if (i > 0 && e->stops.at[i - 1].party == party)
+        uint32_t victim_group = e->stops.at[i].victim_group, at = len;
+        if (i > 0 && e->stops.at[i - 1].victim_group == victim_group)
             continue;
-        for (; at > 0 && is_worth_more(&all[party], &all[list[at - 1]]); at--)
+        for (; at > 0 && is_more_valuable(&all[victim_group], &all[list[at - 1]]); at--)
             list[at] = list[at - 1];
-        list[at] = party;
+        list[at] = victim_group;
         len++;
     }
     *ret_len = len;
@@ -32,22 +32,22 @@ void reprieve_stay(struct berth_plan *p, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     bits_drop(p->c.stopped, slot);
-    future_changed(p, snapshot_position(p->s, i));
-    allot_stay(p, slot);
+    reservations_node_changed(p, snapshot_position(p->s, i));
+    plan_quota_undo_stop(p, slot);
     cycle_take(&p->c, snapshot_class(p->s, i->class), snapshot_position(p->s, i), i->gpus, true, 1);
 }
 
-void reprieve_go(struct berth_plan *p, uint32_t slot)
+void reprieve_undo(struct berth_plan *p, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     bits_add(p->c.stopped, slot);
-    future_changed(p, snapshot_position(p->s, i));
-    allot_leave(p, slot);
-    cycle_leave(&p->c, i);
+    reservations_node_changed(p, snapshot_position(p->s, i));
+    plan_quota_stop(p, slot);
+    cycle_stop(&p->c, i);
 }
 
 /* Returns whether this attempt reserves a place on the node. */
-static bool is_promised(const struct effort *e, uint32_t position)
+static bool is_reserved_by(const struct preempt_attempt *e, uint32_t position)
 {
     for (size_t n = e->acts; n < e->p->c.acts.len; n++)
         if (e->p->c.acts.at[n].op == BERTH_RESERVE && e->p->c.acts.at[n].position == position)
@@ -73,33 +73,33 @@ bool reprieve_has_room(struct berth_plan *p, uint32_t slot, bool promised)
         if (f->later < (int32_t)k->gpu.milli || f->mem_later < gpu_memory_held(&k->gpu))
             return false;
     }
-    if (promised && !future_may_stay(p, i))
+    if (promised && !reservations_allow_stay(p, i))
         return false; /* the reservations on the node were made without counting the instance */
-    return allot_may_stay(p, slot);
+    return plan_quota_may_stay(p, slot);
 }
 
 /* Returns whether the victim has room beside everything that was placed. Topology constraints are not checked again: if
  * there are any, the victim stops. */
-static bool may_stay(const struct effort *e, const struct stop *s)
+static bool may_stay(const struct preempt_attempt *e, const struct stop *s)
 {
     const struct berth_plan *p = e->p;
     const struct instance *i = snapshot_instance(p->s, s->slot);
-    if (s->over || snapshot_class(p->s, i->class)->ties_len)
+    if (s->over || snapshot_class(p->s, i->class)->topology_constraints_len)
         return false;
     for (uint32_t n = 0; n < e->len; n++)
-        if (snapshot_class(p->s, e->w[n].class)->ties_len)
+        if (snapshot_class(p->s, e->w[n].class)->topology_constraints_len)
             return false;
-    return reprieve_has_room(e->p, s->slot, is_promised(e, snapshot_position(p->s, i)));
+    return reprieve_has_room(e->p, s->slot, is_reserved_by(e, snapshot_position(p->s, i)));
 }
 
 /* Returns whether the victim is a spare pod of a gang that stops as a whole; such a pod stops with the gang. */
-static bool is_of_lost_gang(const struct effort *e, uint32_t party)
+static bool is_of_lost_gang(const struct preempt_attempt *e, uint32_t victim_group)
 {
     const struct berth_plan *p = e->p;
-    const struct party *x = &p->victims->parties[party];
+    const struct victim_group *x = &p->victims->victim_groups[victim_group];
     uint32_t gang = snapshot_workload(p->s, x->workload)->gang;
     for (size_t n = 0; n < e->stops.len && gang != NONE && !x->gang; n++) {
-        const struct party *y = &p->victims->parties[e->stops.at[n].party];
+        const struct victim_group *y = &p->victims->victim_groups[e->stops.at[n].victim_group];
         if (y->gang && snapshot_workload(p->s, y->workload)->gang == gang &&
             bits_has(p->c.stopped, e->stops.at[n].slot))
             return true;
@@ -121,19 +121,19 @@ static bool node_leaves(const struct berth_plan *p, uint32_t position)
 static bool quota_is_free(struct berth_plan *p, const struct act *a, bool kept)
 {
     const struct class *k = snapshot_class(p->s, snapshot_workload(p->s, a->workload)->class);
-    allot_take(p, a->workload, a->replaces, k, true, -1);
+    plan_quota_count(p, a->workload, a->replaces, k, true, -1);
     if (!kept)
-        allot_reserves_count(p, -1);
-    bool is_free = allot_room(p, a->workload, k, false, 1) > 0;
+        plan_quota_count_reservations(p, -1);
+    bool is_free = plan_quota_room(p, a->workload, k, false, 1) > 0;
     if (!kept)
-        allot_reserves_count(p, 1);
-    allot_take(p, a->workload, a->replaces, k, true, 1);
+        plan_quota_count_reservations(p, 1);
+    plan_quota_count(p, a->workload, a->replaces, k, true, 1);
     return is_free;
 }
 
 /* Returns whether a pod reserved on the node would be placed at once, since nothing stops there, and would use quota
  * that is kept for other reservations. */
-static bool begins_too_soon(const struct effort *e, uint32_t position)
+static bool uses_reserved_quota(const struct preempt_attempt *e, uint32_t position)
 {
     struct berth_plan *p = e->p;
     if (node_leaves(p, position))
@@ -148,22 +148,23 @@ static bool begins_too_soon(const struct effort *e, uint32_t position)
 }
 
 /* Reprieves all members of a victim group, or none. */
-static bool party_stays(struct effort *e, uint32_t party)
+static bool reprieve_group(struct preempt_attempt *e, uint32_t victim_group)
 {
     size_t n = 0;
-    bool stays = !is_of_lost_gang(e, party);
+    bool stays = !is_of_lost_gang(e, victim_group);
     for (; n < e->stops.len && stays; n++)
-        if (e->stops.at[n].party == party) {
+        if (e->stops.at[n].victim_group == victim_group) {
             stays = may_stay(e, &e->stops.at[n]);
             if (stays)
                 reprieve_stay(e->p, e->stops.at[n].slot);
         }
     for (size_t i = 0; i < e->stops.len && stays; i++)
-        if (e->stops.at[i].party == party)
-            stays = !begins_too_soon(e, snapshot_position(e->p->s, snapshot_instance(e->p->s, e->stops.at[i].slot)));
+        if (e->stops.at[i].victim_group == victim_group)
+            stays =
+                !uses_reserved_quota(e, snapshot_position(e->p->s, snapshot_instance(e->p->s, e->stops.at[i].slot)));
     for (; n-- > 0 && !stays;)
-        if (e->stops.at[n].party == party && !bits_has(e->p->c.stopped, e->stops.at[n].slot))
-            reprieve_go(e->p, e->stops.at[n].slot);
+        if (e->stops.at[n].victim_group == victim_group && !bits_has(e->p->c.stopped, e->stops.at[n].slot))
+            reprieve_undo(e->p, e->stops.at[n].slot);
     return stays;
 }
 
@@ -173,11 +174,11 @@ static void place_at_once(struct berth_plan *p, struct act *a)
 {
     const struct class *k = snapshot_class(p->s, snapshot_workload(p->s, a->workload)->class);
     if (!quota_is_free(p, a, false)) {
-        place_note_waits(p, a);
+        place_record_waits(p, a);
         return;
     }
-    allot_take(p, a->workload, a->replaces, k, true, -1);
-    allot_take(p, a->workload, a->replaces, k, false, 1);
+    plan_quota_count(p, a->workload, a->replaces, k, true, -1);
+    plan_quota_count(p, a->workload, a->replaces, k, false, 1);
     a->op = BERTH_PLACE;
     a->aux = a->aux_len = 0;
     cycle_take(&p->c, k, a->position, a->gpus, false, 1);
@@ -186,7 +187,7 @@ static void place_at_once(struct berth_plan *p, struct act *a)
 
 /* Removes the stops of the reprieved from the actions, and moves the other stops to the front, because earlier
  * reservations may wait for one of them now. Returns the new index of each action. */
-static const uint32_t *acts_without_stays(struct effort *e)
+static const uint32_t *acts_without_reprieved(struct preempt_attempt *e)
 {
     struct berth_plan *p = e->p;
     struct cycle *c = &p->c;
@@ -216,12 +217,12 @@ static const uint32_t *acts_without_stays(struct effort *e)
 }
 
 /* Removes the stops of the reprieved; reservations wait only for the instances that still stop. */
-static void forget_stays(struct effort *e)
+static void remove_reprieved_stops(struct preempt_attempt *e)
 {
     struct berth_plan *p = e->p;
     struct cycle *c = &p->c;
-    const uint32_t *now_at = acts_without_stays(e);
-    c->takebacks++;
+    const uint32_t *now_at = acts_without_reprieved(e);
+    c->revocations++;
     victims_rewind(p, e->acts);
     c->waits.len = e->waits;
     for (size_t n = e->acts; n < c->acts.len; n++) {
@@ -231,7 +232,7 @@ static void forget_stays(struct effort *e)
         if (a->op == BERTH_RESERVE && !node_leaves(p, a->position))
             place_at_once(p, a);
         else if (a->op == BERTH_RESERVE)
-            place_note_waits(p, a);
+            place_record_waits(p, a);
     }
     for (uint32_t n = 0; n < e->len; n++)
         if (c->fresh[e->w[n].workload] != NONE && c->fresh[e->w[n].workload] >= e->acts)
@@ -242,25 +243,25 @@ static void forget_stays(struct effort *e)
             e->stops.at[left++] = e->stops.at[n];
     p->stops -= (uint32_t)(e->stops.len - left);
     p->victims->stopped -= (uint32_t)(e->stops.len - left);
-    p->stop_state = ++p->stop_turns;
+    p->stop_set = ++p->stop_generation;
     e->stops.len = left;
 }
 
 /* Reprieves victims, the most valuable first. A gang that was stopped as a whole, or for another workload's quota, may
  * have freed more room than the pod needed that it was stopped for. */
-void effort_reprieve(struct effort *e)
+void preempt_attempt_reprieve(struct preempt_attempt *e)
 {
     struct arena_mark mark = arena_mark(&e->p->scratch);
     uint32_t len;
     bool any = false;
-    const uint32_t *list = effort_parties(e, &len);
+    const uint32_t *list = preempt_attempt_groups(e, &len);
     for (uint32_t n = 0; n < len && len > 1; n++)
-        if (party_stays(e, list[n])) {
-            const struct party *x = &e->p->victims->parties[list[n]];
+        if (reprieve_group(e, list[n])) {
+            const struct victim_group *x = &e->p->victims->victim_groups[list[n]];
             e->p->victims->spare[x->workload] += x->available;
             any = true;
         }
     if (any)
-        forget_stays(e);
+        remove_reprieved_stops(e);
     arena_rewind(&e->p->scratch, mark);
 }

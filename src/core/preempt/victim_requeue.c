@@ -11,21 +11,21 @@ static bool is_wanted(const struct berth_plan *p, const struct workload *w)
     return !w->gone && !w->suspended && w->begin_ns <= p->s->now_ns;
 }
 
-static struct wish wish_again(struct berth_plan *p, uint32_t workload, int64_t tier)
+static struct demand demand_again(struct berth_plan *p, uint32_t workload, int64_t tier)
 {
     const struct workload *w = snapshot_workload(p->s, workload);
     const struct claim *claim = snapshot_claim(p->s, workload);
-    struct wish x = {.workload = workload,
-                     .class = w->class,
-                     .replaces = NONE,
-                     .group = NONE,
-                     .cause = BERTH_CAUSE_PENDING,
-                     .tier = tier,
-                     .duration_ns = future_duration(p, workload),
-                     .queue = claim ? rank_queue(p, claim) : NONE,
-                     .more = NONE,
-                     .spare_of = NONE};
-    wish_claim(&x, claim);
+    struct demand x = {.workload = workload,
+                       .class = w->class,
+                       .replaces = NONE,
+                       .group = NONE,
+                       .cause = BERTH_CAUSE_PENDING,
+                       .tier = tier,
+                       .duration_ns = expected_duration_of(p, workload),
+                       .queue = claim ? rank_queue(p, claim) : NONE,
+                       .more = NONE,
+                       .spare_of = NONE};
+    demand_set_claim(&x, claim);
     x.queue_priority = x.queue == NONE ? 0 : p->policy.order.queues[x.queue].priority;
     return x;
 }
@@ -62,7 +62,7 @@ static bool is_going(const struct berth_plan *p, uint32_t slot)
 }
 
 /* Returns whether the instance is on a lost node and is replaced at once. */
-static bool is_given_up(const struct berth_plan *p, const struct workload *w, const struct instance *i)
+static bool is_replaced_as_lost(const struct berth_plan *p, const struct workload *w, const struct instance *i)
 {
     return w->on_lost == BERTH_LOST_REPLACE && !p->alarm && p->s->state[snapshot_position(p->s, i)] == BERTH_NODE_LOST;
 }
@@ -72,7 +72,7 @@ static bool is_extra(const struct berth_plan *p, const struct workload *w, const
 {
     for (uint32_t at = i->replaces ? w->first : NONE; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
         const struct instance *old = snapshot_instance(p->s, at);
-        if (old->id == i->replaces && !is_going(p, at) && !is_given_up(p, w, old))
+        if (old->id == i->replaces && !is_going(p, at) && !is_replaced_as_lost(p, w, old))
             return true;
     }
     return false;
@@ -82,7 +82,7 @@ static bool is_extra(const struct berth_plan *p, const struct workload *w, const
 static bool stands(const struct berth_plan *p, const struct workload *w, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
-    return !is_going(p, slot) && !is_extra(p, w, i) && !is_given_up(p, w, i);
+    return !is_going(p, slot) && !is_extra(p, w, i) && !is_replaced_as_lost(p, w, i);
 }
 
 /* Returns the number of pods that exist or are finished; adds the ordinals that must not be used to the bit set
@@ -103,38 +103,38 @@ static uint32_t pods_standing(const struct berth_plan *p, uint32_t workload, uin
 }
 
 /* As pods_standing, for the pods that have a demand. */
-static uint32_t pods_wished(const struct berth_plan *p, uint32_t workload, uint64_t *used)
+static uint32_t pods_demanded(const struct berth_plan *p, uint32_t workload, uint64_t *used)
 {
     uint32_t n = 0;
-    for (size_t i = 0; i < p->wishes.len; i++) {
-        const struct wish *x = &p->wishes.at[i];
+    for (size_t i = 0; i < p->demands.len; i++) {
+        const struct demand *x = &p->demands.at[i];
         if (x->workload != workload || x->replaces != NONE)
             continue;
         n += x->len;
         for (uint32_t o = 0; o < x->len; o++)
-            bits_add(used, wish_ordinal(x, o));
+            bits_add(used, demand_ordinal(x, o));
     }
     return n;
 }
 
 /* Adds a demand for one stopped pod: the lowest free ordinal takes its part, as in any plan. */
-static void single_again(struct berth_plan *p, const struct party *x)
+static void requeue_pod(struct berth_plan *p, const struct victim_group *x)
 {
     const struct workload *w = snapshot_workload(p->s, x->workload);
     struct arena_mark mark = arena_mark(&p->scratch);
     uint64_t *used = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(w->replicas) + 1);
-    struct wish wish = wish_again(p, x->workload, x->tier);
-    wish.spare_of = w->gang;
+    struct demand demand = demand_again(p, x->workload, x->tier);
+    demand.spare_of = w->gang;
     uint32_t ahead = is_wanted(p, w) ? pods_standing(p, x->workload, used) : w->replicas;
     if (ahead < w->replicas && bits_count(used, bits_words(w->replicas)) < w->replicas &&
-        ahead + pods_wished(p, x->workload, used) < w->replicas) {
-        while (wish.first < w->replicas && bits_has(used, wish.first))
-            wish.first++;
-        wish.len = wish.first < w->replicas;
+        ahead + pods_demanded(p, x->workload, used) < w->replicas) {
+        while (demand.first < w->replicas && bits_has(used, demand.first))
+            demand.first++;
+        demand.len = demand.first < w->replicas;
     }
     arena_rewind(&p->scratch, mark);
-    if (wish.len)
-        vec_push(&p->wishes, wish);
+    if (demand.len)
+        vec_push(&p->demands, demand);
 }
 
 /* Returns the workloads of the gang, sorted by id. */
@@ -154,54 +154,54 @@ static struct keyed *gang_workloads(struct berth_plan *p, uint32_t gang, uint32_
 
 /* Adds demands for the whole gang if its pods that are not stopping are enough; otherwise the gang waits for the
  * stops. */
-static void gang_again(struct berth_plan *p, const struct party *x)
+static void requeue_gang(struct berth_plan *p, const struct victim_group *x)
 {
     uint32_t gang = snapshot_workload(p->s, x->workload)->gang, workloads;
-    uint32_t from = (uint32_t)p->wishes.len, to;
+    uint32_t from = (uint32_t)p->demands.len, to;
     struct arena_mark mark = arena_mark(&p->scratch);
     const struct keyed *of = gang_workloads(p, gang, &workloads);
     bool enough = true;
     for (uint32_t n = 0; n < workloads; n++) {
         const struct workload *w = snapshot_workload(p->s, of[n].value);
-        struct wish wish = wish_again(p, of[n].value, x->tier);
+        struct demand demand = demand_again(p, of[n].value, x->tier);
         uint32_t done, least = w->gone || w->suspended ? 0 : w->gang_min;
-        wish.len = free_ordinals(p, w, &wish.ordinals, &done);
-        wish.group = gang;
-        wish.needed = least > done ? least - done : 0;
-        enough &= wish.len >= wish.needed && (wish.needed == 0 || is_wanted(p, w));
-        if (is_wanted(p, w) && wish.len)
-            vec_push(&p->wishes, wish);
+        demand.len = free_ordinals(p, w, &demand.ordinals, &done);
+        demand.group = gang;
+        demand.needed = least > done ? least - done : 0;
+        enough &= demand.len >= demand.needed && (demand.needed == 0 || is_wanted(p, w));
+        if (is_wanted(p, w) && demand.len)
+            vec_push(&p->demands, demand);
     }
     arena_rewind(&p->scratch, mark);
-    to = (uint32_t)p->wishes.len;
+    to = (uint32_t)p->demands.len;
     for (uint32_t i = 0; !enough && i < to; i++) /* this includes its earlier demands beyond the minimum */
-        p->wishes.at[i].blocked |= p->wishes.at[i].group == gang;
+        p->demands.at[i].blocked |= p->demands.at[i].group == gang;
     for (uint32_t i = from; enough && i < to; i++) { /* spare pods get demands of their own */
-        struct wish rest = p->wishes.at[i];
+        struct demand rest = p->demands.at[i];
         rest.ordinals += rest.needed;
         rest.len -= rest.needed;
         rest.needed = 0;
         rest.group = NONE;
         rest.spare_of = gang;
         rest.tier = tier_of(BERTH_SPARE, snapshot_workload(p->s, rest.workload)->priority);
-        p->wishes.at[i].len = p->wishes.at[i].needed;
+        p->demands.at[i].len = p->demands.at[i].needed;
         if (rest.len)
-            vec_push(&p->wishes, rest);
+            vec_push(&p->demands, rest);
     }
 }
 
-void preempt_wishes(struct berth_plan *p)
+void preempt_requeue_victims(struct berth_plan *p)
 {
     struct victims *v = p->victims;
-    size_t before = p->wishes.len;
+    size_t before = p->demands.len;
     for (uint32_t i = 0; i < v->back_len; i++) {
-        const struct party *x = &v->parties[v->back[i]];
+        const struct victim_group *x = &v->victim_groups[v->back[i]];
         if (x->gang)
-            gang_again(p, x);
+            requeue_gang(p, x);
         else
-            single_again(p, x);
+            requeue_pod(p, x);
     }
     v->back_len = 0;
-    if (p->wishes.len > before)
+    if (p->demands.len > before)
         tiers_rank(p, before);
 }

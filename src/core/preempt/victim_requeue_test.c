@@ -17,7 +17,7 @@
 /* One node of 1000 at noon, and a number of reservations. */
 static struct scene stage(uint32_t reservations)
 {
-    struct scene s = scene_stage(1);
+    struct scene s = scene_with_nodes(1);
     s.now_ns = 12 * 60 * MINUTE_NS;
     s.policy.preemption.on = true;
     s.policy.backfill.reservations = reservations;
@@ -45,11 +45,11 @@ static void runs(struct scene *s, const char *workload, uint32_t tasks)
 }
 
 /* Returns the start of the workload's reservation in minutes from now; -1: it has none. */
-static int64_t promised(struct scene *s, const char *workload)
+static int64_t reservation_start_minutes(struct scene *s, const char *workload)
 {
     for (size_t i = 0; i < berth_plan_pendings(s->p); i++)
         if (strcmp(berth_plan_pending_name(s->p, i), workload) == 0) {
-            int64_t start = berth_plan_standing(s->p, i).start_ns;
+            int64_t start = berth_plan_queue_position(s->p, i).start_ns;
             return start ? (start - s->now_ns) / MINUTE_NS : -1;
         }
     return -1;
@@ -57,12 +57,12 @@ static int64_t promised(struct scene *s, const char *workload)
 
 static void step(struct scene *s, const char *want)
 {
-    scene_step(s, want);
+    scene_expect_and_apply(s, want);
     assert_int_equal(berth_plan_facts(s->p), 0);
 }
 
 /* An elastic gang that had waited for too long before it started comes before a job in a better queue. */
-static void its_wait_still_counts(void **state)
+static void requeued_gang_keeps_its_wait(void **state)
 {
     (void)state;
     const struct berth_queue fast = {.id = "fast", .priority = 1};
@@ -76,19 +76,19 @@ static void its_wait_still_counts(void **state)
                 .id = "high", .priority = 5, .created_ns = s.now_ns - MINUTE_NS, .shape = {NEEDS(800, 1)}});
     runs(&s, "old", 2);
     step(&s, "stop old/0 a preempted #1; stop old/1 a preempted #2; reserve high/0 a pending after 1,2");
-    assert_int_equal(promised(&s, "old"), 60);
-    assert_int_equal(promised(&s, "new"), 120);
+    assert_int_equal(reservation_start_minutes(&s, "old"), 60);
+    assert_int_equal(reservation_start_minutes(&s, "new"), 120);
     scene_cleanup(&s);
 }
 
 /* Quota is kept for the gang's reservation, though the gang had other demands before it was stopped. */
-static void its_quota_is_kept(void **state)
+static void requeued_gang_keeps_quota_for_its_reservation(void **state)
 {
     (void)state;
     const char *const ann[] = {"user/ann"};
     struct scene s = stage(10);
     struct berth_quota limited = {.id = "user/ann", LIST(limits, struct berth_amount, {"cpu", 1600})};
-    scene_must(&s, berth_quota_put(s.c, &limited, &s.err));
+    scene_check(&s, berth_quota_put(s.c, &limited, &s.err));
     job(&s, (struct berth_workload){.id = "old",
                                     .replicas = 6,
                                     .gang = "old",
@@ -102,14 +102,14 @@ static void its_quota_is_kept(void **state)
     job(&s, (struct berth_workload){.id = "high", .priority = 5, .created_ns = 3, .shape = {NEEDS(800, 1)}});
     runs(&s, "old", 2);
     step(&s, "stop old/0 a preempted #1; stop old/1 a preempted #2; reserve high/0 a pending after 1,2");
-    assert_int_equal(promised(&s, "old"), 60);
-    assert_int_equal(promised(&s, "next"), -1);
+    assert_int_equal(reservation_start_minutes(&s, "old"), 60);
+    assert_int_equal(reservation_start_minutes(&s, "next"), -1);
     scene_cleanup(&s);
 }
 
 /* Pods that were stopped one by one, and pods that had no place before, get one reservation together; the second
  * reservation is for the other job. */
-static void all_its_pods_have_one_promise(void **state)
+static void requeued_pods_share_one_reservation(void **state)
 {
     (void)state;
     struct scene s = stage(2);
@@ -120,8 +120,8 @@ static void all_its_pods_have_one_promise(void **state)
     runs(&s, "many", 3);
     step(&s, "stop many/0 a preempted #1; stop many/1 a preempted #2; stop many/2 a preempted #3; "
              "reserve high/0 a pending after 1,2,3");
-    assert_int_equal(promised(&s, "many"), 60);
-    assert_int_equal(promised(&s, "other"), 60);
+    assert_int_equal(reservation_start_minutes(&s, "many"), 60);
+    assert_int_equal(reservation_start_minutes(&s, "other"), 60);
     scene_cleanup(&s);
 }
 
@@ -153,14 +153,14 @@ static struct scene stage_roles(void)
 }
 
 /* The gang loses its minimum and cannot start again before its driver has stopped; its other worker waits for that. */
-static void a_gang_that_fell_waits_for_its_stops(void **state)
+static void requeued_gang_waits_for_its_stops(void **state)
 {
     (void)state;
     struct scene s = stage_roles();
     job(&s, (struct berth_workload){.id = "high", .priority = 5, .created_ns = 3, .shape = {NEEDS(800, 1)}});
     runs(&s, "driver", 1);
     runs(&s, "worker", 1);
-    scene_see(&s, "stop driver/0 a preempted #1; stop worker/0 a preempted #2; reserve high/0 a pending after 1,2");
+    scene_expect(&s, "stop driver/0 a preempted #1; stop worker/0 a preempted #2; reserve high/0 a pending after 1,2");
     waits(&s, "worker", "1: stopping short");
     step(&s, "stop driver/0 a preempted #1; stop worker/0 a preempted #2; reserve high/0 a pending after 1,2");
     waits(&s, "worker", "1: stopping short");
@@ -168,7 +168,7 @@ static void a_gang_that_fell_waits_for_its_stops(void **state)
 }
 
 /* One finished worker is enough, but without its driver the gang does not have its minimum: the other worker waits. */
-static void nobody_works_before_the_driver(void **state)
+static void spare_worker_waits_for_the_driver(void **state)
 {
     (void)state;
     struct scene s = stage_roles();
@@ -182,7 +182,7 @@ static void nobody_works_before_the_driver(void **state)
 
 /* The node of one pod is lost, and the replacement has its place: no other replacement is placed when the other pod is
  * preempted. */
-static void who_takes_over_from_a_lost_one_stands(void **state)
+static void replacement_of_lost_pod_counts(void **state)
 {
     (void)state;
     struct scene s = stage(0);
@@ -195,17 +195,20 @@ static void who_takes_over_from_a_lost_one_stands(void **state)
     scene_instance(&s, (struct berth_instance){
                            .workload = "two", .ordinal = 0, .node = "c", .state = BERTH_ASSIGNED, .replaces = 1});
     scene_instance(&s, (struct berth_instance){.workload = "two", .ordinal = 1, .node = "a", .state = BERTH_RUNNING});
-    scene_stage_state(&s, "b", BERTH_NODE_LOST);
-    scene_step(&s, "stop two/1 a preempted #3; reserve high/0 a pending after 3; place two/1 c pending");
+    scene_set_node_state(&s, "b", BERTH_NODE_LOST);
+    scene_expect_and_apply(&s, "stop two/1 a preempted #3; reserve high/0 a pending after 3; place two/1 c pending");
     scene_cleanup(&s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_wait_still_counts),          cmocka_unit_test(its_quota_is_kept),
-        cmocka_unit_test(all_its_pods_have_one_promise),  cmocka_unit_test(a_gang_that_fell_waits_for_its_stops),
-        cmocka_unit_test(nobody_works_before_the_driver), cmocka_unit_test(who_takes_over_from_a_lost_one_stands),
+        cmocka_unit_test(requeued_gang_keeps_its_wait),
+        cmocka_unit_test(requeued_gang_keeps_quota_for_its_reservation),
+        cmocka_unit_test(requeued_pods_share_one_reservation),
+        cmocka_unit_test(requeued_gang_waits_for_its_stops),
+        cmocka_unit_test(spare_worker_waits_for_the_driver),
+        cmocka_unit_test(replacement_of_lost_pod_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

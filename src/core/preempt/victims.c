@@ -15,7 +15,7 @@
 static bool is_up(const struct berth_plan *p, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
-    return i->id && state_active(i->state) && i->state != BERTH_STOPPING && member_stands(p, slot);
+    return i->id && state_active(i->state) && i->state != BERTH_STOPPING && victim_stands(p, slot);
 }
 
 /* Returns whether the instance is about to take over from one that still exists. */
@@ -26,7 +26,7 @@ static bool is_extra(const struct berth_plan *p, const struct instance *i)
 }
 
 /* Returns the time at which the instance has run for its minimum; always after the moment at which it was placed. */
-static int64_t ripe_ns(const struct berth_plan *p, const struct instance *i)
+static int64_t min_run_end_ns(const struct berth_plan *p, const struct instance *i)
 {
     const struct claim *claim = snapshot_claim(p->s, i->workload.v);
     int64_t least = claim && claim->min_run_ns > p->policy.preemption.min_run_ns ? claim->min_run_ns
@@ -68,8 +68,8 @@ static int64_t lost_with(const struct berth_plan *p, const struct instance *i)
 }
 
 /* Victim groups during construction. */
-struct found {
-    VEC(struct party) parties;
+struct victims_found {
+    VEC(struct victim_group) victim_groups;
     VEC(uint32_t) members;
     uint64_t *moving;   /* bit set of instance slots that this plan wants to move */
     uint64_t *promoted; /* bit set of instance slots that this plan has promoted */
@@ -77,112 +77,114 @@ struct found {
 
 /* ---- victim groups ---------------------------------------------------------------------------------------------- */
 
-static void party_add(struct berth_plan *p, struct found *v, struct party *party, uint32_t slot)
+static void victim_group_add(struct berth_plan *p, struct victims_found *v, struct victim_group *victim_group,
+                             uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     int64_t tier = tier_of_instance(p, slot) - PLANTED(VICTIM_OF_EQUALS);
-    if (party->len == 0) {
-        *party = (struct party){
-            .first = (uint32_t)v->members.len, .tier = tier, .workload = i->workload.v, .gang = party->gang};
+    if (victim_group->len == 0) {
+        *victim_group = (struct victim_group){
+            .first = (uint32_t)v->members.len, .tier = tier, .workload = i->workload.v, .gang = victim_group->gang};
     }
-    party->tier = tier > party->tier ? tier : party->tier;
-    party->lost += lost_with(p, i);
-    party->id = i->id > party->id ? i->id : party->id;
-    party->len++;
+    victim_group->tier = tier > victim_group->tier ? tier : victim_group->tier;
+    victim_group->lost += lost_with(p, i);
+    victim_group->id = i->id > victim_group->id ? i->id : victim_group->id;
+    victim_group->len++;
     vec_push(&v->members, slot);
 }
 
 /* Sorts the members by id. */
-static void members_sort(struct berth_plan *p, struct found *v, const struct party *party)
+static void members_sort(struct berth_plan *p, struct victims_found *v, const struct victim_group *victim_group)
 {
     struct arena_mark mark = arena_mark(&p->scratch);
-    struct keyed *rows = arena_alloc(&p->scratch, 2 * (size_t)party->len * sizeof *rows);
-    for (uint32_t m = 0; m < party->len; m++) {
-        uint32_t slot = v->members.at[party->first + m];
+    struct keyed *rows = arena_alloc(&p->scratch, 2 * (size_t)victim_group->len * sizeof *rows);
+    for (uint32_t m = 0; m < victim_group->len; m++) {
+        uint32_t slot = v->members.at[victim_group->first + m];
         rows[m] = (struct keyed){snapshot_instance(p->s, slot)->id, slot};
     }
-    sort_keyed(rows, rows + party->len, party->len);
-    for (uint32_t m = 0; m < party->len; m++)
-        v->members.at[party->first + m] = rows[m].value;
+    sort_keyed(rows, rows + victim_group->len, victim_group->len);
+    for (uint32_t m = 0; m < victim_group->len; m++)
+        v->members.at[victim_group->first + m] = rows[m].value;
     arena_rewind(&p->scratch, mark);
 }
 
 /* Returns whether a reserved instance may be dropped. A reservation that this plan has just promoted may not, nor one
  * with volumes, which could not be reserved again. */
-static bool can_drop(const struct berth_plan *p, const struct found *v, uint32_t slot)
+static bool can_drop(const struct berth_plan *p, const struct victims_found *v, uint32_t slot)
 {
     return !bits_has(v->promoted, slot) && snapshot_class(p->s, snapshot_instance(p->s, slot)->class)->volumes_len == 0;
 }
 
 /* Adds a group of one pod and of the instances that are about to take over from it. There is no group if such an
  * instance may not be dropped, or was placed at this very moment. */
-static void single_find(struct berth_plan *p, struct found *v, uint32_t slot, int64_t tier)
+static void find_pod_group(struct berth_plan *p, struct victims_found *v, uint32_t slot, int64_t tier)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     const struct workload *w = snapshot_workload(p->s, i->workload.v);
-    struct party party = {0};
+    struct victim_group victim_group = {0};
 
-    party_add(p, v, &party, slot);
-    party.available = w->kind != BERTH_JOB && i->ready && i->state == BERTH_RUNNING;
+    victim_group_add(p, v, &victim_group, slot);
+    victim_group.available = w->kind != BERTH_JOB && i->ready && i->state == BERTH_RUNNING;
     bool keeps = false;
     for (uint32_t at = p->s->replacing ? w->first : NONE; at != NONE;
          at = snapshot_instance(p->s, at)->next_of_workload) {
         const struct instance *x = snapshot_instance(p->s, at);
-        if (x->replaces != i->id || x->state == BERTH_ENDED || x->state == BERTH_STOPPING || !member_stands(p, at))
+        if (x->replaces != i->id || x->state == BERTH_ENDED || x->state == BERTH_STOPPING || !victim_stands(p, at))
             continue;
         bool fresh = x->state != BERTH_RESERVED && x->since_ns >= p->s->now_ns;
         keeps |= fresh || (x->state == BERTH_RESERVED && !can_drop(p, v, at));
-        party_add(p, v, &party, at);
-        if (fresh && party.tier < tier && p->s->now_ns < BERTH_NEVER_NS)
+        victim_group_add(p, v, &victim_group, at);
+        if (fresh && victim_group.tier < tier && p->s->now_ns < BERTH_NEVER_NS)
             plan_recheck(p, p->s->now_ns + 1);
     }
     if (keeps) {
-        v->members.len = party.first;
+        v->members.len = victim_group.first;
         return;
     }
-    vec_push(&v->parties, party);
+    vec_push(&v->victim_groups, victim_group);
 }
 
 /* Gathers all instances of a gang. Returns whether the gang may be preempted; *ret_ripe is the time from which all of
  * them have run for their minimum. */
-static bool gang_gather(struct berth_plan *p, struct found *v, uint32_t gang, struct party *party, int64_t *ret_ripe)
+static bool gather_gang(struct berth_plan *p, struct victims_found *v, uint32_t gang, struct victim_group *victim_group,
+                        int64_t *ret_ripe)
 {
     bool may = true;
     *ret_ripe = 0;
-    party->gang = true;
+    victim_group->gang = true;
     uint32_t w = ((const struct gang *)pages_at(&p->s->gangs, gang))->first;
     for (; w != NONE; w = snapshot_workload(p->s, w)->next_in_gang) {
         uint32_t at = snapshot_workload(p->s, w)->first;
         for (; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
             const struct instance *i = snapshot_instance(p->s, at);
-            if (i->state == BERTH_ENDED || i->state == BERTH_STOPPING || !member_stands(p, at))
+            if (i->state == BERTH_ENDED || i->state == BERTH_STOPPING || !victim_stands(p, at))
                 continue;
             bool available = i->ready && i->state == BERTH_RUNNING && snapshot_workload(p->s, w)->kind != BERTH_JOB;
             may &= may_stop(p, w) && !bits_has(v->moving, at) && !available; /* services keep their minimum */
             if (i->state == BERTH_RESERVED)
                 may &= can_drop(p, v, at);
-            if (ripe_ns(p, i) > *ret_ripe)
-                *ret_ripe = ripe_ns(p, i);
-            party_add(p, v, party, at);
+            if (min_run_end_ns(p, i) > *ret_ripe)
+                *ret_ripe = min_run_end_ns(p, i);
+            victim_group_add(p, v, victim_group, at);
         }
     }
-    return may && party->len > 0;
+    return may && victim_group->len > 0;
 }
 
-static void gang_find(struct berth_plan *p, struct found *v, uint32_t gang, int64_t tier)
+static void find_gang_group(struct berth_plan *p, struct victims_found *v, uint32_t gang, int64_t tier)
 {
-    struct party party = {.gang = true};
+    struct victim_group victim_group = {.gang = true};
     int64_t ripe;
     size_t from = v->members.len;
-    bool may = gang_gather(p, v, gang, &party, &ripe);
-    if (may && ripe > p->s->now_ns && party.tier < tier)
+    bool may = gather_gang(p, v, gang, &victim_group, &ripe);
+    if (may && ripe > p->s->now_ns && victim_group.tier < tier)
         plan_recheck(p, ripe);
     if (!may || ripe > p->s->now_ns) {
         v->members.len = from;
         return;
     }
-    members_sort(p, v, &party);
-    vec_push(&v->parties, party);
+    members_sort(p, v, &victim_group);
+    vec_push(&v->victim_groups, victim_group);
 }
 
 static bool is_spare(int64_t tier)
@@ -192,7 +194,7 @@ static bool is_spare(int64_t tier)
 
 /* Returns the first moment after the workload's last growth: at the moment of growth it is not known which of its pods
  * are spare. */
-static int64_t grown_ns(const struct berth_plan *p, uint32_t workload)
+static int64_t growth_end_ns(const struct berth_plan *p, uint32_t workload)
 {
     int64_t last = 0;
     for (uint32_t at = snapshot_workload(p->s, workload)->first; at != NONE;
@@ -205,7 +207,7 @@ static int64_t grown_ns(const struct berth_plan *p, uint32_t workload)
     return last + 1;
 }
 
-static void look(struct berth_plan *p, struct found *v, uint32_t slot, uint64_t *gangs, int64_t tier)
+static void find_groups_of(struct berth_plan *p, struct victims_found *v, uint32_t slot, uint64_t *gangs, int64_t tier)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     const struct workload *w = snapshot_workload(p->s, i->workload.v);
@@ -214,26 +216,26 @@ static void look(struct berth_plan *p, struct found *v, uint32_t slot, uint64_t 
     int64_t own = tier_of_instance(p, slot);
     if (w->gang != NONE && !bits_has(gangs, w->gang)) {
         bits_add(gangs, w->gang);
-        gang_find(p, v, w->gang, tier);
+        find_gang_group(p, v, w->gang, tier);
     }
     if (w->gang != NONE && !is_spare(own))
         return;
     if (p->s->state[snapshot_position(p->s, i)] == BERTH_NODE_LOST)
         return;
-    int64_t ripe = ripe_ns(p, i), grown = w->gang == NONE ? 0 : grown_ns(p, i->workload.v);
+    int64_t ripe = min_run_end_ns(p, i), grown = w->gang == NONE ? 0 : growth_end_ns(p, i->workload.v);
     ripe = grown > ripe ? grown : ripe;
     if (ripe > p->s->now_ns) {
         if (own < tier)
             plan_recheck(p, ripe);
         return;
     }
-    single_find(p, v, slot, tier);
+    find_pod_group(p, v, slot, tier);
 }
 
 /* ---- indices by node and by quota ------------------------------------------------------------------------------- */
 
 /* Copies the data of groups and members that preempt_cost.c reads often. */
-static void index_pods(struct berth_plan *p, struct victims *v, struct party *parties)
+static void index_pods(struct berth_plan *p, struct victims *v, struct victim_group *victim_groups)
 {
     struct victim_pod *pods = arena_alloc(&p->arena, ((size_t)v->members_len + 1) * sizeof *pods);
     for (uint32_t m = 0; m < v->members_len; m++) {
@@ -243,16 +245,16 @@ static void index_pods(struct berth_plan *p, struct victims *v, struct party *pa
         for (uint32_t r = 0; r < RESOURCES_BUILT_IN; r++)
             pods[m].has[r] = class_need(k, r);
     }
-    for (uint32_t n = 0; n < v->parties_len; n++) {
-        parties[n].of_gang = snapshot_workload(p->s, parties[n].workload)->gang;
-        parties[n].root = harm_root(p, parties[n].workload);
+    for (uint32_t n = 0; n < v->victim_groups_len; n++) {
+        victim_groups[n].of_gang = snapshot_workload(p->s, victim_groups[n].workload)->gang;
+        victim_groups[n].root = preempt_root_quota(p, victim_groups[n].workload);
     }
     v->pods = pods;
-    v->parties = parties;
+    v->victim_groups = victim_groups;
 }
 
 /* Updates the lower bound on the cost of a preemption on the node, for any preemptor. */
-static void note_least(struct victims *v, uint32_t position, const struct party *x)
+static void note_min_cost(struct victims *v, uint32_t position, const struct victim_group *x)
 {
     if (x->tier < v->lowest[position] || (x->tier == v->lowest[position] && x->lost < v->least_lost[position])) {
         v->lowest[position] = x->tier;
@@ -261,10 +263,10 @@ static void note_least(struct victims *v, uint32_t position, const struct party 
 }
 
 /* Compares by the lowest tier, then the least work lost, then the youngest. */
-static int compare_parties(const void *ctx, uint32_t a, uint32_t b)
+static int compare_groups(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct victims *v = ctx;
-    const struct party *x = &v->parties[a], *y = &v->parties[b];
+    const struct victim_group *x = &v->victim_groups[a], *y = &v->victim_groups[b];
     if (x->tier != y->tier)
         return x->tier < y->tier ? -1 : 1;
     if (x->lost != y->lost)
@@ -288,10 +290,10 @@ static void sort_nodes(struct berth_plan *p, struct victims *v)
     for (uint32_t i = 0; i < len; i++)
         rows[i].key = (uint64_t)v->lowest[rows[i].value] ^ (uint64_t)1 << 63;
     sort_keyed(rows, rows + p->c.len, len);
-    v->by_harm = arena_alloc(&p->arena, ((size_t)len + 1) * sizeof *v->by_harm);
-    v->by_harm_len = len;
+    v->by_min_cost = arena_alloc(&p->arena, ((size_t)len + 1) * sizeof *v->by_min_cost);
+    v->by_min_cost_len = len;
     for (uint32_t i = 0; i < len; i++)
-        v->by_harm[i] = rows[i].value;
+        v->by_min_cost[i] = rows[i].value;
     arena_rewind(&p->scratch, mark);
 }
 
@@ -307,16 +309,16 @@ static void index_nodes(struct berth_plan *p, struct victims *v)
     for (uint32_t n = 2; n < p->c.len + 2; n++)
         first[n] += first[n - 1];
     at = ARENA_ARRAY(&p->arena, uint32_t, v->members_len + 1);
-    for (uint32_t n = 0; n < v->parties_len; n++)
-        for (uint32_t m = 0; m < v->parties[n].len; m++) {
-            uint32_t position = v->pods[v->parties[n].first + m].position;
+    for (uint32_t n = 0; n < v->victim_groups_len; n++)
+        for (uint32_t m = 0; m < v->victim_groups[n].len; m++) {
+            uint32_t position = v->pods[v->victim_groups[n].first + m].position;
             at[first[position + 1]++] = n;
-            note_least(v, position, &v->parties[n]);
+            note_min_cost(v, position, &v->victim_groups[n]);
         }
     struct arena_mark mark = arena_mark(&p->scratch);
     uint32_t *room = arena_alloc(&p->scratch, ((size_t)v->members_len + 1) * sizeof *room);
     for (uint32_t n = 0; n < p->c.len; n++)
-        sort_indices(at + first[n], room, first[n + 1] - first[n], compare_parties, v);
+        sort_indices(at + first[n], room, first[n + 1] - first[n], compare_groups, v);
     arena_rewind(&p->scratch, mark);
     sort_nodes(p, v);
     v->first = first;
@@ -325,17 +327,17 @@ static void index_nodes(struct berth_plan *p, struct victims *v)
 
 static void index_quotas(struct berth_plan *p, struct victims *v)
 {
-    v->quota_least = arena_alloc(&p->arena, (p->s->quotas_len + 1) * sizeof *v->quota_least);
+    v->quota_lowest = arena_alloc(&p->arena, (p->s->quotas_len + 1) * sizeof *v->quota_lowest);
     for (uint32_t q = 0; q <= p->s->quotas_len; q++)
-        v->quota_least[q] = INT64_MAX;
-    for (uint32_t n = 0; n < v->parties_len; n++)
-        for (uint32_t m = 0; m < v->parties[n].len; m++) {
-            const struct instance *i = snapshot_instance(p->s, v->members[v->parties[n].first + m]);
+        v->quota_lowest[q] = INT64_MAX;
+    for (uint32_t n = 0; n < v->victim_groups_len; n++)
+        for (uint32_t m = 0; m < v->victim_groups[n].len; m++) {
+            const struct instance *i = snapshot_instance(p->s, v->members[v->victim_groups[n].first + m]);
             const struct claim *claim = snapshot_claim(p->s, i->workload.v);
             uint32_t chain[QUOTA_CHAIN_MAX], len = claim ? quota_chain(p->s->quotas, claim, chain) : 0;
             for (uint32_t x = 0; x < len; x++)
-                if (v->parties[n].tier < v->quota_least[chain[x]])
-                    v->quota_least[chain[x]] = v->parties[n].tier;
+                if (v->victim_groups[n].tier < v->quota_lowest[chain[x]])
+                    v->quota_lowest[chain[x]] = v->victim_groups[n].tier;
         }
 }
 
@@ -350,8 +352,8 @@ static void index_workloads(struct berth_plan *p, struct victims *v)
 static void count_spare(struct berth_plan *p, struct victims *v)
 {
     v->spare = ARENA_ARRAY(&p->arena, int32_t, p->s->workloads.len + 1);
-    for (uint32_t n = 0; n < v->parties_len; n++) {
-        uint32_t w = v->parties[n].workload;
+    for (uint32_t n = 0; n < v->victim_groups_len; n++) {
+        uint32_t w = v->victim_groups[n].workload;
         const struct workload *of = snapshot_workload(p->s, w);
         if (of->kind == BERTH_JOB || v->spare[w])
             continue;
@@ -376,14 +378,14 @@ static uint32_t count_stopped(const struct berth_plan *p)
 }
 
 /* Returns the groups of which a member is protected. */
-static const uint64_t *protected_parties(struct berth_plan *p, const struct victims *v)
+static const uint64_t *protected_groups(struct berth_plan *p, const struct victims *v)
 {
     if (!p->protection)
         return NULL;
-    uint64_t *bits = ARENA_ARRAY(&p->arena, uint64_t, bits_words(v->parties_len) + 1);
-    for (uint32_t n = 0; n < v->parties_len; n++)
-        for (uint32_t m = 0; m < v->parties[n].len; m++)
-            if (bits_has(p->protection->instances, v->members[v->parties[n].first + m]))
+    uint64_t *bits = ARENA_ARRAY(&p->arena, uint64_t, bits_words(v->victim_groups_len) + 1);
+    for (uint32_t n = 0; n < v->victim_groups_len; n++)
+        for (uint32_t m = 0; m < v->victim_groups[n].len; m++)
+            if (bits_has(p->protection->instances, v->members[v->victim_groups[n].first + m]))
                 bits_add(bits, n);
     return bits;
 }
@@ -394,24 +396,25 @@ struct victims *victims_new(struct berth_plan *p, int64_t tier)
     struct victims *v = ARENA_NEW(&p->arena, struct victims);
     uint64_t *gangs = ARENA_ARRAY(&p->arena, uint64_t, bits_words(s->gangs.len) + 1);
 
-    struct found found = {0};
-    found.moving = ARENA_ARRAY(&p->arena, uint64_t, bits_words(s->instances.len) + 1);
-    found.promoted = ARENA_ARRAY(&p->arena, uint64_t, bits_words(s->instances.len) + 1);
-    for (size_t i = 0; i < p->wishes.len; i++)
-        if (p->wishes.at[i].replaces != NONE)
-            bits_add(found.moving, p->wishes.at[i].replaces);
+    struct victims_found victims_found = {0};
+    victims_found.moving = ARENA_ARRAY(&p->arena, uint64_t, bits_words(s->instances.len) + 1);
+    victims_found.promoted = ARENA_ARRAY(&p->arena, uint64_t, bits_words(s->instances.len) + 1);
+    for (size_t i = 0; i < p->demands.len; i++)
+        if (p->demands.at[i].replaces != NONE)
+            bits_add(victims_found.moving, p->demands.at[i].replaces);
     for (size_t i = 0; i < p->c.acts.len; i++)
         if (p->c.acts.at[i].op == BERTH_PROMOTE)
-            bits_add(found.promoted, p->c.acts.at[i].instance);
+            bits_add(victims_found.promoted, p->c.acts.at[i].instance);
     for (uint32_t slot = 0; slot < s->instances.len; slot++)
-        look(p, &found, slot, gangs, tier);
-    v->parties_len = (uint32_t)found.parties.len;
-    v->members_len = (uint32_t)found.members.len;
-    struct party *parties = arena_dup(&p->arena, found.parties.at, found.parties.len * sizeof *v->parties);
-    v->members = arena_dup(&p->arena, found.members.at, found.members.len * sizeof *v->members);
-    vec_done(&found.parties);
-    vec_done(&found.members);
-    index_pods(p, v, parties);
+        find_groups_of(p, &victims_found, slot, gangs, tier);
+    v->victim_groups_len = (uint32_t)victims_found.victim_groups.len;
+    v->members_len = (uint32_t)victims_found.members.len;
+    struct victim_group *victim_groups = arena_dup(&p->arena, victims_found.victim_groups.at,
+                                                   victims_found.victim_groups.len * sizeof *v->victim_groups);
+    v->members = arena_dup(&p->arena, victims_found.members.at, victims_found.members.len * sizeof *v->members);
+    vec_done(&victims_found.victim_groups);
+    vec_done(&victims_found.members);
+    index_pods(p, v, victim_groups);
     index_nodes(p, v);
     index_quotas(p, v);
     index_workloads(p, v);
@@ -422,11 +425,11 @@ struct victims *victims_new(struct berth_plan *p, int64_t tier)
     v->stopped = count_stopped(p);
     v->acts = p->c.acts.len;
     v->budgets = budgets_new(p);
-    v->back = ARENA_ARRAY(&p->arena, uint32_t, v->parties_len + 1);
-    v->gone = ARENA_ARRAY(&p->arena, uint32_t, v->parties_len + 1);
-    v->protected = protected_parties(p, v);
-    v->in_vain = ARENA_ARRAY(&p->arena, struct in_vain, s->classes.len + 1);
-    v->memos = ARENA_ARRAY(&p->arena, struct harms *, s->classes.len + 1);
+    v->back = ARENA_ARRAY(&p->arena, uint32_t, v->victim_groups_len + 1);
+    v->gone = ARENA_ARRAY(&p->arena, uint32_t, v->victim_groups_len + 1);
+    v->protected = protected_groups(p, v);
+    v->failed_gang = ARENA_ARRAY(&p->arena, struct failed_gang, s->classes.len + 1);
+    v->memos = ARENA_ARRAY(&p->arena, struct preempt_costs *, s->classes.len + 1);
     return v;
 }
 
@@ -438,7 +441,7 @@ void victims_unprotect(struct berth_plan *p)
     v->protected = NULL;
     for (uint32_t k = 0; k < p->s->classes.len; k++)
         v->memos[k] = NULL;
-    p->stop_state = ++p->stop_turns; /* attempts that failed may succeed now */
+    p->stop_set = ++p->stop_generation; /* attempts that failed may succeed now */
 }
 
 void victims_changed(struct berth_plan *p, uint32_t position)
@@ -498,27 +501,27 @@ static bool is_replaced(const struct berth_plan *p, uint32_t workload, uint32_t 
     return false;
 }
 
-bool party_stands(const struct berth_plan *p, const struct party *party)
+bool victim_group_stands(const struct berth_plan *p, const struct victim_group *victim_group)
 {
     const struct victims *v = p->victims;
-    uint32_t slot = v->members[party->first];
-    uint32_t gang = party->of_gang, w;
-    if (v->protected && bits_has(v->protected, (uint32_t)(party - v->parties)))
+    uint32_t slot = v->members[victim_group->first];
+    uint32_t gang = victim_group->of_gang, w;
+    if (v->protected && bits_has(v->protected, (uint32_t)(victim_group - v->victim_groups)))
         return false;
-    if (!party->gang)
-        return member_stands(p, slot) && !is_replaced(p, party->workload, slot) &&
-               (gang == NONE || p->c.fresh[party->workload] == NONE);
+    if (!victim_group->gang)
+        return victim_stands(p, slot) && !is_replaced(p, victim_group->workload, slot) &&
+               (gang == NONE || p->c.fresh[victim_group->workload] == NONE);
     for (w = ((const struct gang *)pages_at(&p->s->gangs, gang))->first; w != NONE;
          w = snapshot_workload(p->s, w)->next_in_gang)
         if (p->c.fresh[w] != NONE) /* the gang grows at this moment */
             return false;
-    return party_pods(p, party) > 0;
+    return victim_group_pods(p, victim_group) > 0;
 }
 
-uint32_t party_pods(const struct berth_plan *p, const struct party *party)
+uint32_t victim_group_pods(const struct berth_plan *p, const struct victim_group *victim_group)
 {
     uint32_t n = 0;
-    for (uint32_t m = 0; m < party->len; m++)
-        n += member_stands(p, p->victims->members[party->first + m]);
+    for (uint32_t m = 0; m < victim_group->len; m++)
+        n += victim_stands(p, p->victims->members[victim_group->first + m]);
     return n;
 }

@@ -9,14 +9,14 @@
 #include "base/bits.h"
 #include "core/plan/plan.h"
 
-struct party {
+struct victim_group {
     uint32_t first, len; /* into victims.members */
     int64_t tier;        /* the highest of its pods */
     int64_t lost;        /* work: seconds times thousandths of a node */
     uint64_t id;         /* the youngest member */
     uint32_t workload;   /* of the first member */
     uint32_t of_gang;    /* gang of its workload, or NONE */
-    uint32_t root;       /* harm_root of its workload */
+    uint32_t root;       /* preempt_root_quota of its workload */
     bool gang;           /* the whole of a gang */
     bool available;      /* the pod counts as available for its service */
 };
@@ -29,13 +29,13 @@ struct victim_pod {
     int64_t has[RESOURCES_BUILT_IN]; /* amounts of the built-in resources */
 };
 
-struct harms;
+struct preempt_costs;
 struct budgets;
 struct cleared;
 
 struct victims {
-    const struct party *parties;
-    uint32_t parties_len;
+    const struct victim_group *victim_groups;
+    uint32_t victim_groups_len;
     const uint32_t *members;       /* instance slots */
     const struct victim_pod *pods; /* [member] */
     uint32_t members_len;
@@ -43,20 +43,20 @@ struct victims {
     const uint32_t *at;    /* groups with members on a node, once per member; the preferred victims first */
     int64_t *lowest;       /* [position]: lowest tier of a group */
     int64_t *least_lost;   /* [position]: least work lost of the groups of that tier */
-    uint32_t *by_harm;     /* positions with possible victims, sorted by these two */
-    uint32_t by_harm_len;
-    int64_t least;        /* lowest tier of all groups */
-    int64_t *quota_least; /* [quota]: lowest tier of the groups that count against it */
-    uint64_t *present;    /* bit set of workloads that have possible victims */
-    int32_t *spare;       /* [workload]: of services, available pods beyond min_available */
-    uint32_t stopped;     /* pods stopped at this moment */
-    struct harms **memos; /* [class]: of preempt_node.c */
+    uint32_t *by_min_cost; /* positions with possible victims, sorted by these two */
+    uint32_t by_min_cost_len;
+    int64_t least;                /* lowest tier of all groups */
+    int64_t *quota_lowest;        /* [quota]: lowest tier of the groups that count against it */
+    uint64_t *present;            /* bit set of workloads that have possible victims */
+    int32_t *spare;               /* [workload]: of services, available pods beyond min_available */
+    uint32_t stopped;             /* pods stopped at this moment */
+    struct preempt_costs **memos; /* [class]: of preempt_node.c */
     size_t memo_bytes;
-    struct in_vain {
+    struct failed_gang {
         int64_t tier, duration_ns;
         uint32_t needed, stops; /* stops + 1 */
         uint32_t round;         /* of reservation.c */
-    } * in_vain;                /* [class]: the last gang for which preemption failed */
+    } * failed_gang;            /* [class]: the last gang for which preemption failed */
     uint32_t *changed;          /* positions where a pod was stopped or an action undone, in order */
     uint32_t changed_len, changed_room;
     struct {
@@ -89,10 +89,10 @@ void victims_catch_up(struct berth_plan *p);
 void victims_rewind(struct berth_plan *p, size_t acts);
 
 /* Returns whether the group may still be stopped as a whole. */
-bool party_stands(const struct berth_plan *p, const struct party *party);
+bool victim_group_stands(const struct berth_plan *p, const struct victim_group *victim_group);
 /* Returns how many members are not stopping yet. */
-uint32_t party_pods(const struct berth_plan *p, const struct party *party);
-static inline bool member_stands(const struct berth_plan *p, uint32_t slot)
+uint32_t victim_group_pods(const struct berth_plan *p, const struct victim_group *victim_group);
+static inline bool victim_stands(const struct berth_plan *p, uint32_t slot)
 {
     return !bits_has(p->c.stopped, slot) && !bits_has(p->c.removed, slot);
 }

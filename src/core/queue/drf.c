@@ -16,7 +16,7 @@ struct given {
 };
 
 /* Returns zeroed shares; the kinds are the resources that the cluster has, and GPUs. */
-static struct given given_new(struct ranks *r)
+static struct given drf_shares_new(struct ranks *r)
 {
     const struct berth_snapshot *s = r->s;
     struct given g = {.kind_of = ARENA_ARRAY(&r->p->scratch, uint32_t, QUOTA_RESOURCES)};
@@ -69,7 +69,7 @@ void drf_make(struct ranks *r)
     for (size_t i = 0; i < len; i++)
         rows[i].key = (uint64_t)snapshot_workload(s, rows[i].value)->created_ns ^ (uint64_t)1 << 63;
     sort_keyed(rows, rows + len, len);
-    struct given g = given_new(r);
+    struct given g = drf_shares_new(r);
     for (size_t i = 0; i < len; i++)
         fill(r, &g, rows[i].value);
     arena_rewind(&r->p->scratch, mark);

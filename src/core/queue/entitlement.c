@@ -60,19 +60,19 @@ int64_t tier_of_instance(const struct berth_plan *p, uint32_t slot)
     const struct instance *i = snapshot_instance(p->s, slot);
     int32_t priority = snapshot_workload(p->s, i->workload.v)->priority;
     bool lent = p->tiers && p->tiers->lent && bits_has(p->tiers->lent, slot);
-    return tier_of(is_spare(p, i) ? BERTH_SPARE : lent ? BERTH_BORROWED : BERTH_BY_RIGHT, priority);
+    return tier_of(is_spare(p, i) ? BERTH_SPARE : lent ? BERTH_BORROWED : BERTH_GUARANTEED, priority);
 }
 
 /* ---- guarantees ------------------------------------------------------------------------------------------------- */
 
 /* The rest of one guarantee during the distribution. */
-struct grant {
+struct guarantee_rest {
     uint32_t resource;
     int64_t left;
 };
 
-struct grants {
-    struct grant *at; /* NULL: no guarantee applies, all pods are guaranteed */
+struct guarantee_rests {
+    struct guarantee_rest *at; /* NULL: no guarantee applies, all pods are guaranteed */
     uint32_t len;
 };
 
@@ -99,7 +99,8 @@ static int64_t weighted(const struct berth_plan *p, uint32_t q, int64_t of)
 }
 
 /* Computes the guarantees of a quota, those of its parent first: a share is a share of the parent's guarantee. */
-static struct grants grants_of(struct berth_plan *p, struct grants *all, uint8_t *done, uint32_t q)
+static struct guarantee_rests guarantees_of(struct berth_plan *p, struct guarantee_rests *all, uint8_t *done,
+                                            uint32_t q)
 {
     const struct quota *quota = &p->s->quotas[q];
     const struct quota_terms *t = quota->terms;
@@ -107,36 +108,37 @@ static struct grants grants_of(struct berth_plan *p, struct grants *all, uint8_t
         return all[q];
     done[q] = 1;
     if (t && t->guarantees_len) {
-        all[q].at = ARENA_ARRAY(&p->scratch, struct grant, t->guarantees_len);
+        all[q].at = ARENA_ARRAY(&p->scratch, struct guarantee_rest, t->guarantees_len);
         all[q].len = t->guarantees_len;
         for (uint32_t i = 0; i < t->guarantees_len; i++)
-            all[q].at[i] = (struct grant){t->guarantees[i].resource, t->guarantees[i].amount};
+            all[q].at[i] = (struct guarantee_rest){t->guarantees[i].resource, t->guarantees[i].amount};
         return all[q];
     }
     if (!quota->weighted)
         return all[q];
-    struct grants parent = {0};
+    struct guarantee_rests parent = {0};
     if (quota->parent != NONE)
-        parent = grants_of(p, all, done, quota->parent);
+        parent = guarantees_of(p, all, done, quota->parent);
     uint32_t resources = p->s->layout->resources, len = 0;
-    struct grant *at = ARENA_ARRAY(&p->scratch, struct grant, (parent.at ? parent.len : resources) + 1);
+    struct guarantee_rest *at =
+        ARENA_ARRAY(&p->scratch, struct guarantee_rest, (parent.at ? parent.len : resources) + 1);
     for (uint32_t i = 0; parent.at && i < parent.len; i++)
-        at[len++] = (struct grant){parent.at[i].resource, weighted(p, q, parent.at[i].left)};
+        at[len++] = (struct guarantee_rest){parent.at[i].resource, weighted(p, q, parent.at[i].left)};
     for (uint32_t r = 0; !parent.at && r < resources; r++)
         if (p->s->layout->capacity[r] && !p->s->resources[r].optional)
-            at[len++] = (struct grant){r, weighted(p, q, cluster_has(p, r))};
+            at[len++] = (struct guarantee_rest){r, weighted(p, q, cluster_has(p, r))};
     if (!parent.at && cluster_has(p, QUOTA_GPU))
-        at[len++] = (struct grant){QUOTA_GPU, weighted(p, q, cluster_has(p, QUOTA_GPU))};
-    all[q] = (struct grants){at, len};
+        at[len++] = (struct guarantee_rest){QUOTA_GPU, weighted(p, q, cluster_has(p, QUOTA_GPU))};
+    all[q] = (struct guarantee_rests){at, len};
     return all[q];
 }
 
-static struct grants *grants_make(struct berth_plan *p)
+static struct guarantee_rests *guarantees_make(struct berth_plan *p)
 {
-    struct grants *all = ARENA_ARRAY(&p->scratch, struct grants, p->s->quotas_len + 1);
+    struct guarantee_rests *all = ARENA_ARRAY(&p->scratch, struct guarantee_rests, p->s->quotas_len + 1);
     uint8_t *done = ARENA_ARRAY(&p->scratch, uint8_t, p->s->quotas_len + 1);
     for (uint32_t q = 0; q < p->s->quotas_len; q++)
-        (void)grants_of(p, all, done, q);
+        (void)guarantees_of(p, all, done, q);
     return all;
 }
 
@@ -146,11 +148,12 @@ struct path {
 };
 
 /* Returns how many of `pods` equal pods fit into the rest of every guarantee. */
-static uint32_t grants_room(const struct grants *all, const struct path *path, const struct class *k, uint32_t pods)
+static uint32_t guarantees_room(const struct guarantee_rests *all, const struct path *path, const struct class *k,
+                                uint32_t pods)
 {
     for (uint32_t n = 0; n < path->len; n++)
         for (uint32_t i = 0; i < all[path->at[n]].len; i++) {
-            const struct grant *g = &all[path->at[n]].at[i];
+            const struct guarantee_rest *g = &all[path->at[n]].at[i];
             int64_t need = quota_need(k, g->resource);
             if (need > 0 && (__int128)need * pods > g->left)
                 pods = (uint32_t)(g->left / need);
@@ -159,7 +162,7 @@ static uint32_t grants_room(const struct grants *all, const struct path *path, c
 }
 
 /* Subtracts the pods from every guarantee; a negative number adds them back. */
-static void grants_take(struct grants *all, const struct path *path, const struct class *k, int64_t pods)
+static void guarantees_take(struct guarantee_rests *all, const struct path *path, const struct class *k, int64_t pods)
 {
     for (uint32_t n = 0; n < path->len; n++)
         for (uint32_t i = 0; i < all[path->at[n]].len; i++)
@@ -170,7 +173,7 @@ static void grants_take(struct grants *all, const struct path *path, const struc
 
 /* Returns whether the instance is stopping and its pod is still wanted afterwards. Such an instance counts as its pod:
  * otherwise other pods would take its part of the guarantee until the pod is demanded again. */
-static bool comes_back(const struct berth_plan *p, uint32_t slot)
+static bool is_wanted_again(const struct berth_plan *p, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     const struct workload *w = snapshot_workload(p->s, i->workload.v);
@@ -202,7 +205,7 @@ static struct keyed *placed_make(struct berth_plan *p, uint32_t workload, uint32
     len = 0;
     for (uint32_t at = w->first; at != NONE; at = snapshot_instance(s, at)->next_of_workload) {
         const struct instance *i = snapshot_instance(s, at);
-        if (is_counted(p, at) || comes_back(p, at))
+        if (is_counted(p, at) || is_wanted_again(p, at))
             rows[len++] = (struct keyed){i->id, at};
     }
     sort_keyed(rows, rows + len, len);
@@ -220,7 +223,7 @@ static uint32_t gang_needs(const struct workload *w)
 }
 
 /* Returns whether the minimum of all the gang's workloads together fits into the guarantees; if so, subtracts it. */
-static bool gang_by_right(struct berth_plan *p, struct grants *all, uint32_t gang)
+static bool gang_fits_guarantees(struct berth_plan *p, struct guarantee_rests *all, uint32_t gang)
 {
     const struct berth_snapshot *s = p->s;
     uint32_t first = ((const struct gang *)pages_at(&s->gangs, gang))->first;
@@ -237,37 +240,38 @@ static bool gang_by_right(struct berth_plan *p, struct grants *all, uint32_t gan
             struct path path;
             path.len = quota_chain(s->quotas, claim, path.at);
             if (turn == 0)
-                fits &= grants_room(all, &path, k, pods) == pods;
-            grants_take(all, &path, k, turn == 0 ? (int64_t)pods : -(int64_t)pods);
+                fits &= guarantees_room(all, &path, k, pods) == pods;
+            guarantees_take(all, &path, k, turn == 0 ? (int64_t)pods : -(int64_t)pods);
         }
     return fits;
 }
 
-enum { GANG_UNKNOWN, GANG_BY_RIGHT, GANG_BORROWED };
+enum { GANG_UNKNOWN, GANG_GUARANTEED, GANG_BORROWED };
 
-static bool gang_looked(struct berth_plan *p, struct grants *all, uint8_t *gangs, uint32_t gang)
+static bool gang_is_guaranteed(struct berth_plan *p, struct guarantee_rests *all, uint8_t *gangs, uint32_t gang)
 {
     if (gangs[gang] == GANG_UNKNOWN)
-        gangs[gang] = gang_by_right(p, all, gang) ? GANG_BY_RIGHT : GANG_BORROWED;
-    return gangs[gang] == GANG_BY_RIGHT;
+        gangs[gang] = gang_fits_guarantees(p, all, gang) ? GANG_GUARANTEED : GANG_BORROWED;
+    return gangs[gang] == GANG_GUARANTEED;
 }
 
 /* ---- workloads -------------------------------------------------------------------------------------------------- */
 
 /* Returns how many pods of the demand, from index `from` on, have a lower ordinal. */
-static uint32_t pods_below(const struct wish *w, uint32_t from, uint32_t ordinal)
+static uint32_t pods_below(const struct demand *w, uint32_t from, uint32_t ordinal)
 {
     uint32_t n = from;
     if (!w->ordinals && ordinal >= w->first + w->len)
         return w->len - from;
-    while (n < w->len && wish_ordinal(w, n) < ordinal)
+    while (n < w->len && demand_ordinal(w, n) < ordinal)
         n++;
     return n - from;
 }
 
 /* Marks the first pods of a workload as guaranteed, by ordinal, whether placed or not; returns how many pods of its
  * demand are guaranteed. */
-static uint32_t look_pods(struct berth_plan *p, struct grants *all, uint32_t workload, const struct wish *w)
+static uint32_t entitle_pods(struct berth_plan *p, struct guarantee_rests *all, uint32_t workload,
+                             const struct demand *w)
 {
     uint32_t len, at = 0, right = 0;
     const struct keyed *placed = placed_make(p, workload, &len);
@@ -277,18 +281,18 @@ static uint32_t look_pods(struct berth_plan *p, struct grants *all, uint32_t wor
     bool open = true;
     for (uint32_t n = 0; n <= len; n++) {
         uint32_t pods = w ? pods_below(w, at, n < len ? (uint32_t)placed[n].key : UINT32_MAX) : 0;
-        uint32_t granted = pods && open ? grants_room(all, &path, wished, pods) : 0;
+        uint32_t granted = pods && open ? guarantees_room(all, &path, wished, pods) : 0;
         if (granted)
-            grants_take(all, &path, wished, granted);
+            guarantees_take(all, &path, wished, granted);
         right += granted;
         at += pods;
         open &= granted == pods;
         if (n == len)
             break;
         const struct class *k = snapshot_class(p->s, snapshot_instance(p->s, placed[n].value)->class);
-        open = open && grants_room(all, &path, k, 1) == 1;
+        open = open && guarantees_room(all, &path, k, 1) == 1;
         if (open)
-            grants_take(all, &path, k, 1);
+            guarantees_take(all, &path, k, 1);
         else
             bits_add(p->tiers->lent, placed[n].value);
     }
@@ -296,7 +300,8 @@ static uint32_t look_pods(struct berth_plan *p, struct grants *all, uint32_t wor
 }
 
 /* Marks either all pods of a gang as guaranteed or none. */
-static bool look_gang(struct berth_plan *p, struct grants *all, uint8_t *gangs, uint32_t workload, bool waits)
+static bool entitle_gang(struct berth_plan *p, struct guarantee_rests *all, uint8_t *gangs, uint32_t workload,
+                         bool waits)
 {
     uint32_t len, gang = snapshot_workload(p->s, workload)->gang;
     const struct keyed *placed = placed_make(p, workload, &len);
@@ -304,27 +309,27 @@ static bool look_gang(struct berth_plan *p, struct grants *all, uint8_t *gangs, 
     for (uint32_t n = 0; n < len; n++) {
         if (is_spare(p, snapshot_instance(p->s, placed[n].value)))
             continue;
-        right = gang_looked(p, all, gangs, gang);
+        right = gang_is_guaranteed(p, all, gangs, gang);
         if (!right)
             bits_add(p->tiers->lent, placed[n].value);
     }
-    return waits ? gang_looked(p, all, gangs, gang) : right;
+    return waits ? gang_is_guaranteed(p, all, gangs, gang) : right;
 }
 
 /* Sets the tier of the workload's demand, or in right[] how many pods of a partly guaranteed demand are guaranteed. */
-static void look_workload(struct berth_plan *p, struct grants *all, uint8_t *gangs, uint32_t workload, uint32_t wish,
-                          uint32_t *right)
+static void entitle_workload(struct berth_plan *p, struct guarantee_rests *all, uint8_t *gangs, uint32_t workload,
+                             uint32_t demand, uint32_t *right)
 {
     const struct workload *of = snapshot_workload(p->s, workload);
-    struct wish *w = wish == NONE ? NULL : &p->wishes.at[wish];
+    struct demand *w = demand == NONE ? NULL : &p->demands.at[demand];
     struct arena_mark mark = arena_mark(&p->scratch);
     if (of->gang != NONE && of->kind == BERTH_JOB) {
-        if (!look_gang(p, all, gangs, workload, w && w->group != NONE) && w)
+        if (!entitle_gang(p, all, gangs, workload, w && w->group != NONE) && w)
             w->tier = tier_of(BERTH_BORROWED, of->priority);
         arena_rewind(&p->scratch, mark);
         return;
     }
-    uint32_t pods = look_pods(p, all, workload, w);
+    uint32_t pods = entitle_pods(p, all, workload, w);
     arena_rewind(&p->scratch, mark);
     if (!w || pods == w->len)
         return;
@@ -332,56 +337,56 @@ static void look_workload(struct berth_plan *p, struct grants *all, uint8_t *gan
         w->tier = tier_of(BERTH_BORROWED, of->priority);
         return;
     }
-    right[wish] = pods;
+    right[demand] = pods;
 }
 
 /* Prefetches workloads that come soon, then what they refer to. Always inlined: the compiler removes calls of a
  * function that only prefetches as calls without effect. */
-static inline __attribute__((always_inline)) void look_ahead(const struct berth_plan *p, uint32_t i,
-                                                             const uint32_t *wish_of)
+static inline __attribute__((always_inline)) void prefetch_workloads(const struct berth_plan *p, uint32_t i,
+                                                                     const uint32_t *demand_of)
 {
     const struct berth_snapshot *s = p->s;
-    if (i + 2 * PREFETCH < p->by_age_len) {
-        __builtin_prefetch(snapshot_workload(s, p->by_age[i + 2 * PREFETCH]));
-        __builtin_prefetch(&wish_of[p->by_age[i + 2 * PREFETCH]]);
+    if (i + 2 * PREFETCH < p->accounted_order_len) {
+        __builtin_prefetch(snapshot_workload(s, p->accounted_order[i + 2 * PREFETCH]));
+        __builtin_prefetch(&demand_of[p->accounted_order[i + 2 * PREFETCH]]);
     }
-    if (i + PREFETCH >= p->by_age_len)
+    if (i + PREFETCH >= p->accounted_order_len)
         return;
-    const struct workload *w = snapshot_workload(s, p->by_age[i + PREFETCH]);
-    uint32_t wish = wish_of[p->by_age[i + PREFETCH]];
+    const struct workload *w = snapshot_workload(s, p->accounted_order[i + PREFETCH]);
+    uint32_t demand = demand_of[p->accounted_order[i + PREFETCH]];
     if (w->claim != NONE)
         __builtin_prefetch(pages_at(&s->claims, w->claim));
     if (w->first != NONE)
         __builtin_prefetch(snapshot_instance(s, w->first));
-    if (wish != NONE)
-        __builtin_prefetch(&p->wishes.at[wish], 1);
+    if (demand != NONE)
+        __builtin_prefetch(&p->demands.at[demand], 1);
 }
 
-void entitle(struct berth_plan *p)
+void entitlements_compute(struct berth_plan *p)
 {
-    uint32_t wishes = (uint32_t)p->wishes.len;
-    struct grants *all = grants_make(p);
+    uint32_t demands = (uint32_t)p->demands.len;
+    struct guarantee_rests *all = guarantees_make(p);
     uint8_t *gangs = ARENA_ARRAY(&p->scratch, uint8_t, p->s->gangs.len + 1);
-    uint32_t *wish_of = arena_alloc(&p->scratch, (p->s->workloads.len + 1) * sizeof *wish_of);
-    uint32_t *right = ARENA_ARRAY(&p->scratch, uint32_t, wishes + 1);
-    part_list parts = {0};
+    uint32_t *demand_of = arena_alloc(&p->scratch, (p->s->workloads.len + 1) * sizeof *demand_of);
+    uint32_t *right = ARENA_ARRAY(&p->scratch, uint32_t, demands + 1);
+    demand_part_list parts = {0};
     p->tiers->lent = ARENA_ARRAY(&p->arena, uint64_t, bits_words(p->s->instances.len) + 1);
-    memset(wish_of, 0xff, (p->s->workloads.len + 1) * sizeof *wish_of);
-    for (uint32_t i = 0; i < wishes; i++)
-        if (p->wishes.at[i].replaces == NONE && p->wishes.at[i].spare_of == NONE)
-            wish_of[p->wishes.at[i].workload] = i;
+    memset(demand_of, 0xff, (p->s->workloads.len + 1) * sizeof *demand_of);
+    for (uint32_t i = 0; i < demands; i++)
+        if (p->demands.at[i].replaces == NONE && p->demands.at[i].spare_of == NONE)
+            demand_of[p->demands.at[i].workload] = i;
     /* The order does not depend on placements, so placing or stopping pods does not change which pods are
      * guaranteed. */
-    for (uint32_t i = 0; i < p->by_age_len; i++) {
-        look_ahead(p, i, wish_of);
-        look_workload(p, all, gangs, p->by_age[i], wish_of[p->by_age[i]], right);
+    for (uint32_t i = 0; i < p->accounted_order_len; i++) {
+        prefetch_workloads(p, i, demand_of);
+        entitle_workload(p, all, gangs, p->accounted_order[i], demand_of[p->accounted_order[i]], right);
     }
-    for (uint32_t i = 0; i < wishes; i++) {
+    for (uint32_t i = 0; i < demands; i++) {
         if (right[i] == 0)
             continue;
-        struct wish rest = wish_split(&p->wishes.at[i], right[i]);
+        struct demand rest = demand_split(&p->demands.at[i], right[i]);
         rest.tier = tier_of(BERTH_BORROWED, snapshot_workload(p->s, rest.workload)->priority);
         vec_push(&parts, ((struct part){i, rest}));
     }
-    parts_insert(p, &parts);
+    demand_parts_insert(p, &parts);
 }

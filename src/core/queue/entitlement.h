@@ -14,19 +14,19 @@ bool is_elastic(const struct workload *w);
 
 /* Computes which instances and demands are guaranteed. Call only where some quota has a guarantee. Fills tiers.lent,
  * sets the tier of each demand, and splits a demand whose pods belong to two tiers. */
-void entitle(struct berth_plan *p);
+void entitlements_compute(struct berth_plan *p);
 
 /* ---- parts of demands ------------------------------------------------------------------------------------------- */
 
 /* Keeps the first `pods` pods in the demand and returns a new demand with the others. */
-struct wish wish_split(struct wish *w, uint32_t pods);
+struct demand demand_split(struct demand *w, uint32_t pods);
 
 /* Parts that were split off, each with the index of the demand that it follows, in ascending order of that index. */
-typedef VEC(struct part) part_list;
+typedef VEC(struct part) demand_part_list;
 struct part {
     uint32_t after;
-    struct wish wish;
+    struct demand demand;
 };
 
 /* Inserts each part behind the group of the demand that it was split from. Frees the list. */
-void parts_insert(struct berth_plan *p, part_list *parts);
+void demand_parts_insert(struct berth_plan *p, demand_part_list *parts);

@@ -140,20 +140,20 @@ static int32_t clamp(double x)
 }
 
 /* Caches logarithms: values repeat, since times and sizes are mostly round numbers. */
-static double log2_known(struct ranks *r, double x)
+static double log2_cached(struct ranks *r, double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
-    struct rank_log *l = &r->logs[(bits * 0x9e3779b97f4a7c15u) >> 54];
+    struct rank_log_cache *l = &r->logs[(bits * 0x9e3779b97f4a7c15u) >> 54];
     if (l->x != x)
-        *l = (struct rank_log){x, math_log2(x)};
+        *l = (struct rank_log_cache){x, math_log2(x)};
     return l->log2;
 }
 
 /* Maps 1 to 0 and `most` to a million, by the logarithm. */
 static int32_t log_scale(struct ranks *r, double x, double most)
 {
-    return x > 1 ? clamp(log2_known(r, x) / log2_known(r, most)) : 0;
+    return x > 1 ? clamp(log2_cached(r, x) / log2_cached(r, most)) : 0;
 }
 
 static int32_t time_scale(struct ranks *r, int64_t ns)

@@ -38,11 +38,11 @@ struct ranks {
     int32_t load;              /* -1: not computed yet */
     int32_t *dominant;         /* [quota]: the factor plus 1; 0 or NULL: not computed yet */
     struct admitted *admitted; /* made by fair.c; NULL: not computed yet */
-    struct rank_log {          /* cache of logarithms */
+    struct rank_log_cache {    /* cache of logarithms */
         double x, log2;
     } logs[LOGS];
-    struct rank_known { /* cache of queues found by name */
-        sym queue;      /* 0: none */
+    struct rank_queue_cache { /* cache of queues found by name */
+        sym queue;            /* 0: none */
         uint32_t at;
     } known[QUEUES_KNOWN];
 };
@@ -89,7 +89,7 @@ void admitted_make(struct ranks *r);
 /* Fills r->fair: the position of each account in the fair tree, as a factor. */
 void fair_make(struct ranks *r);
 /* Calls `tell` for each account with its weight, its usage and its factor. */
-void fair_tell(struct ranks *r, void (*tell)(void *ctx, const struct berth_share *share), void *ctx);
+void fair_report(struct ranks *r, void (*tell)(void *ctx, const struct berth_share *share), void *ctx);
 /* drf.c: fills r->filled: for each workload, the weighted dominant share that its account received before it in
  * progressive filling. */
 void drf_make(struct ranks *r);

@@ -141,7 +141,7 @@ static uint32_t slot_of_parent(const struct tree *t, uint32_t q)
     return t->quotas[q].parent == NONE ? 0 : t->quotas[q].parent + 1;
 }
 
-static void grow(struct tree *t, const struct admitted *a, uint32_t len)
+static void tree_fill(struct tree *t, const struct admitted *a, uint32_t len)
 {
     for (uint32_t q = 0; q < len; q++) {
         t->accounts += a->account[q];
@@ -160,7 +160,7 @@ static void grow(struct tree *t, const struct admitted *a, uint32_t len)
 }
 
 /* Computes the level of all siblings. The sums are of integers, so the order of the siblings changes nothing. */
-static void weigh(struct tree *t, uint32_t first)
+static void tree_levels(struct tree *t, uint32_t first)
 {
     int64_t weights = 0, used = 0;
     for (uint32_t q = first; q != NONE; q = t->next[q]) {
@@ -181,7 +181,7 @@ static uint64_t highest_first(double x)
 }
 
 /* Assigns positions to all accounts at and below these quotas, those of the highest level first. */
-static void give_places(struct tree *t, const uint32_t *at, uint32_t len)
+static void assign_positions(struct tree *t, const uint32_t *at, uint32_t len)
 {
     struct arena *scratch = &t->r->p->scratch;
     struct keyed *rows = arena_alloc(scratch, (2 * (size_t)len + 1) * sizeof *rows);
@@ -208,7 +208,7 @@ static void give_places(struct tree *t, const uint32_t *at, uint32_t len)
             for (uint32_t child = t->first[rows[j].value + 1]; child != NONE; child = t->next[child])
                 below[n++] = child;
         t->given = here;
-        give_places(t, below, below_len);
+        assign_positions(t, below, below_len);
         t->given += same;
     }
 }
@@ -228,18 +228,18 @@ void fair_make(struct ranks *r)
                      .first = ARENA_ARRAY(&r->p->scratch, uint32_t, len + 1),
                      .level = ARENA_ARRAY(&r->p->scratch, double, len + 1)};
     r->fair = ARENA_ARRAY(&r->p->arena, int32_t, len + 1);
-    grow(&t, r->admitted, len);
+    tree_fill(&t, r->admitted, len);
     for (uint32_t q = 0; q <= len; q++)
-        weigh(&t, t.first[q]);
+        tree_levels(&t, t.first[q]);
     uint32_t *roots = arena_alloc(&r->p->scratch, (len + 1) * sizeof *roots);
     for (uint32_t q = t.first[0]; q != NONE; q = t.next[q])
         roots[n++] = q;
-    give_places(&t, roots, n);
+    assign_positions(&t, roots, n);
     assert(t.given == t.accounts);
     arena_rewind(&r->p->scratch, mark);
 }
 
-void fair_tell(struct ranks *r, void (*tell)(void *ctx, const struct berth_share *share), void *ctx)
+void fair_report(struct ranks *r, void (*tell)(void *ctx, const struct berth_share *share), void *ctx)
 {
     const struct berth_snapshot *s = r->s;
     if (!r->fair)

@@ -17,7 +17,7 @@
 /* ---- past usage ------------------------------------------------------------------------------------------------- */
 
 /* The results must be the same on every machine: stored facts depend on them. */
-static void use_decays(void **state)
+static void usage_decays(void **state)
 {
     (void)state;
     static const struct {
@@ -45,7 +45,7 @@ static void use_decays(void **state)
     }
 }
 
-static void use_adds_up(void **state)
+static void running_pods_add_usage(void **state)
 {
     (void)state;
     static const struct {
@@ -69,14 +69,16 @@ static void use_adds_up(void **state)
 }
 
 /* Usage added in one piece or in many, now or later, is the same up to the rounding of each piece. */
-static void use_is_the_same_in_pieces(void **state)
+static void usage_added_in_pieces_is_the_same(void **state)
 {
     (void)state;
     uint64_t seed = scene_seed();
     for (int i = 0; i < 1000; i++) {
-        int64_t half = (1 + (int64_t)scene_below(&seed, 1000000)) * S, rate = 1 + scene_below(&seed, 100000);
-        int64_t end = (2 + (int64_t)scene_below(&seed, 1000000)) * S, cut = scene_below(&seed, (uint32_t)(end / S)) * S;
-        int64_t later = end + (int64_t)scene_below(&seed, 1000000) * S;
+        int64_t half = (1 + (int64_t)scene_random_below(&seed, 1000000)) * S,
+                rate = 1 + scene_random_below(&seed, 100000);
+        int64_t end = (2 + (int64_t)scene_random_below(&seed, 1000000)) * S,
+                cut = scene_random_below(&seed, (uint32_t)(end / S)) * S;
+        int64_t later = end + (int64_t)scene_random_below(&seed, 1000000) * S;
         int64_t whole = berth_usage_add(rate, 0, end, later, half);
         int64_t parts = berth_usage_decay(berth_usage_add(rate, 0, cut, end, half), end, later, half) +
                         berth_usage_add(rate, cut, end, later, half);
@@ -85,7 +87,7 @@ static void use_is_the_same_in_pieces(void **state)
     }
 }
 
-static void pods_cost(void **state)
+static void pod_cost_follows_charges(void **state)
 {
     (void)state;
     static const struct berth_amount charges[] = {
@@ -120,13 +122,13 @@ static void pods_cost(void **state)
 static void put_quota(struct scene *s, const char *id, const char *parent, uint32_t weight)
 {
     const struct berth_quota q = {.id = id, .parent = parent, .weight = weight};
-    scene_must(s, berth_quota_put(s->c, &q, &s->err));
+    scene_check(s, berth_quota_put(s->c, &q, &s->err));
 }
 
 static void put_use(struct scene *s, const char *id, int64_t amount, int64_t at_ns)
 {
     const struct berth_fact f = {.kind = BERTH_FACT_USAGE, .key = id, .value = amount, .at_ns = at_ns};
-    scene_must(s, berth_fact_put(s->c, &f, &s->err));
+    scene_check(s, berth_fact_put(s->c, &f, &s->err));
 }
 
 static void put_job(struct scene *s, const char *id, const char *account, int64_t created_s, int64_t cpu,
@@ -182,7 +184,7 @@ static struct scene families(uint32_t g, uint32_t h)
     return s;
 }
 
-static void who_used_little_comes_first(void **state)
+static void least_used_account_is_first(void **state)
 {
     (void)state;
     struct scene s = families(1, 1);
@@ -209,7 +211,7 @@ static void share_told(void *ctx, const struct berth_share *share)
 }
 
 /* berth_plan_shares reports the values that plans use: accounts only, past usage and running pods. */
-static void shares_are_told(void **state)
+static void shares_report_usage_and_factor(void **state)
 {
     (void)state;
     char told[512] = "";
@@ -231,7 +233,7 @@ static void shares_are_told(void **state)
     scene_cleanup(&s);
 }
 
-static void inner_accounts_stand_with_their_first(void **state)
+static void account_with_children_ranks_with_its_best_child(void **state)
 {
     (void)state;
     struct scene s = families(1, 1);
@@ -248,7 +250,7 @@ static void inner_accounts_stand_with_their_first(void **state)
 }
 
 /* A running pod counts from its start, at its cost. */
-static void what_runs_counts(void **state)
+static void running_pods_count_as_usage(void **state)
 {
     (void)state;
     struct scene s = families(1, 1);
@@ -283,7 +285,7 @@ static void what_runs_counts(void **state)
 
 /* The example of Ghodsi et al.: 9 cores and 18 units of memory; tasks of (1, 4) and of (3, 1). The first user gets
  * three tasks for every two of the second. */
-static void drf_is_as_in_the_paper(void **state)
+static void drf_matches_the_paper(void **state)
 {
     (void)state;
     static const char *const ids[] = {"a1", "a2", "a3", "a4", "b1", "b2", "b3"};
@@ -312,7 +314,7 @@ static void drf_is_as_in_the_paper(void **state)
         for (size_t i = 0; i < ROWS(want); i++) {
             uint32_t at = cluster_workload_find(s.c, want[i].id);
             int64_t key, share = want[i].before * 1000000000 / 18 / (*want[i].id == 'b' ? weight : 1);
-            scene_must(&s, rank_keys(s.p, &at, 1, &key, &s.err));
+            scene_check(&s, rank_keys(s.p, &at, 1, &key, &s.err));
             if (llabs(key + share) > 1)
                 fail_msg("%s: %lld, not %lld", want[i].id, (long long)key, (long long)-share);
         }
@@ -323,15 +325,15 @@ static void drf_is_as_in_the_paper(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(use_decays),
-        cmocka_unit_test(use_adds_up),
-        cmocka_unit_test(use_is_the_same_in_pieces),
-        cmocka_unit_test(pods_cost),
-        cmocka_unit_test(who_used_little_comes_first),
-        cmocka_unit_test(shares_are_told),
-        cmocka_unit_test(inner_accounts_stand_with_their_first),
-        cmocka_unit_test(what_runs_counts),
-        cmocka_unit_test(drf_is_as_in_the_paper),
+        cmocka_unit_test(usage_decays),
+        cmocka_unit_test(running_pods_add_usage),
+        cmocka_unit_test(usage_added_in_pieces_is_the_same),
+        cmocka_unit_test(pod_cost_follows_charges),
+        cmocka_unit_test(least_used_account_is_first),
+        cmocka_unit_test(shares_report_usage_and_factor),
+        cmocka_unit_test(account_with_children_ranks_with_its_best_child),
+        cmocka_unit_test(running_pods_count_as_usage),
+        cmocka_unit_test(drf_matches_the_paper),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* placement_budget.c - counts the pods of each account that are placed and not yet starting. */
 #include "core/queue/placement_budget.h"
 
-void starting_begin(struct berth_plan *p)
+void placement_budget_begin(struct berth_plan *p)
 {
     const struct berth_snapshot *s = p->s;
     if (p->policy.starting == 0)
@@ -13,7 +13,7 @@ void starting_begin(struct berth_plan *p)
                 p->starting[q] = s->quotas[q].books.at[i].active;
 }
 
-void starting_settle(struct berth_plan *p)
+void placement_budget_update(struct berth_plan *p)
 {
     size_t len = p->c.acts.len;
     for (size_t i = p->starting ? p->starting_seen : len; i < len; i++) {
@@ -27,12 +27,12 @@ void starting_settle(struct berth_plan *p)
     p->starting_seen = len;
 }
 
-static bool is_free(const struct berth_plan *p, const struct wish *w)
+static bool is_free(const struct berth_plan *p, const struct demand *w)
 {
     return !p->starting || p->starting_gang || w->account == NONE || w->replaces != NONE;
 }
 
-uint32_t starting_room(const struct berth_plan *p, const struct wish *w, uint32_t most)
+uint32_t placement_budget_room(const struct berth_plan *p, const struct demand *w, uint32_t most)
 {
     if (is_free(p, w))
         return most;
@@ -40,12 +40,12 @@ uint32_t starting_room(const struct berth_plan *p, const struct wish *w, uint32_
     return room <= 0 ? 0 : room < most ? (uint32_t)room : most;
 }
 
-bool starting_gang_fits(const struct berth_plan *p, const struct wish *w, uint32_t pods)
+bool placement_budget_gang_fits(const struct berth_plan *p, const struct demand *w, uint32_t pods)
 {
-    return is_free(p, w) || p->starting[w->account] <= 0 || starting_room(p, w, pods) == pods;
+    return is_free(p, w) || p->starting[w->account] <= 0 || placement_budget_room(p, w, pods) == pods;
 }
 
-void starting_count(struct berth_plan *p, const struct wish *w, int sign)
+void placement_budget_count(struct berth_plan *p, const struct demand *w, int sign)
 {
     if (p->starting && w->account != NONE && w->replaces == NONE)
         p->starting[w->account] += sign;

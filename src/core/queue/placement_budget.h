@@ -12,12 +12,12 @@
 
 #include "core/plan/plan.h"
 
-void starting_begin(struct berth_plan *p);
+void placement_budget_begin(struct berth_plan *p);
 /* Call before each round: subtracts the assigned instances that the plan has stopped or lost since the last call. */
-void starting_settle(struct berth_plan *p);
+void placement_budget_update(struct berth_plan *p);
 /* Returns how many more pods of the demand (at most `most`) its account may have placed now. */
-uint32_t starting_room(const struct berth_plan *p, const struct wish *w, uint32_t most);
+uint32_t placement_budget_room(const struct berth_plan *p, const struct demand *w, uint32_t most);
 /* Returns whether the gang minimum of `pods` pods may be placed now. */
-bool starting_gang_fits(const struct berth_plan *p, const struct wish *w, uint32_t pods);
+bool placement_budget_gang_fits(const struct berth_plan *p, const struct demand *w, uint32_t pods);
 /* Counts a pod of the demand that is placed now (sign 1), or removes it from the count (sign -1). */
-void starting_count(struct berth_plan *p, const struct wish *w, int sign);
+void placement_budget_count(struct berth_plan *p, const struct demand *w, int sign);

@@ -61,7 +61,7 @@ static void all_start(struct scene *s, uint64_t from, uint64_t to)
         scene_report(s, id, BERTH_STARTING, false);
 }
 
-static void the_rest_waits_until_nodes_begin(void **state)
+static void pods_beyond_budget_wait_for_nodes_to_start(void **state)
 {
     (void)state;
     struct scene s = world(3);
@@ -81,7 +81,7 @@ static void the_rest_waits_until_nodes_begin(void **state)
     scene_cleanup(&s);
 }
 
-static void a_gang_starts_whole(void **state)
+static void gang_larger_than_budget_starts_whole(void **state)
 {
     (void)state;
     struct scene s = world(3);
@@ -98,7 +98,7 @@ static void a_gang_starts_whole(void **state)
 }
 
 /* With every budget, as many pods are placed in the end as without one. */
-static void every_budget_ends_alike(void **state)
+static void every_budget_places_all_pods(void **state)
 {
     (void)state;
     for (uint32_t budget = 0; budget < 7; budget++) {
@@ -122,7 +122,7 @@ static void every_budget_ends_alike(void **state)
 }
 
 /* Pods beyond the placement budget preempt nothing and reserve nothing. */
-static void nobody_goes_for_what_waits(void **state)
+static void pods_beyond_budget_preempt_nothing(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -150,10 +150,10 @@ static void nobody_goes_for_what_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_rest_waits_until_nodes_begin),
-        cmocka_unit_test(a_gang_starts_whole),
-        cmocka_unit_test(every_budget_ends_alike),
-        cmocka_unit_test(nobody_goes_for_what_waits),
+        cmocka_unit_test(pods_beyond_budget_wait_for_nodes_to_start),
+        cmocka_unit_test(gang_larger_than_budget_starts_whole),
+        cmocka_unit_test(every_budget_places_all_pods),
+        cmocka_unit_test(pods_beyond_budget_preempt_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

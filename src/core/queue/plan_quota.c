@@ -18,7 +18,7 @@ struct reserve {
     bool job; /* it adds a job to the limit of jobs */
 };
 
-struct allotments {
+struct plan_quotas {
     bool any;                 /* some quota has a limit or a total */
     uint64_t *leaves;         /* bit set of instances that this plan stops or loses, or tries to stop */
     uint64_t *lost, *begins;  /* bit sets of instances that this plan loses, and of those it promotes */
@@ -55,7 +55,7 @@ static void total_add(int64_t *total, int64_t amount)
  * an hour. */
 static int64_t pod_seconds(const struct berth_plan *p, uint32_t workload)
 {
-    int64_t ns = future_duration(p, workload);
+    int64_t ns = expected_duration_of(p, workload);
     return ns == BERTH_NEVER_NS ? 3600 : ns / SECOND_NS;
 }
 
@@ -77,7 +77,7 @@ static bool is_stopping(const struct berth_snapshot *s, uint32_t slot)
 
 /* Adds running pods to the totals: each counts for its expected duration, or for its run time so far if that is longer.
  * In a move, the old instance counts until it stops. */
-static void totals_add_running(struct berth_plan *p, struct allotments *a, uint32_t workload)
+static void totals_add_running(struct berth_plan *p, struct plan_quotas *a, uint32_t workload)
 {
     const struct workload *w = snapshot_workload(p->s, workload);
     const struct claim *claim = snapshot_claim(p->s, workload);
@@ -100,13 +100,13 @@ static void totals_add_running(struct berth_plan *p, struct allotments *a, uint3
     }
 }
 
-void allotments_begin(struct berth_plan *p)
+void plan_quotas_begin(struct berth_plan *p)
 {
     const struct berth_snapshot *s = p->s;
-    struct allotments *a = ARENA_ARRAY(&p->arena, struct allotments, 1);
+    struct plan_quotas *a = ARENA_ARRAY(&p->arena, struct plan_quotas, 1);
     bool totals = false;
 
-    p->allotments = a;
+    p->plan_quotas = a;
     a->limits = ARENA_ARRAY(&p->arena, struct row *, s->quotas_len + 1);
     a->totals = ARENA_ARRAY(&p->arena, int64_t *, s->quotas_len + 1);
     for (uint32_t q = 0; q < s->quotas_len; q++) {
@@ -139,12 +139,12 @@ void allotments_begin(struct berth_plan *p)
 
 static const struct claim *claim_of(const struct berth_plan *p, uint32_t workload)
 {
-    const struct claim *claim = p->allotments->any ? snapshot_claim(p->s, workload) : NULL;
+    const struct claim *claim = p->plan_quotas->any ? snapshot_claim(p->s, workload) : NULL;
     return claim && claim->quotas_len ? claim : NULL;
 }
 
 /* Returns whether the workload has an instance, placed by this plan or before. */
-static bool is_job_there(const struct berth_plan *p, uint32_t workload)
+static bool job_has_instances(const struct berth_plan *p, uint32_t workload)
 {
     if (p->c.fresh[workload] != NONE)
         return true;
@@ -164,7 +164,7 @@ struct more {
 /* Returns the amount of a resource that the pod adds. Of jobs, only the first pod of a workload adds one. */
 static int64_t need_of(const struct berth_plan *p, const struct more *m, uint32_t resource)
 {
-    return resource == QUOTA_JOBS ? !is_job_there(p, m->workload) : quota_need_beyond(m->k, m->counted, resource);
+    return resource == QUOTA_JOBS ? !job_has_instances(p, m->workload) : quota_need_beyond(m->k, m->counted, resource);
 }
 
 static int64_t total_need_of(const struct berth_plan *p, const struct more *m, uint32_t resource)
@@ -175,7 +175,7 @@ static int64_t total_need_of(const struct berth_plan *p, const struct more *m, u
 /* Return whether the instance counts now, and once all stops are done, as far as this plan has decided. */
 static bool is_now(const struct berth_plan *p, uint32_t slot)
 {
-    const struct allotments *a = p->allotments;
+    const struct plan_quotas *a = p->plan_quotas;
     return (state_active(snapshot_instance(p->s, slot)->state) || bits_has(a->begins, slot)) &&
            !bits_has(a->lost, slot);
 }
@@ -183,7 +183,7 @@ static bool is_now(const struct berth_plan *p, uint32_t slot)
 static bool is_later(const struct berth_plan *p, uint32_t slot)
 {
     enum berth_state state = snapshot_instance(p->s, slot)->state;
-    return state != BERTH_ENDED && state != BERTH_STOPPING && !bits_has(p->allotments->leaves, slot);
+    return state != BERTH_ENDED && state != BERTH_STOPPING && !bits_has(p->plan_quotas->leaves, slot);
 }
 
 /* Returns the class that is counted for the pod of the old instance, beside an instance that takes over from it; NULL:
@@ -222,12 +222,12 @@ static uint32_t room_on(const struct berth_plan *p, const uint32_t *chain, uint3
         for (uint32_t i = 0; t && i < t->limits_len; i++) {
             int64_t need = need_of(p, m, t->limits[i].resource);
             if (t->limits[i].resource == QUOTA_JOBS) /* one job for all pods */
-                most = need && held_of(p->allotments->limits[chain[n]][i], later) >= t->limits[i].amount ? 0 : most;
+                most = need && held_of(p->plan_quotas->limits[chain[n]][i], later) >= t->limits[i].amount ? 0 : most;
             else
-                most = room_in(t->limits[i].amount, held_of(p->allotments->limits[chain[n]][i], later), need, most);
+                most = room_in(t->limits[i].amount, held_of(p->plan_quotas->limits[chain[n]][i], later), need, most);
         }
         for (uint32_t i = 0; t && i < t->totals_len; i++)
-            most = room_in(t->totals[i].limit, p->allotments->totals[chain[n]][i],
+            most = room_in(t->totals[i].limit, p->plan_quotas->totals[chain[n]][i],
                            total_need_of(p, m, t->totals[i].resource), most);
     }
     return most;
@@ -240,15 +240,16 @@ static uint32_t room_by(const struct berth_plan *p, const struct claim *claim, c
     return room_on(p, chain, len, m, later, most);
 }
 
-uint32_t allot_room(const struct berth_plan *p, uint32_t workload, const struct class *k, bool later, uint32_t most)
+uint32_t plan_quota_room(const struct berth_plan *p, uint32_t workload, const struct class *k, bool later,
+                         uint32_t most)
 {
     const struct claim *claim = claim_of(p, workload);
     return claim ? room_by(p, claim, &(struct more){workload, k, NULL}, later, most) : most;
 }
 
-uint32_t allot_room_of(const struct berth_plan *p, const struct wish *w, bool later, uint32_t most)
+uint32_t plan_quota_room_of_demand(const struct berth_plan *p, const struct demand *w, bool later, uint32_t most)
 {
-    if (!p->allotments->any || w->quotas == 0)
+    if (!p->plan_quotas->any || w->quotas == 0)
         return most;
     struct more m = {w->workload, snapshot_class(p->s, w->class), counted_now(p, w->replaces)};
     if (w->quotas > 1)
@@ -257,7 +258,8 @@ uint32_t allot_room_of(const struct berth_plan *p, const struct wish *w, bool la
     return room_on(p, chain, len, &m, later, most);
 }
 
-bool allot_why(const struct berth_plan *p, uint32_t workload, const struct class *k, struct allot_short *ret)
+bool plan_quota_blocking_limit(const struct berth_plan *p, uint32_t workload, const struct class *k,
+                               struct quota_shortage *ret)
 {
     const struct claim *claim = claim_of(p, workload);
     uint32_t chain[QUOTA_CHAIN_MAX], len = claim ? quota_chain(p->s->quotas, claim, chain) : 0;
@@ -266,15 +268,15 @@ bool allot_why(const struct berth_plan *p, uint32_t workload, const struct class
         const struct quota_terms *t = p->s->quotas[chain[n]].terms;
         for (uint32_t i = 0; t && i < t->limits_len; i++) {
             int64_t need = need_of(p, &m, t->limits[i].resource);
-            int64_t held = held_of(p->allotments->limits[chain[n]][i], false);
-            *ret = (struct allot_short){chain[n], t->limits[i].resource, false, held, t->limits[i].amount, need};
+            int64_t held = held_of(p->plan_quotas->limits[chain[n]][i], false);
+            *ret = (struct quota_shortage){chain[n], t->limits[i].resource, false, held, t->limits[i].amount, need};
             if (need && room_in(t->limits[i].amount, held, need, 1) == 0)
                 return true;
         }
         for (uint32_t i = 0; t && i < t->totals_len; i++) {
             int64_t need = total_need_of(p, &m, t->totals[i].resource);
-            int64_t held = p->allotments->totals[chain[n]][i];
-            *ret = (struct allot_short){chain[n], t->totals[i].resource, true, held, t->totals[i].limit, need};
+            int64_t held = p->plan_quotas->totals[chain[n]][i];
+            *ret = (struct quota_shortage){chain[n], t->totals[i].resource, true, held, t->totals[i].limit, need};
             if (need && room_in(t->totals[i].limit, held, need, 1) == 0)
                 return true;
         }
@@ -292,14 +294,14 @@ static void rows_add(struct berth_plan *p, const struct more *m, int now, int la
         const struct quota_terms *t = p->s->quotas[chain[n]].terms;
         for (uint32_t i = 0; t && i < t->limits_len; i++) {
             int64_t need = quota_need_beyond(m->k, m->counted, t->limits[i].resource);
-            p->allotments->limits[chain[n]][i].now += now * need;
-            p->allotments->limits[chain[n]][i].later += later * need;
+            p->plan_quotas->limits[chain[n]][i].now += now * need;
+            p->plan_quotas->limits[chain[n]][i].later += later * need;
         }
     }
 }
 
 /* Counts jobs and totals: everything except limits of resources. */
-static void others_add(struct berth_plan *p, uint32_t workload, const struct class *k, int jobs, int pods)
+static void jobs_and_totals_add(struct berth_plan *p, uint32_t workload, const struct class *k, int jobs, int pods)
 {
     const struct claim *claim = claim_of(p, workload);
     uint32_t chain[QUOTA_CHAIN_MAX], len = claim ? quota_chain(p->s->quotas, claim, chain) : 0;
@@ -307,28 +309,29 @@ static void others_add(struct berth_plan *p, uint32_t workload, const struct cla
         const struct quota_terms *t = p->s->quotas[chain[n]].terms;
         for (uint32_t i = 0; t && i < t->limits_len; i++)
             if (t->limits[i].resource == QUOTA_JOBS) {
-                p->allotments->limits[chain[n]][i].now += jobs;
-                p->allotments->limits[chain[n]][i].later += jobs;
+                p->plan_quotas->limits[chain[n]][i].now += jobs;
+                p->plan_quotas->limits[chain[n]][i].later += jobs;
             }
         for (uint32_t i = 0; t && i < t->totals_len; i++)
-            total_add(&p->allotments->totals[chain[n]][i],
+            total_add(&p->plan_quotas->totals[chain[n]][i],
                       pods * product(quota_need(k, t->totals[i].resource), pod_seconds(p, workload)));
     }
 }
 
-void allot_take(struct berth_plan *p, uint32_t workload, uint32_t replaces, const struct class *k, bool later, int sign)
+void plan_quota_count(struct berth_plan *p, uint32_t workload, uint32_t replaces, const struct class *k, bool later,
+                      int sign)
 {
     if (!claim_of(p, workload))
         return;
     rows_add(p, &(struct more){workload, k, counted_now(p, replaces)}, later ? 0 : sign, 0);
     rows_add(p, &(struct more){workload, k, counted_later(p, replaces)}, 0, sign);
     if (replaces == NONE) /* otherwise the pod is counted already */
-        others_add(p, workload, k, is_job_there(p, workload) ? 0 : sign, sign);
+        jobs_and_totals_add(p, workload, k, job_has_instances(p, workload) ? 0 : sign, sign);
 }
 
-void allot_reserve(struct berth_plan *p, uint32_t workload, const struct class *k, uint32_t pods)
+void plan_quota_reserve(struct berth_plan *p, uint32_t workload, const struct class *k, uint32_t pods)
 {
-    struct allotments *a = p->allotments;
+    struct plan_quotas *a = p->plan_quotas;
     if (!claim_of(p, workload) || pods == 0)
         return;
     if (a->reserves_len == a->reserves_room) {
@@ -339,25 +342,25 @@ void allot_reserve(struct berth_plan *p, uint32_t workload, const struct class *
         a->reserves = more;
         a->reserves_room = room;
     }
-    struct reserve r = {workload, pods, k, !is_job_there(p, workload)};
+    struct reserve r = {workload, pods, k, !job_has_instances(p, workload)};
     a->reserves[a->reserves_len++] = r;
     rows_add(p, &(struct more){workload, k, NULL}, (int)pods, (int)pods);
-    others_add(p, workload, k, r.job, (int)pods);
+    jobs_and_totals_add(p, workload, k, r.job, (int)pods);
 }
 
-void allot_reserves_count(struct berth_plan *p, int sign)
+void plan_quota_count_reservations(struct berth_plan *p, int sign)
 {
-    for (uint32_t i = 0; i < p->allotments->reserves_len; i++) {
-        const struct reserve *r = &p->allotments->reserves[i];
+    for (uint32_t i = 0; i < p->plan_quotas->reserves_len; i++) {
+        const struct reserve *r = &p->plan_quotas->reserves[i];
         rows_add(p, &(struct more){r->workload, r->k, NULL}, sign * (int)r->pods, sign * (int)r->pods);
-        others_add(p, r->workload, r->k, sign * (int)r->job, sign * (int)r->pods);
+        jobs_and_totals_add(p, r->workload, r->k, sign * (int)r->job, sign * (int)r->pods);
     }
 }
 
-void allot_unreserve_all(struct berth_plan *p)
+void plan_quota_unreserve_all(struct berth_plan *p)
 {
-    allot_reserves_count(p, -1);
-    p->allotments->reserves_len = 0;
+    plan_quota_count_reservations(p, -1);
+    p->plan_quotas->reserves_len = 0;
 }
 
 /* ---- existing instances ----------------------------------------------------------------------------------------- */
@@ -400,28 +403,28 @@ static void mark(struct berth_plan *p, uint32_t slot, uint64_t *bits, bool is)
     slots_count(p, slot, 1);
 }
 
-void allot_leave(struct berth_plan *p, uint32_t slot)
+void plan_quota_stop(struct berth_plan *p, uint32_t slot)
 {
-    mark(p, slot, p->allotments->leaves, true);
+    mark(p, slot, p->plan_quotas->leaves, true);
 }
 
-void allot_stay(struct berth_plan *p, uint32_t slot)
+void plan_quota_undo_stop(struct berth_plan *p, uint32_t slot)
 {
-    mark(p, slot, p->allotments->leaves, false);
+    mark(p, slot, p->plan_quotas->leaves, false);
 }
 
-void allot_lose(struct berth_plan *p, uint32_t slot)
+void plan_quota_lose(struct berth_plan *p, uint32_t slot)
 {
-    mark(p, slot, p->allotments->leaves, true);
-    mark(p, slot, p->allotments->lost, true);
+    mark(p, slot, p->plan_quotas->leaves, true);
+    mark(p, slot, p->plan_quotas->lost, true);
 }
 
-void allot_promote(struct berth_plan *p, uint32_t slot)
+void plan_quota_promote(struct berth_plan *p, uint32_t slot)
 {
-    mark(p, slot, p->allotments->begins, true);
+    mark(p, slot, p->plan_quotas->begins, true);
 }
 
-bool allot_may_stay(const struct berth_plan *p, uint32_t slot)
+bool plan_quota_may_stay(const struct berth_plan *p, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     const struct claim *claim = claim_of(p, i->workload.v);
@@ -432,7 +435,7 @@ bool allot_may_stay(const struct berth_plan *p, uint32_t slot)
     return room_by(p, claim, &m, true, 1) > 0;
 }
 
-int allot_promise(const struct berth_plan *p, uint32_t slot)
+int plan_quota_promotable(const struct berth_plan *p, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     const struct claim *claim = claim_of(p, i->workload.v);
@@ -443,7 +446,7 @@ int allot_promise(const struct berth_plan *p, uint32_t slot)
     for (uint32_t n = 0; n < len; n++) {
         const struct quota_terms *t = p->s->quotas[chain[n]].terms;
         for (uint32_t j = 0; t && j < t->limits_len; j++) {
-            const struct row *r = &p->allotments->limits[chain[n]][j];
+            const struct row *r = &p->plan_quotas->limits[chain[n]][j];
             int64_t now = quota_need_beyond(k, counted_now(p, old), t->limits[j].resource);
             if (quota_need_beyond(k, counted_later(p, old), t->limits[j].resource) && r->later > t->limits[j].amount)
                 return -1;

@@ -24,7 +24,7 @@ static void put_quota(struct scene *s, const char *id, const char *parent, int64
         {"jobs", jobs}
     };
     struct berth_quota q = {.id = id, .parent = parent, .limits = limits, .limits_len = jobs ? 2 : cpu ? 1 : 0};
-    scene_must(s, berth_quota_put(s->c, &q, &s->err));
+    scene_check(s, berth_quota_put(s->c, &q, &s->err));
 }
 
 static void put_work(struct scene *s, const char *id, const char *const *quota)
@@ -49,7 +49,7 @@ static bool exceeds(struct quota_ledger *l, struct scene *s, uint64_t id)
 }
 
 /* Rows: the existing instances, one more instance, and whether that exceeds the limit of two cores. */
-static void limits_hold_of_what_is_and_of_what_is_promised(void **state)
+static void limits_apply_to_held_and_reserved_amounts(void **state)
 {
     static const struct {
         const char *label;
@@ -117,7 +117,7 @@ static void jobs_count_once(void **state)
 
 /* Instances are added, removed and changed, workloads change their quotas or are removed, the quota tree changes: the
  * usage always equals a recount, and a trial that is undone leaves the usage as it was. */
-static void the_books_are_right_whatever_comes(void **state)
+static void usage_equals_recount_after_random_changes(void **state)
 {
     static const enum berth_state states[] = {BERTH_RESERVED, BERTH_ASSIGNED, BERTH_RUNNING, BERTH_STOPPING};
     static const char *const works[] = {"w0", "w1", "w2"};
@@ -157,7 +157,7 @@ static void the_books_are_right_whatever_comes(void **state)
         default: (void)quota_ledger_put(l, s.c, id, &now);
         }
         (void)exceeds(l, &s, id);
-        scene_must(&s, quota_ledger_audit(l, s.c, &s.err));
+        scene_check(&s, quota_ledger_audit(l, s.c, &s.err));
     }
     quota_ledger_free(l);
 }
@@ -165,9 +165,9 @@ static void the_books_are_right_whatever_comes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_hold_of_what_is_and_of_what_is_promised),
+        cmocka_unit_test(limits_apply_to_held_and_reserved_amounts),
         cmocka_unit_test(jobs_count_once),
-        cmocka_unit_test(the_books_are_right_whatever_comes),
+        cmocka_unit_test(usage_equals_recount_after_random_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,9 +91,9 @@ uint32_t rank_queue(const struct berth_plan *p, const struct claim *t)
     const char *name = snapshot_text(p->s, t->queue);
     if (!p->ranks)
         return queue_find(&p->policy.order, name);
-    struct rank_known *known = &p->ranks->known[t->queue % QUEUES_KNOWN];
+    struct rank_queue_cache *known = &p->ranks->known[t->queue % QUEUES_KNOWN];
     if (known->queue != t->queue)
-        *known = (struct rank_known){t->queue, queue_find(&p->policy.order, name)};
+        *known = (struct rank_queue_cache){t->queue, queue_find(&p->policy.order, name)};
     return known->at;
 }
 
@@ -176,26 +176,26 @@ int rank_keys(struct berth_plan *p, const uint32_t *workloads, uint32_t len, int
     return rc;
 }
 
-int rank_wishes(struct berth_plan *p, struct berth_err *err)
+int rank_demands(struct berth_plan *p, struct berth_err *err)
 {
     static const struct claim silent;
     struct ranks *r = ranks_of(p);
-    uint32_t len = (uint32_t)p->wishes.len, n = 0;
+    uint32_t len = (uint32_t)p->demands.len, n = 0;
     if (is_plain(&r->order))
         return 0; /* all keys are 0 */
     struct arena_mark mark = arena_mark(&p->scratch);
     struct row *rows = arena_alloc(&p->scratch, (len + 1) * sizeof *rows);
     int64_t *keys = arena_alloc(&p->scratch, (len + 1) * sizeof *keys);
     for (uint32_t i = 0; i < len; i++) {
-        const struct wish *w = &p->wishes.at[i];
+        const struct demand *w = &p->demands.at[i];
         if (n == 0 || rows[n - 1].workload != w->workload) /* one row for each workload */
             rows[n++] = (struct row){w->workload, w->queue, snapshot_workload(p->s, w->workload),
                                      w->claim ? w->claim : &silent};
     }
     int rc = keys_of(r, rows, n, keys, err);
     for (uint32_t i = 0, k = 0; rc == 0 && i < len; i++) {
-        k += rows[k].workload != p->wishes.at[i].workload;
-        p->wishes.at[i].key = keys[k];
+        k += rows[k].workload != p->demands.at[i].workload;
+        p->demands.at[i].key = keys[k];
     }
     arena_rewind(&p->scratch, mark);
     return rc;
@@ -232,7 +232,7 @@ uint32_t rank_terms(struct berth_plan *p, uint32_t workload, struct berth_rank_t
 
 void rank_shares(struct berth_plan *p, void (*tell)(void *ctx, const struct berth_share *share), void *ctx)
 {
-    fair_tell(ranks_of(p), tell, ctx);
+    fair_report(ranks_of(p), tell, ctx);
 }
 
 /* A workload that waits alone needs no recheck: no other one can overtake it. */
@@ -243,8 +243,8 @@ void rank_recheck(struct berth_plan *p)
     bool tail_timed = ranking_is_timed(&p->policy.backfill.ranking);
     if (is_plain(&r->order) && !tail_timed)
         return;
-    for (size_t i = 0; i < p->wishes.len && waiting < 2; i++) {
-        const struct wish *w = &p->wishes.at[i];
+    for (size_t i = 0; i < p->demands.len && waiting < 2; i++) {
+        const struct demand *w = &p->demands.at[i];
         waiting += w->placed < w->len && (tail_timed || ranking_is_timed(rank_of_queue(p, w->queue)));
     }
     if (waiting > 1)

@@ -16,7 +16,7 @@ void rank_begin(struct berth_plan *p);
  * formula fails, or if a ranking or a factor does not exist. */
 int rank_keys(struct berth_plan *p, const uint32_t *workloads, uint32_t len, int64_t *keys, struct berth_err *err);
 /* Sets the `key` of every demand, by its workload and its queue. Fails as rank_keys does. */
-int rank_wishes(struct berth_plan *p, struct berth_err *err);
+int rank_demands(struct berth_plan *p, struct berth_err *err);
 /* Computes the keys of workloads by one ranking, whatever their queues. */
 int rank_keys_by(struct berth_plan *p, const struct berth_ranking *by, const uint32_t *workloads, uint32_t len,
                  int64_t *keys, struct berth_err *err);

@@ -28,25 +28,25 @@ static int formula(void *ctx, const struct berth_factors *in, int64_t *keys, str
 }
 
 /* Fills a cluster with random objects, in some order: each object follows from its number alone. */
-struct teller {
+struct world_filler {
     struct scene *s;
     uint64_t seed;
     int64_t now_s;
 };
 
-static uint64_t trait(const struct teller *t, int thing, int what)
+static uint64_t trait(const struct world_filler *t, int thing, int what)
 {
     return hash_pair(hash_pair(t->seed, (uint64_t)thing), (uint64_t)what);
 }
 
-static void tell_node(const struct teller *t, int i)
+static void tell_node(const struct world_filler *t, int i)
 {
     char id[16];
     sprintf(id, "n%d", i);
     scene_node(t->s, id, 8, 8);
 }
 
-static void tell_user(const struct teller *t, int i)
+static void tell_user(const struct world_filler *t, int i)
 {
     char id[16], group[16];
     sprintf(id, "user/%d", i);
@@ -63,11 +63,11 @@ static void tell_user(const struct teller *t, int i)
                                     .key = id,
                                     .value = (int64_t)(trait(t, i, 6) % 50) * 1000,
                                     .at_ns = (t->now_s - (int64_t)(trait(t, i, 7) % 100000)) * S};
-    scene_must(t->s, berth_quota_put(t->s->c, &q, &t->s->err));
-    scene_must(t->s, berth_fact_put(t->s->c, &used, &t->s->err));
+    scene_check(t->s, berth_quota_put(t->s->c, &q, &t->s->err));
+    scene_check(t->s, berth_fact_put(t->s->c, &used, &t->s->err));
 }
 
-static void tell_job(const struct teller *t, int i)
+static void tell_job(const struct world_filler *t, int i)
 {
     char id[16], account[16];
     const char *quotas[] = {account};
@@ -104,7 +104,7 @@ static void tell_job(const struct teller *t, int i)
 static struct scene tell(uint64_t seed, bool backwards)
 {
     struct scene s = scene_new();
-    struct teller t = {&s, seed, 1000000};
+    struct world_filler t = {&s, seed, 1000000};
     s.now_ns = t.now_s * S + 3 * S;
     for (int i = 0; i < NODES; i++)
         tell_node(&t, backwards ? NODES - 1 - i : i);
@@ -121,8 +121,8 @@ static struct scene tell(uint64_t seed, bool backwards)
 /* Reads the keys of all demands, by workload. */
 static void keys_of(const struct scene *s, int64_t *keys)
 {
-    for (size_t i = 0; i < s->p->wishes.len; i++)
-        keys[s->p->wishes.at[i].workload] = s->p->wishes.at[i].key;
+    for (size_t i = 0; i < s->p->demands.len; i++)
+        keys[s->p->demands.at[i].workload] = s->p->demands.at[i].key;
 }
 
 static void applied(struct scene *s, const char *what)
@@ -132,7 +132,7 @@ static void applied(struct scene *s, const char *what)
     assert_true(s->s->workloads.len < 4 * JOBS);
     keys_of(s, before);
     memcpy(after, before, sizeof after);
-    scene_must(s, berth_apply(s->c, s->p, s->next, &s->err));
+    scene_check(s, berth_apply(s->c, s->p, s->next, &s->err));
     s->next += berth_plan_actions(s->p);
     scene_audit(s);
     scene_plan(s);
@@ -195,7 +195,7 @@ static void plans_by_every_ranking(void **state)
 /* Seeds of regressions in which a result of one round of a plan was wrong for the next round: a class that found no
  * place beside reservations that have moved since; a node that was refused although it had room; instances that a
  * higher priority of their own group may preempt, but not a higher tier. */
-static void nothing_is_remembered_for_too_long(void **state)
+static void round_results_are_not_reused_wrongly(void **state)
 {
     (void)state;
     static const uint64_t seeds[] = {27, 148, 230, 272, 301, 544, 708, 1388, 5038, 10000};
@@ -207,7 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_by_every_ranking),
-        cmocka_unit_test(nothing_is_remembered_for_too_long),
+        cmocka_unit_test(round_results_are_not_reused_wrongly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

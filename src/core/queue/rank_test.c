@@ -62,7 +62,7 @@ static int64_t key_of(struct scene *s, const char *id)
     int64_t key;
     uint32_t at = cluster_workload_find(s->c, id);
     assert_true(at != NONE);
-    scene_must(s, rank_keys(s->p, &at, 1, &key, &s->err));
+    scene_check(s, rank_keys(s->p, &at, 1, &key, &s->err));
     return key;
 }
 
@@ -85,7 +85,7 @@ static const char *order_of(struct scene *s, const struct job *jobs, size_t len,
         slots[i] = cluster_workload_find(s->c, jobs[i].id);
         at[i] = i;
     }
-    scene_must(s, rank_keys(s->p, slots, (uint32_t)len, keys, &s->err));
+    scene_check(s, rank_keys(s->p, slots, (uint32_t)len, keys, &s->err));
     for (size_t i = 1; i < len; i++)
         for (size_t j = i; j > 0; j--) {
             size_t a = at[j - 1], b = at[j];
@@ -131,7 +131,7 @@ static const struct job mixed[] = {
     {.id = "tried",         .created_s = 970000,                        .estimate_s = 600,                                                                 .traits = {.attained_ns = 100 * S, .urgency = -5}                                                 },
 };
 
-static void rankings_order(void **state)
+static void rankings_order_a_mixed_queue(void **state)
 {
     (void)state;
     static const struct {
@@ -167,7 +167,7 @@ static void rankings_order(void **state)
 
 /* Short jobs go before long ones, except before a long one whose patience is over; a job with a sure estimate has more
  * patience. */
-static void patience_has_an_end(void **state)
+static void berth_ranking_patience_ends(void **state)
 {
     (void)state;
     static const struct job jobs[] = {
@@ -204,7 +204,7 @@ static void terms_add_up(struct scene *s, const char *ranking, double key)
 }
 
 /* The keys of one job by every ranking: 100 s, 4 cores, created at 1000 s. */
-static void keys_are_those_of_the_formulas(void **state)
+static void keys_match_their_formulas(void **state)
 {
     (void)state;
     static const struct {
@@ -236,7 +236,7 @@ static void keys_are_those_of_the_formulas(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct berth_order o = {.ranking = {.name = rows[i].ranking}};
         plan_for(&s, &o);
-        int64_t told = ranking_key_told(&o.ranking, key_of(&s, "one"));
+        int64_t told = ranking_key_shown(&o.ranking, key_of(&s, "one"));
         if (told != rows[i].want)
             fail_msg("%s: %lld, not %lld", rows[i].ranking, (long long)told, (long long)rows[i].want);
         terms_add_up(&s, rows[i].ranking, (double)rows[i].want / 1000);
@@ -246,7 +246,7 @@ static void keys_are_those_of_the_formulas(void **state)
 
 /* By F1 the second job is better by less than a thousandth: 870 x log10(creation) grows in 2,800 s by a little less
  * than one second of 100,000 counts for 256 cores. */
-static void keys_that_hardly_differ_are_told_apart(void **state)
+static void close_f1_keys_differ(void **state)
 {
     (void)state;
     const struct job jobs[] = {
@@ -260,12 +260,12 @@ static void keys_that_hardly_differ_are_told_apart(void **state)
     plan_for(&s, &o);
     order_of(&s, jobs, 2, got);
     assert_string_equal(got, "second first");
-    assert_int_equal(ranking_key_told(&o.ranking, key_of(&s, "first")),
-                     ranking_key_told(&o.ranking, key_of(&s, "second")));
+    assert_int_equal(ranking_key_shown(&o.ranking, key_of(&s, "first")),
+                     ranking_key_shown(&o.ranking, key_of(&s, "second")));
     scene_cleanup(&s);
 }
 
-static void multifactor_weighs(void **state)
+static void multifactor_applies_weights(void **state)
 {
     (void)state;
     const struct job jobs[] = {
@@ -434,7 +434,7 @@ static void each_queue_has_its_ranking(void **state)
     int64_t keys[ROWS(jobs)];
     for (size_t i = 0; i < ROWS(jobs); i++)
         slots[i] = cluster_workload_find(s.c, jobs[i].id);
-    scene_must(&s, rank_keys(s.p, slots, ROWS(jobs), keys, &s.err));
+    scene_check(&s, rank_keys(s.p, slots, ROWS(jobs), keys, &s.err));
     assert_int_equal(keys[0], 2001101);
     assert_int_equal(keys[1], -5000);
     assert_int_equal(keys[2], 3001104);
@@ -456,7 +456,7 @@ static void each_queue_has_its_ranking(void **state)
 }
 
 /* More queue names than the cache holds. */
-static void many_queues_are_told_apart(void **state)
+static void queue_cache_handles_many_queues(void **state)
 {
     (void)state;
     enum { MANY = 150 };
@@ -480,7 +480,7 @@ static void many_queues_are_told_apart(void **state)
     scene_cleanup(&s);
 }
 
-static void policies_are_checked(void **state)
+static void invalid_orders_are_rejected(void **state)
 {
     (void)state;
     static const struct berth_weight good[] =
@@ -541,15 +541,15 @@ static void policies_are_checked(void **state)
 static const char *const pure[] = {"multifactor", "fair-share", "drf", "wfp3", "las", "f2"};
 
 /* Clusters filled in another order, with other slots for everything, give the same keys. */
-static void keys_do_not_depend_on_the_telling(void **state)
+static void keys_do_not_depend_on_insertion_order(void **state)
 {
     (void)state;
     struct scene a = stage_jobs(mixed, ROWS(mixed)), b = stage();
     const struct berth_quota quota = {.id = "user/eve", .parent = "group/x", .weight = 3};
-    scene_must(&b, berth_quota_put(b.c, &quota, &b.err));
+    scene_check(&b, berth_quota_put(b.c, &quota, &b.err));
     for (size_t i = ROWS(mixed); i-- > 0;)
         put_job(&b, &mixed[i]);
-    scene_must(&a, berth_quota_put(a.c, &quota, &a.err));
+    scene_check(&a, berth_quota_put(a.c, &quota, &a.err));
     for (size_t r = 0; r < ROWS(pure); r++) {
         struct berth_order o = {.ranking = {.name = pure[r]}};
         plan_for(&a, &o);
@@ -562,7 +562,7 @@ static void keys_do_not_depend_on_the_telling(void **state)
 }
 
 /* Starting or stopping pods does not change any key at the same moment, and no key changes until the next time step. */
-static void keys_do_not_depend_on_places(void **state)
+static void keys_do_not_depend_on_placements(void **state)
 {
     (void)state;
     struct scene s = stage_jobs(mixed, ROWS(mixed));
@@ -585,7 +585,7 @@ static void keys_do_not_depend_on_places(void **state)
         }
         if (round == 0) { /* a plan places some pods */
             scene_plan(&s);
-            scene_must(&s, berth_apply(s.c, s.p, s.next, &s.err));
+            scene_check(&s, berth_apply(s.c, s.p, s.next, &s.err));
         } else if (round == 1) { /* another plan stops the instance that has run for long */
             instance_set_state(s.c, cluster_instance_find(s.c, 1), BERTH_STOPPING, s.now_ns);
         } else {
@@ -595,7 +595,7 @@ static void keys_do_not_depend_on_places(void **state)
     scene_cleanup(&s);
 }
 
-static void time_moves_in_steps(void **state)
+static void timed_rankings_recheck_at_next_step(void **state)
 {
     (void)state;
     static const struct {
@@ -633,19 +633,19 @@ static void time_moves_in_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rankings_order),
-        cmocka_unit_test(patience_has_an_end),
-        cmocka_unit_test(keys_are_those_of_the_formulas),
-        cmocka_unit_test(keys_that_hardly_differ_are_told_apart),
-        cmocka_unit_test(multifactor_weighs),
+        cmocka_unit_test(rankings_order_a_mixed_queue),
+        cmocka_unit_test(berth_ranking_patience_ends),
+        cmocka_unit_test(keys_match_their_formulas),
+        cmocka_unit_test(close_f1_keys_differ),
+        cmocka_unit_test(multifactor_applies_weights),
         cmocka_unit_test(factors_have_values),
         cmocka_unit_test(every_name_has_a_sentence),
         cmocka_unit_test(each_queue_has_its_ranking),
-        cmocka_unit_test(many_queues_are_told_apart),
-        cmocka_unit_test(policies_are_checked),
-        cmocka_unit_test(keys_do_not_depend_on_the_telling),
-        cmocka_unit_test(keys_do_not_depend_on_places),
-        cmocka_unit_test(time_moves_in_steps),
+        cmocka_unit_test(queue_cache_handles_many_queues),
+        cmocka_unit_test(invalid_orders_are_rejected),
+        cmocka_unit_test(keys_do_not_depend_on_insertion_order),
+        cmocka_unit_test(keys_do_not_depend_on_placements),
+        cmocka_unit_test(timed_rankings_recheck_at_next_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

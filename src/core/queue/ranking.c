@@ -246,7 +246,7 @@ bool ranking_is_timed(const struct berth_ranking *by)
 
 /* Prefetches some rows, all at once. Always inlined: the compiler removes calls of a function that only prefetches as
  * calls without effect. */
-static inline __attribute__((always_inline)) void look_ahead(const struct row *rows, uint32_t from, uint32_t to)
+static inline __attribute__((always_inline)) void prefetch_rows(const struct row *rows, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
         __builtin_prefetch(rows[i].w);
@@ -262,7 +262,7 @@ static void multifactor(struct ranks *r, const struct berth_ranking *by, const s
     ranking_weights(by, weights);
     memset(keys, 0, len * sizeof *keys);
     for (uint32_t from = 0; from < len; from += ROW_BLOCK) {
-        look_ahead(rows, from, from + ROW_BLOCK < len ? from + ROW_BLOCK : len);
+        prefetch_rows(rows, from, from + ROW_BLOCK < len ? from + ROW_BLOCK : len);
         for (uint32_t f = 0; f < factors_len; f++)
             for (uint32_t i = from; weights[f] && i < len && i < from + ROW_BLOCK; i++)
                 keys[i] += (int64_t)weights[f] * factors[f].of(r, &rows[i]);
@@ -279,7 +279,7 @@ int ranking_keys(struct ranks *r, const struct berth_ranking *by, const struct r
         multifactor(r, by, rows, len, keys);
     for (uint32_t i = 0; of->key && i < len; i++) {
         if (i % ROW_BLOCK == 0)
-            look_ahead(rows, i, i + ROW_BLOCK < len ? i + ROW_BLOCK : len);
+            prefetch_rows(rows, i, i + ROW_BLOCK < len ? i + ROW_BLOCK : len);
         keys[i] = key_of(of->is & FINE ? of->key(r, &rows[i]) * FINER : of->key(r, &rows[i]));
     }
     return 0;
@@ -323,7 +323,7 @@ uint32_t ranking_terms(struct ranks *r, const struct berth_ranking *by, const st
     return 0;
 }
 
-int64_t ranking_key_told(const struct berth_ranking *by, int64_t key)
+int64_t ranking_key_shown(const struct berth_ranking *by, int64_t key)
 {
     return ranking_find(by->name)->is & FINE ? key / FINER : key;
 }

@@ -10,7 +10,7 @@
 int ranking_keys(struct ranks *r, const struct berth_ranking *by, const struct row *rows, uint32_t len, int64_t *keys,
                  struct berth_err *err);
 /* Returns the key in thousandths, as users see it. */
-int64_t ranking_key_told(const struct berth_ranking *by, int64_t key);
+int64_t ranking_key_shown(const struct berth_ranking *by, int64_t key);
 /* Checks that the ranking exists, that its factors exist and that weights are in range. 0 or -EINVAL. */
 int ranking_check(const struct berth_ranking *by, struct berth_err *err);
 /* Returns whether the passage of time alone may change the order. */

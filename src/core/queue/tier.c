@@ -14,9 +14,9 @@ enum { PREFETCH = 8 }; /* workloads in this order are scattered in memory */
 
 /* ---- parts ------------------------------------------------------------------------------------------------------ */
 
-struct wish wish_split(struct wish *w, uint32_t pods)
+struct demand demand_split(struct demand *w, uint32_t pods)
 {
-    struct wish rest = *w;
+    struct demand rest = *w;
     rest.len = w->len - pods;
     rest.first = w->first + pods;
     rest.ordinals = w->ordinals ? w->ordinals + pods : NULL;
@@ -25,18 +25,18 @@ struct wish wish_split(struct wish *w, uint32_t pods)
     return rest;
 }
 
-void parts_insert(struct berth_plan *p, part_list *parts)
+void demand_parts_insert(struct berth_plan *p, demand_part_list *parts)
 {
-    size_t len = p->wishes.len, to = 0, next = 0;
+    size_t len = p->demands.len, to = 0, next = 0;
     if (parts->len) {
         struct arena_mark mark = arena_mark(&p->scratch);
-        struct wish *old = arena_dup(&p->scratch, p->wishes.at, len * sizeof *old);
-        vec_resize(&p->wishes, len + parts->len);
+        struct demand *old = arena_dup(&p->scratch, p->demands.at, len * sizeof *old);
+        vec_resize(&p->demands, len + parts->len);
         for (size_t i = 0; i < len; i++) {
-            p->wishes.at[to++] = old[i];
+            p->demands.at[to++] = old[i];
             bool more = i + 1 < len && old[i].group != NONE && old[i + 1].group == old[i].group;
             while (!more && next < parts->len && parts->at[next].after <= i)
-                p->wishes.at[to++] = parts->at[next++].wish;
+                p->demands.at[to++] = parts->at[next++].demand;
         }
         arena_rewind(&p->scratch, mark);
     }
@@ -44,12 +44,12 @@ void parts_insert(struct berth_plan *p, part_list *parts)
 }
 
 /* Splits off the pods of an elastic gang beyond its minimum. They wait until the minimum is placed. */
-static void split_spare(struct berth_plan *p, uint32_t i, part_list *parts)
+static void split_spare(struct berth_plan *p, uint32_t i, demand_part_list *parts)
 {
-    struct wish *w = &p->wishes.at[i];
+    struct demand *w = &p->demands.at[i];
     if (!w->elastic)
         return;
-    struct wish rest = wish_split(w, w->needed);
+    struct demand rest = demand_split(w, w->needed);
     rest.group = NONE;
     rest.spare_of = w->group;
     rest.tier = tier_of(BERTH_SPARE, snapshot_workload(p->s, w->workload)->priority);
@@ -61,7 +61,8 @@ static void split_spare(struct berth_plan *p, uint32_t i, part_list *parts)
 static uint32_t group_end(const struct berth_plan *p, uint32_t from)
 {
     uint32_t to = from + 1;
-    while (p->wishes.at[from].group != NONE && to < p->wishes.len && p->wishes.at[to].group == p->wishes.at[from].group)
+    while (p->demands.at[from].group != NONE && to < p->demands.len &&
+           p->demands.at[to].group == p->demands.at[from].group)
         to++;
     return to;
 }
@@ -73,7 +74,7 @@ static uint64_t flip64(int64_t v)
 
 /* Returns the sort key of a group, taken from its first demand. `by`: 0 key, 1 queue, 2 whether it has waited for too
  * long, 3 priority, 4 tier, 5 id, 6 creation. The sorts are stable. */
-static uint64_t sort_key(const struct berth_plan *p, const struct wish *w, unsigned by)
+static uint64_t sort_key(const struct berth_plan *p, const struct demand *w, unsigned by)
 {
     switch (by) {
     case 0: return w->waited ? 0 : flip64(w->key);
@@ -88,31 +89,31 @@ static uint64_t sort_key(const struct berth_plan *p, const struct wish *w, unsig
 
 /* Moves the demands into the new order of groups: first[] is the index of the first demand of a group, rows are the
  * sorted groups. */
-static void move_wishes(struct berth_plan *p, const struct keyed *rows, const uint32_t *first, size_t groups)
+static void move_demands(struct berth_plan *p, const struct keyed *rows, const uint32_t *first, size_t groups)
 {
-    __typeof__(p->wishes) to = {0};
-    size_t len = p->wishes.len;
+    __typeof__(p->demands) to = {0};
+    size_t len = p->demands.len;
     if (groups == 0)
         return;
     vec_reserve(&to, len);
     assert(to.at);
     for (size_t i = 0; i < groups; i++) {
         if (i + PREFETCH < groups)
-            __builtin_prefetch(&p->wishes.at[first[rows[i + PREFETCH].value]]);
-        uint32_t at = first[rows[i].value], group = p->wishes.at[at].group;
+            __builtin_prefetch(&p->demands.at[first[rows[i + PREFETCH].value]]);
+        uint32_t at = first[rows[i].value], group = p->demands.at[at].group;
         do
-            to.at[to.len++] = p->wishes.at[at++];
-        while (group != NONE && at < len && p->wishes.at[at].group == group);
+            to.at[to.len++] = p->demands.at[at++];
+        while (group != NONE && at < len && p->demands.at[at].group == group);
     }
-    vec_done(&p->wishes);
-    memcpy(&p->wishes, &to, sizeof to);
+    vec_done(&p->demands);
+    memcpy(&p->demands, &to, sizeof to);
 }
 
 /* Sorts groups by the keys `from` to `to`. The keys are gathered in columns first, because after the first sort demands
  * are no longer read in memory order. */
-static void sort_wishes(struct berth_plan *p, unsigned from, unsigned to)
+static void sort_demands(struct berth_plan *p, unsigned from, unsigned to)
 {
-    size_t len = p->wishes.len, n = 0;
+    size_t len = p->demands.len, n = 0;
     struct arena_mark mark = arena_mark(&p->scratch);
     uint32_t *first = arena_alloc(&p->scratch, (len + 1) * sizeof *first);
     uint64_t *keys = arena_alloc(&p->scratch, (to - from + 1) * (len + 1) * sizeof *keys);
@@ -120,7 +121,7 @@ static void sort_wishes(struct berth_plan *p, unsigned from, unsigned to)
     bool moved = false;
     for (uint32_t i = 0; i < len; i = group_end(p, i)) {
         for (unsigned by = from; by <= to; by++)
-            keys[(by - from) * len + n] = sort_key(p, &p->wishes.at[i], by);
+            keys[(by - from) * len + n] = sort_key(p, &p->demands.at[i], by);
         rows[n].value = (uint32_t)n;
         first[n++] = i;
     }
@@ -136,7 +137,7 @@ static void sort_wishes(struct berth_plan *p, unsigned from, unsigned to)
         moved |= !same;
     }
     if (moved)
-        move_wishes(p, rows, first, n);
+        move_demands(p, rows, first, n);
     arena_rewind(&p->scratch, mark);
 }
 
@@ -151,32 +152,32 @@ static bool has_waited(struct berth_plan *p, const struct workload *of)
     return bound <= p->s->now_ns;
 }
 
-static void describe_wish(struct berth_plan *p, struct wish *w)
+static void describe_demand(struct berth_plan *p, struct demand *w)
 {
     const struct workload *of = snapshot_workload(p->s, w->workload);
     const struct claim *claim = snapshot_claim(p->s, w->workload);
-    wish_claim(w, claim);
-    w->duration_ns = future_duration(p, w->workload);
+    demand_set_claim(w, claim);
+    w->duration_ns = expected_duration_of(p, w->workload);
     w->spare_of = w->more = NONE;
     w->queue = claim ? rank_queue(p, claim) : NONE;
     w->queue_priority = w->queue == NONE ? 0 : p->policy.order.queues[w->queue].priority;
-    w->tier = tier_of(BERTH_BY_RIGHT, of->priority);
+    w->tier = tier_of(BERTH_GUARANTEED, of->priority);
     w->elastic = w->group != NONE && w->replaces == NONE && is_elastic(of) && w->needed < w->len;
     w->waited = has_waited(p, of);
 }
 
 /* Fills in the order fields of all demands; returns whether some are elastic. */
-static bool describe_wishes(struct berth_plan *p)
+static bool describe_demands(struct berth_plan *p)
 {
     bool elastic = false;
-    size_t len = p->wishes.len;
+    size_t len = p->demands.len;
     for (size_t i = 0; i < len; i++) {
         if (i + 2 * PREFETCH < len)
-            __builtin_prefetch(snapshot_workload(p->s, p->wishes.at[i + 2 * PREFETCH].workload));
+            __builtin_prefetch(snapshot_workload(p->s, p->demands.at[i + 2 * PREFETCH].workload));
         if (i + PREFETCH < len)
-            __builtin_prefetch(snapshot_claim(p->s, p->wishes.at[i + PREFETCH].workload));
-        describe_wish(p, &p->wishes.at[i]);
-        elastic |= p->wishes.at[i].elastic;
+            __builtin_prefetch(snapshot_claim(p->s, p->demands.at[i + PREFETCH].workload));
+        describe_demand(p, &p->demands.at[i]);
+        elastic |= p->demands.at[i].elastic;
     }
     return elastic;
 }
@@ -185,8 +186,8 @@ static bool describe_wishes(struct berth_plan *p)
 static void chain_parts(struct berth_plan *p)
 {
     uint32_t *last = NULL;
-    for (uint32_t i = 0; i < p->wishes.len; i++) {
-        struct wish *w = &p->wishes.at[i];
+    for (uint32_t i = 0; i < p->demands.len; i++) {
+        struct demand *w = &p->demands.at[i];
         if (!last) {
             last = arena_alloc(&p->scratch, (p->s->workloads.len + 1) * sizeof *last);
             memset(last, 0xff, (p->s->workloads.len + 1) * sizeof *last);
@@ -194,7 +195,7 @@ static void chain_parts(struct berth_plan *p)
         if (w->replaces != NONE)
             continue;
         if (last[w->workload] != NONE) {
-            p->wishes.at[last[w->workload]].more = i;
+            p->demands.at[last[w->workload]].more = i;
             w->is_part = true;
         }
         last[w->workload] = i;
@@ -203,26 +204,26 @@ static void chain_parts(struct berth_plan *p)
 
 void tiers_rank(struct berth_plan *p, size_t from)
 {
-    for (size_t i = from; i < p->wishes.len; i++) {
-        struct wish *w = &p->wishes.at[i];
+    for (size_t i = from; i < p->demands.len; i++) {
+        struct demand *w = &p->demands.at[i];
         struct berth_err err;
         w->waited = has_waited(p, snapshot_workload(p->s, w->workload));
         if (rank_keys(p, &w->workload, 1, &w->key, &err))
             w->key = 0; /* the formula fails for this demand alone: it is last in its tier */
     }
     struct berth_err err;
-    (void)visit_keys(p, from, &err); /* on an error the demand is among the first of the backfill order */
+    (void)visit_fill_keys(p, from, &err); /* on an error the demand is among the first of the backfill order */
 }
 
 void tiers_sort(struct berth_plan *p)
 {
-    for (size_t i = 0; i < p->wishes.len; i++) {
-        p->wishes.at[i].more = NONE;
-        p->wishes.at[i].is_part = false;
+    for (size_t i = 0; i < p->demands.len; i++) {
+        p->demands.at[i].more = NONE;
+        p->demands.at[i].is_part = false;
     }
     struct arena_mark mark = arena_mark(&p->scratch);
-    sort_wishes(p, 5, 6);
-    sort_wishes(p, 0, 4);
+    sort_demands(p, 5, 6);
+    sort_demands(p, 0, 4);
     chain_parts(p);
     arena_rewind(&p->scratch, mark);
 }
@@ -231,28 +232,28 @@ int tiers_make(struct berth_plan *p, struct berth_err *err)
 {
     p->tiers = ARENA_ARRAY(&p->arena, struct tiers, 1);
     rank_begin(p);
-    bool elastic = describe_wishes(p);
-    int rc = p->wishes.len ? rank_wishes(p, err) : 0;
+    bool elastic = describe_demands(p);
+    int rc = p->demands.len ? rank_demands(p, err) : 0;
     if (rc == 0)
-        rc = visit_keys(p, 0, err);
+        rc = visit_fill_keys(p, 0, err);
     if (rc)
         return rc;
     struct arena_mark mark = arena_mark(&p->scratch);
-    size_t whole = p->wishes.len;
+    size_t whole = p->demands.len;
     if (elastic) { /* spare pods follow their gang, whose position its first member decides */
-        part_list spare = {0};
-        sort_wishes(p, 0, 3);
+        demand_part_list spare = {0};
+        sort_demands(p, 0, 3);
         for (uint32_t i = 0; i < whole; i++)
             split_spare(p, i, &spare);
-        parts_insert(p, &spare);
+        demand_parts_insert(p, &spare);
     }
     if (p->s->guaranteed)
-        entitle(p);
-    sort_wishes(p, elastic ? 4 : 0, 4);
-    if (p->wishes.len != whole)
+        entitlements_compute(p);
+    sort_demands(p, elastic ? 4 : 0, 4);
+    if (p->demands.len != whole)
         chain_parts(p);
     arena_rewind(&p->scratch, mark);
-    if (p->wishes.len)
+    if (p->demands.len)
         rank_recheck(p);
     return 0;
 }

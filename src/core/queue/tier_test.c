@@ -15,7 +15,7 @@ enum { HOUR = 3600 };
 
 static void put_quota(struct scene *s, struct berth_quota q)
 {
-    scene_must(s, berth_quota_put(s->c, &q, &s->err));
+    scene_check(s, berth_quota_put(s->c, &q, &s->err));
 }
 
 #define CORES(field, amount) LIST(field, struct berth_amount, {"cpu", amount})
@@ -55,7 +55,7 @@ static void a_limit_holds_at_every_level(void **state)
     put_quota(&s, (struct berth_quota){.id = "user/bob", .parent = "group/lab"});
     scene_put(&s, job("1", 4, ann));
     scene_put(&s, job("2", 4, bob));
-    scene_step(&s, "place 1/0 n pending; place 1/1 n pending; place 2/0 n pending");
+    scene_expect_and_apply(&s, "place 1/0 n pending; place 1/1 n pending; place 2/0 n pending");
     scene_plan(&s);
     assert_int_equal(berth_plan_pendings(s.p), 2);
     assert_string_equal(reason_of(&s, 0), "quota user/ann: 2 of 2 cpu are used or reserved; 1 requested");
@@ -63,7 +63,7 @@ static void a_limit_holds_at_every_level(void **state)
     scene_audit(&s);
     /* An ended pod frees quota, and is no longer counted as asked. */
     scene_report(&s, 3, BERTH_ENDED, false);
-    scene_step(&s, "place 2/1 n pending");
+    scene_expect_and_apply(&s, "place 2/1 n pending");
     struct berth_quota_use use;
     assert_true(berth_quota_use(s.c, "group/lab", "cpu", &use));
     assert_int_equal(use.held, 3000);
@@ -71,25 +71,25 @@ static void a_limit_holds_at_every_level(void **state)
     scene_audit(&s);
 }
 
-static void what_is_stopping_still_counts(void **state)
+static void stopping_pods_count_against_limits(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     (void)state;
     scene_node(&s, "n", 16000, 100);
     put_quota(&s, (struct berth_quota){.id = "user/ann", CORES(limits, 1000)});
     scene_put(&s, job("1", 1, ann));
-    scene_step(&s, "place 1/0 n pending");
+    scene_expect_and_apply(&s, "place 1/0 n pending");
     scene_put(&s, job("2", 1, ann));
     struct berth_workload held = job("1", 1, ann);
     held.suspended = true;
     scene_put(&s, held);
-    scene_step(&s, "stop 1/0 n suspended #1; reserve 2/0 n pending after 1");
-    scene_gone(&s, 1);
-    scene_step(&s, "promote 2/0 n pending #2");
+    scene_expect_and_apply(&s, "stop 1/0 n suspended #1; reserve 2/0 n pending after 1");
+    scene_remove(&s, 1);
+    scene_expect_and_apply(&s, "promote 2/0 n pending #2");
     scene_audit(&s);
 }
 
-static void jobs_are_counted_whole(void **state)
+static void job_limit_counts_jobs_not_pods(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     (void)state;
@@ -97,15 +97,15 @@ static void jobs_are_counted_whole(void **state)
     put_quota(&s, (struct berth_quota){.id = "user/ann", LIST(limits, struct berth_amount, {"jobs", 1})});
     scene_put(&s, job("1", 2, ann));
     scene_put(&s, job("2", 2, ann));
-    scene_step(&s, "place 1/0 n pending; place 1/1 n pending");
+    scene_expect_and_apply(&s, "place 1/0 n pending; place 1/1 n pending");
     scene_report(&s, 1, BERTH_ENDED, false);
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     scene_report(&s, 2, BERTH_ENDED, false);
-    scene_step(&s, "place 2/0 n pending; place 2/1 n pending");
+    scene_expect_and_apply(&s, "place 2/0 n pending; place 2/1 n pending");
     scene_audit(&s);
 }
 
-static void totals_count_what_is_promised(void **state)
+static void totals_count_expected_usage(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     (void)state;
@@ -116,14 +116,14 @@ static void totals_count_what_is_promised(void **state)
     struct berth_workload w = job("1", 4, ann);
     w.limit_ns = HOUR * SCENE_SECOND_NS;
     scene_put(&s, w);
-    scene_step(&s, "place 1/0 n pending; place 1/1 n pending");
+    scene_expect_and_apply(&s, "place 1/0 n pending; place 1/1 n pending");
     assert_int_equal(berth_plan_recheck_ns(s.p), 3000 * SCENE_SECOND_NS);
     s.now_ns = 3000 * SCENE_SECOND_NS; /* another period */
-    scene_step(&s, "place 1/2 n pending");
+    scene_expect_and_apply(&s, "place 1/2 n pending");
 }
 
 /* The guarantee of one user is lent to another; the tiers decide who gets it back first. */
-static void by_right_comes_before_borrowed(void **state)
+static void guaranteed_comes_before_borrowed(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     (void)state;
@@ -137,13 +137,13 @@ static void by_right_comes_before_borrowed(void **state)
     second.created_ns = 2;
     second.priority = -5; /* a low priority does not matter */
     scene_put(&s, second);
-    scene_step(&s, "place 1/0 n pending; place 1/1 n pending; place 2/0 n pending; place 1/2 n pending");
+    scene_expect_and_apply(&s, "place 1/0 n pending; place 1/1 n pending; place 2/0 n pending; place 1/2 n pending");
     scene_plan(&s);
     assert_int_equal(berth_plan_pendings(s.p), 1);
-    assert_int_equal(berth_plan_standing(s.p, 0).entitlement, BERTH_BORROWED);
+    assert_int_equal(berth_plan_queue_position(s.p, 0).entitlement, BERTH_BORROWED);
 }
 
-static void shares_follow_weights(void **state)
+static void weighted_guarantees_follow_weights(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     (void)state;
@@ -155,9 +155,9 @@ static void shares_follow_weights(void **state)
     b.created_ns = 2;
     scene_put(&s, a);
     scene_put(&s, b);
-    scene_step(&s, "place 1/0 n pending; place 1/1 n pending; place 1/2 n pending; place 1/3 n pending; "
-                   "place 1/4 n pending; place 1/5 n pending; place 2/0 n pending; place 2/1 n pending; "
-                   "place 2/2 n pending");
+    scene_expect_and_apply(&s, "place 1/0 n pending; place 1/1 n pending; place 1/2 n pending; place 1/3 n pending; "
+                               "place 1/4 n pending; place 1/5 n pending; place 2/0 n pending; place 2/1 n pending; "
+                               "place 2/2 n pending");
 }
 
 /* The pod of the service runs in its new shape, while its instance of the older shape is on a lost node. Both instances
@@ -191,11 +191,11 @@ static void instances_of_one_ordinal_count_in_order_of_their_ids(void **state)
         scene_put(&s, second);
         /* Instance 1 needs more than is guaranteed: both instances are borrowed, and the whole guarantee is left to the
          * first job. */
-        scene_step(&s, "place 1/0 n pending; place 1/1 n pending");
+        scene_expect_and_apply(&s, "place 1/0 n pending; place 1/1 n pending");
     }
 }
 
-static void a_gang_is_by_right_as_a_whole(void **state)
+static void gang_is_guaranteed_as_a_whole(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     (void)state;
@@ -209,7 +209,7 @@ static void a_gang_is_by_right_as_a_whole(void **state)
     scene_put(&s, gang);
     scene_put(&s, other);
     /* two cores of the gang would be guaranteed, so no pod of it is */
-    scene_step(&s, "place 2/0 n pending; place 2/1 n pending");
+    scene_expect_and_apply(&s, "place 2/0 n pending; place 2/1 n pending");
 }
 
 static void spare_pods_come_last(void **state)
@@ -224,11 +224,11 @@ static void spare_pods_come_last(void **state)
     plain.created_ns = 2;
     scene_put(&s, elastic);
     scene_put(&s, plain);
-    scene_step(&s, "place 1/0 n pending; place 1/1 n pending; place 2/0 n pending; place 1/2 n pending");
+    scene_expect_and_apply(&s, "place 1/0 n pending; place 1/1 n pending; place 2/0 n pending; place 1/2 n pending");
     scene_plan(&s);
     assert_int_equal(berth_plan_pendings(s.p), 1);
     assert_int_equal(berth_plan_pending(s.p, 0).ordinals_len, 5);
-    assert_int_equal(berth_plan_standing(s.p, 0).entitlement, BERTH_SPARE);
+    assert_int_equal(berth_plan_queue_position(s.p, 0).entitlement, BERTH_SPARE);
 }
 
 /* No pod of a gang is placed if its minimum does not fit. */
@@ -241,18 +241,18 @@ static void spare_pods_wait_for_the_minimum(void **state)
     elastic.gang = "1";
     elastic.gang_min = 3;
     scene_put(&s, elastic);
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     assert_int_equal(berth_plan_pending(s.p, 0).ordinals_len, 8);
 }
 
 /* The gang has an affinity to a pod that is placed after it: the gang is placed in the second round, and its spare pods
  * follow. */
-static void spare_pods_follow_a_gang_that_stands_late(void **state)
+static void spare_pods_follow_a_gang_placed_in_a_later_round(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     const char *const values[] = {"host"};
     const struct berth_expr expr = {"app", BERTH_IN, values, 1};
-    const struct berth_near near = {
+    const struct berth_affinity near = {
         .topology = "node", .select = {&expr, 1, 0}
     };
     (void)state;
@@ -268,10 +268,10 @@ static void spare_pods_follow_a_gang_that_stands_late(void **state)
     scene_put(&s, elastic);
     scene_put(&s, aide);
     scene_put(&s, host);
-    scene_step(&s, "place 3/0 n pending; place 1/0 n pending; place 2/0 n pending; place 1/1 n pending");
+    scene_expect_and_apply(&s, "place 3/0 n pending; place 1/0 n pending; place 2/0 n pending; place 1/1 n pending");
 }
 
-static void strict_lets_nothing_pass(void **state)
+static void strict_order_blocks_later_jobs(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     (void)state;
@@ -284,13 +284,13 @@ static void strict_lets_nothing_pass(void **state)
     scene_put(&s, small);
     scene_service(&s, "web", 1, 1000, 1);
     s.policy.backfill.strict = true;
-    scene_step(&s, "place web/0 n pending");
+    scene_expect_and_apply(&s, "place web/0 n pending");
     assert_string_equal(reason_of(&s, 1), "waits for a job ahead of it in the queue");
     s.policy.backfill.strict = false;
-    scene_step(&s, "place 2/0 n pending");
+    scene_expect_and_apply(&s, "place 2/0 n pending");
 }
 
-static void whoever_has_waited_too_long_goes_first(void **state)
+static void max_wait_overrides_queue_priority(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     (void)state;
@@ -307,13 +307,13 @@ static void whoever_has_waited_too_long_goes_first(void **state)
     urgent.queue = "high";
     scene_put(&s, old);
     scene_put(&s, urgent);
-    scene_see(&s, "place 2/0 n pending");
+    scene_expect(&s, "place 2/0 n pending");
     assert_int_equal(berth_plan_recheck_ns(s.p), old.created_ns + HOUR * SCENE_SECOND_NS);
     s.now_ns += HOUR * SCENE_SECOND_NS;
-    scene_step(&s, "place 1/0 n pending");
+    scene_expect_and_apply(&s, "place 1/0 n pending");
 }
 
-static void a_time_limit_is_kept(void **state)
+static void time_limit_stops_pods(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     (void)state;
@@ -321,21 +321,21 @@ static void a_time_limit_is_kept(void **state)
     struct berth_workload w = job("1", 2, NULL);
     w.limit_ns = 60 * SCENE_SECOND_NS;
     scene_put(&s, w);
-    scene_step(&s, "place 1/0 n pending; place 1/1 n pending");
+    scene_expect_and_apply(&s, "place 1/0 n pending; place 1/1 n pending");
     scene_report(&s, 1, BERTH_RUNNING, true);
     s.now_ns += 10 * SCENE_SECOND_NS;
     scene_report(&s, 2, BERTH_RUNNING, true);
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     assert_int_equal(berth_plan_recheck_ns(s.p), s.now_ns + 50 * SCENE_SECOND_NS);
     s.now_ns += 50 * SCENE_SECOND_NS;
-    scene_step(&s, "stop 1/0 n expired #1");
+    scene_expect_and_apply(&s, "stop 1/0 n expired #1");
     s.now_ns += 10 * SCENE_SECOND_NS;
-    scene_step(&s, "stop 1/1 n expired #2");
+    scene_expect_and_apply(&s, "stop 1/1 n expired #2");
 }
 
 /* Time limits also end jobs that the plan need not look at, because they have all they want; the recheck time is the
  * next limit. */
-static void one_runs_out_of_time_and_the_next_is_foreseen(void **state)
+static void time_limit_sets_next_recheck(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     (void)state;
@@ -351,13 +351,13 @@ static void one_runs_out_of_time_and_the_next_is_foreseen(void **state)
     for (int64_t i = 1; i <= 3; i++) {
         static const char *const want[] = {"stop 1/0 n expired #1", "stop 2/0 n expired #2", "stop 3/0 n expired #3"};
         s.now_ns = since_ns + 60 * i * SCENE_SECOND_NS;
-        scene_see(&s, want[i - 1]);
+        scene_expect(&s, want[i - 1]);
         assert_true(berth_plan_recheck_ns(s.p) == (i < 3 ? since_ns + 60 * (i + 1) * SCENE_SECOND_NS : BERTH_NEVER_NS));
-        scene_step(&s, want[i - 1]);
+        scene_expect_and_apply(&s, want[i - 1]);
     }
 }
 
-static void quotas_that_cannot_be(void **state)
+static void invalid_quotas_are_rejected(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     (void)state;
@@ -371,13 +371,13 @@ static void quotas_that_cannot_be(void **state)
 }
 
 /* A quota that moves in the tree takes its usage along. */
-static void a_quota_changes_its_parent(void **state)
+static void moved_quota_takes_its_usage_along(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
     (void)state;
     scene_node(&s, "n", 4000, 100);
     scene_put(&s, job("1", 2, ann));
-    scene_step(&s, "place 1/0 n pending; place 1/1 n pending");
+    scene_expect_and_apply(&s, "place 1/0 n pending; place 1/1 n pending");
     struct berth_quota_use use;
     const char *const parents[] = {"group/x", "group/y", ""};
     for (size_t i = 0; i < ROWS(parents); i++) {
@@ -388,7 +388,7 @@ static void a_quota_changes_its_parent(void **state)
             assert_int_equal(use.held, there && i == j ? 2000 : 0);
         }
     }
-    scene_must(&s, berth_workload_remove(s.c, "1", &s.err));
+    scene_check(&s, berth_workload_remove(s.c, "1", &s.err));
     scene_audit(&s);
     assert_true(berth_quota_use(s.c, "user/ann", "jobs", &use));
     assert_int_equal(use.held, 0); /* a removed workload has no quotas, though its instances still stop */
@@ -399,22 +399,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_limit_holds_at_every_level),
-        cmocka_unit_test(what_is_stopping_still_counts),
-        cmocka_unit_test(jobs_are_counted_whole),
-        cmocka_unit_test(totals_count_what_is_promised),
-        cmocka_unit_test(by_right_comes_before_borrowed),
-        cmocka_unit_test(shares_follow_weights),
+        cmocka_unit_test(stopping_pods_count_against_limits),
+        cmocka_unit_test(job_limit_counts_jobs_not_pods),
+        cmocka_unit_test(totals_count_expected_usage),
+        cmocka_unit_test(guaranteed_comes_before_borrowed),
+        cmocka_unit_test(weighted_guarantees_follow_weights),
         cmocka_unit_test(instances_of_one_ordinal_count_in_order_of_their_ids),
-        cmocka_unit_test(a_gang_is_by_right_as_a_whole),
+        cmocka_unit_test(gang_is_guaranteed_as_a_whole),
         cmocka_unit_test(spare_pods_come_last),
         cmocka_unit_test(spare_pods_wait_for_the_minimum),
-        cmocka_unit_test(spare_pods_follow_a_gang_that_stands_late),
-        cmocka_unit_test(strict_lets_nothing_pass),
-        cmocka_unit_test(whoever_has_waited_too_long_goes_first),
-        cmocka_unit_test(a_time_limit_is_kept),
-        cmocka_unit_test(one_runs_out_of_time_and_the_next_is_foreseen),
-        cmocka_unit_test(quotas_that_cannot_be),
-        cmocka_unit_test(a_quota_changes_its_parent),
+        cmocka_unit_test(spare_pods_follow_a_gang_placed_in_a_later_round),
+        cmocka_unit_test(strict_order_blocks_later_jobs),
+        cmocka_unit_test(max_wait_overrides_queue_priority),
+        cmocka_unit_test(time_limit_stops_pods),
+        cmocka_unit_test(time_limit_sets_next_recheck),
+        cmocka_unit_test(invalid_quotas_are_rejected),
+        cmocka_unit_test(moved_quota_takes_its_usage_along),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

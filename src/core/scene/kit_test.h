@@ -19,7 +19,7 @@ struct kit {
     const char *const *resources; /* used by scores; NULL: cpu and memory */
     size_t resources_len;
     uint32_t steps; /* of scores; 0: not rounded */
-    const struct berth_demand *demand;
+    const struct berth_typical_pod *demand;
     size_t demand_len;
     uint64_t seed, instances;
     int64_t now_ns;
@@ -36,7 +36,7 @@ struct kit {
 
 #define KIT_GIB ((int64_t)1 << 30)
 
-static inline void kit_forget(struct kit *k)
+static inline void kit_reset(struct kit *k)
 {
     berth_plan_free(k->plan);
     berth_snapshot_free(k->snapshot);
@@ -46,7 +46,7 @@ static inline void kit_forget(struct kit *k)
 
 static inline void kit_cleanup(struct kit *k)
 {
-    kit_forget(k);
+    kit_reset(k);
     berth_cluster_free(k->cluster);
 }
 
@@ -55,7 +55,7 @@ static inline struct kit kit_new(void)
     return (struct kit){.cluster = berth_cluster_new()};
 }
 
-static inline void kit_must(const struct kit *k, int rc)
+static inline void kit_check(const struct kit *k, int rc)
 {
     if (rc)
         fail_msg("%s", k->err.text);
@@ -74,12 +74,12 @@ static inline void kit_node(struct kit *k, struct berth_node n)
         n.allocatable = usual;
         n.allocatable_len = ROWS(usual);
     }
-    kit_must(k, berth_node_put(k->cluster, &n, &k->err));
+    kit_check(k, berth_node_put(k->cluster, &n, &k->err));
 }
 
 static inline void kit_volume(struct kit *k, struct berth_volume v)
 {
-    kit_must(k, berth_volume_put(k->cluster, &v, &k->err));
+    kit_check(k, berth_volume_put(k->cluster, &v, &k->err));
 }
 
 static inline void kit_workload(struct kit *k, const char *id, uint32_t replicas, const struct berth_shape *shape)
@@ -88,7 +88,7 @@ static inline void kit_workload(struct kit *k, const char *id, uint32_t replicas
     struct berth_workload w = {.id = id, .replicas = replicas, .labels = &app, .labels_len = 1};
     if (shape)
         w.shape = *shape;
-    kit_must(k, berth_workload_put(k->cluster, &w, &k->err));
+    kit_check(k, berth_workload_put(k->cluster, &w, &k->err));
 }
 
 /* A pod request in one line. */
@@ -113,15 +113,15 @@ static inline struct berth_shape kit_shape(const struct kit_request *r, struct b
 }
 
 /* Puts a suspended workload: typical pods that are not placed now. */
-static inline void kit_usual(struct kit *k, const char *id, const struct kit_request *r)
+static inline void kit_typical(struct kit *k, const char *id, const struct kit_request *r)
 {
     struct berth_amount needs[2];
     struct berth_workload w = {.id = id, .replicas = r->pods, .suspended = true, .shape = kit_shape(r, needs)};
-    kit_must(k, berth_workload_put(k->cluster, &w, &k->err));
+    kit_check(k, berth_workload_put(k->cluster, &w, &k->err));
 }
 
 /* Puts a workload to place. */
-static inline void kit_wanted(struct kit *k, const char *id, uint32_t pods, const struct kit_request *r)
+static inline void kit_pending(struct kit *k, const char *id, uint32_t pods, const struct kit_request *r)
 {
     struct berth_amount needs[2];
     struct berth_shape shape = kit_shape(r, needs);
@@ -135,7 +135,7 @@ static inline void kit_running(struct kit *k, const char *workload, uint32_t ord
     i.state = BERTH_RUNNING;
     i.ready = true;
     i.gpus = gpus;
-    kit_must(k, berth_instance_put(k->cluster, &i, &k->err));
+    kit_check(k, berth_instance_put(k->cluster, &i, &k->err));
 }
 
 /* ---- planning --------------------------------------------------------------------------------------------------- */
@@ -152,9 +152,9 @@ static inline void kit_plan(struct kit *k, const char *score)
                                           .steps = k->steps};
     const struct berth_policy policy = {
         .profile = score ? &profile : NULL, .demand = k->demand, .demand_len = k->demand_len};
-    kit_forget(k);
+    kit_reset(k);
     k->snapshot = berth_freeze(k->cluster, k->now_ns, k->seed);
-    kit_must(k, berth_plan_make(k->snapshot, &policy, &k->plan, &k->err));
+    kit_check(k, berth_plan_make(k->snapshot, &policy, &k->plan, &k->err));
 }
 
 /* ---- queries ---------------------------------------------------------------------------------------------------- */
@@ -223,13 +223,13 @@ static inline void kit_expect(const struct kit *k, const char *label, const char
 
 /* ---- internal state --------------------------------------------------------------------------------------------- */
 
-/* Begins a placement attempt of the workload in the state after the plan; ended by turn_end. */
-static inline void kit_turn(struct kit *k, const char *workload, struct turn *t)
+/* Begins a placement attempt of the workload in the state after the plan; ended by attempt_end. */
+static inline void kit_attempt(struct kit *k, const char *workload, struct attempt *t)
 {
     uint32_t w = cluster_workload_find(k->cluster, workload);
     assert_true(w != NONE);
-    struct asker who = {w, snapshot_workload(k->snapshot, w)->class, NONE, NONE, NONE};
-    turn_begin(t, &k->plan->c, who, false);
+    struct attempt_spec who = {w, snapshot_workload(k->snapshot, w)->class, NONE, NONE, NONE};
+    attempt_begin(t, &k->plan->c, who, false);
 }
 
 static inline uint32_t kit_position(const struct kit *k, const char *node)
@@ -240,14 +240,14 @@ static inline uint32_t kit_position(const struct kit *k, const char *node)
 /* Returns the score of one more pod on the node, without the key. */
 static inline int32_t kit_score(struct kit *k, const char *workload, const char *node)
 {
-    struct turn t;
+    struct attempt t;
     uint32_t p = kit_position(k, node);
     int32_t out[BLOCK] = {0};
 
-    kit_turn(k, workload, &t);
+    kit_attempt(k, workload, &t);
     for (uint32_t i = 0; i < t.live_len; i++)
         t.live[i].score->add(&t, p / BLOCK, (uint64_t)1 << p % BLOCK, t.live[i].weight, out);
-    int32_t score = out[p % BLOCK] + (t.taste ? t.taste->at[p] : 0);
-    turn_end(&t);
+    int32_t score = out[p % BLOCK] + (t.preferences ? t.preferences->at[p] : 0);
+    attempt_end(&t);
     return score;
 }

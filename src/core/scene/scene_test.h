@@ -4,7 +4,7 @@
  * Include <stdio.h>, <stdlib.h>, <cmocka.h> and its prerequisites before this header. A plan is written as its actions
  * joined by "; ", each as
  *     OP POD NODE CAUSE [#INSTANCE] [for REPLACED] [after WAIT,...] [RESOURCE=LIMIT]
- * and compared as a set. scene_see makes a plan and compares it; scene_step also applies it and checks that nothing is
+ * and compared as a set. scene_expect makes a plan and compares it; scene_expect_and_apply also applies it and checks that nothing is
  * left to do.
  */
 #pragma once
@@ -44,7 +44,7 @@ static inline struct scene scene_new(void)
     return (struct scene){.c = berth_cluster_new(), .next = 1, .now_ns = 1000 * SCENE_SECOND_NS};
 }
 
-static inline void scene_forget(struct scene *s)
+static inline void scene_reset(struct scene *s)
 {
     berth_plan_free(s->p);
     berth_snapshot_free(s->s);
@@ -54,11 +54,11 @@ static inline void scene_forget(struct scene *s)
 
 static inline void scene_cleanup(struct scene *s)
 {
-    scene_forget(s);
+    scene_reset(s);
     berth_cluster_free(s->c);
 }
 
-static inline void scene_must(struct scene *s, int rc)
+static inline void scene_check(struct scene *s, int rc)
 {
     if (rc)
         fail_msg("%s", s->err.text);
@@ -66,14 +66,14 @@ static inline void scene_must(struct scene *s, int rc)
 
 static inline void scene_audit(struct scene *s)
 {
-    scene_must(s, berth_audit(s->c, &s->err));
+    scene_check(s, berth_audit(s->c, &s->err));
 }
 
 /* ---- putting objects -------------------------------------------------------------------------------------------- */
 
 static inline void scene_put_node(struct scene *s, struct berth_node n)
 {
-    scene_must(s, berth_node_put(s->c, &n, &s->err));
+    scene_check(s, berth_node_put(s->c, &n, &s->err));
 }
 
 static inline void scene_node(struct scene *s, const char *id, int64_t cpu, int64_t memory)
@@ -90,7 +90,7 @@ static inline void scene_state(struct scene *s, const char *id, int64_t cpu, int
 
 static inline void scene_put(struct scene *s, struct berth_workload w)
 {
-    scene_must(s, berth_workload_put(s->c, &w, &s->err));
+    scene_check(s, berth_workload_put(s->c, &w, &s->err));
 }
 
 static inline void scene_service(struct scene *s, const char *id, uint32_t replicas, int64_t cpu, int64_t memory)
@@ -103,7 +103,7 @@ static inline void scene_instance(struct scene *s, struct berth_instance i)
     if (i.id == 0)
         i.id = s->next;
     s->next = i.id >= s->next ? i.id + 1 : s->next;
-    scene_must(s, berth_instance_put(s->c, &i, &s->err));
+    scene_check(s, berth_instance_put(s->c, &i, &s->err));
 }
 
 /* Puts a running, ready instance. */
@@ -118,8 +118,8 @@ static inline void scene_running(struct scene *s, const char *workload, uint32_t
 }
 
 /* Puts a running, ready instance that reports use. */
-static inline void scene_using(struct scene *s, uint64_t id, const char *workload, uint32_t ordinal, const char *node,
-                               int64_t cpu, int64_t memory)
+static inline void scene_running_with_use(struct scene *s, uint64_t id, const char *workload, uint32_t ordinal,
+                                          const char *node, int64_t cpu, int64_t memory)
 {
     struct berth_usage usage[] = {
         {.resource = "cpu",    .used = cpu   },
@@ -151,13 +151,13 @@ static inline void scene_report(struct scene *s, uint64_t id, enum berth_state s
                                .since_ns = s->now_ns,
                                .gpus = was.gpus,
                                .replaces = was.replaces};
-    scene_must(s, berth_instance_put(s->c, &i, &s->err));
+    scene_check(s, berth_instance_put(s->c, &i, &s->err));
 }
 
 /* Removes an instance that was confirmed to have stopped. */
-static inline void scene_gone(struct scene *s, uint64_t id)
+static inline void scene_remove(struct scene *s, uint64_t id)
 {
-    scene_must(s, berth_instance_remove(s->c, id, &s->err));
+    scene_check(s, berth_instance_remove(s->c, id, &s->err));
 }
 
 /* ---- planning --------------------------------------------------------------------------------------------------- */
@@ -166,9 +166,9 @@ static inline void scene_plan(struct scene *s)
 {
     struct berth_policy policy = s->policy;
     policy.profile = s->profile ? berth_profile_find(s->profile) : NULL;
-    scene_forget(s);
+    scene_reset(s);
     s->s = berth_freeze(s->c, s->now_ns, s->seed);
-    scene_must(s, berth_plan_make(s->s, &policy, &s->p, &s->err));
+    scene_check(s, berth_plan_make(s->s, &policy, &s->p, &s->err));
 }
 
 static inline void scene_line(struct berth_action a, char *to, size_t room)
@@ -229,7 +229,7 @@ static inline void scene_sort(const char *text, char *to)
         used += (size_t)snprintf(to + used, SCENE_TEXT_MAX - used, "%s%s", i ? "; " : "", at[i]);
 }
 
-static inline void scene_see(struct scene *s, const char *want)
+static inline void scene_expect(struct scene *s, const char *want)
 {
     char raw[SCENE_TEXT_MAX], got[SCENE_TEXT_MAX], sorted[SCENE_TEXT_MAX];
     scene_plan(s);
@@ -243,22 +243,22 @@ static inline void scene_see(struct scene *s, const char *want)
 static inline void scene_apply(struct scene *s)
 {
     char left[SCENE_TEXT_MAX];
-    size_t over = berth_over(s->c);
-    scene_must(s, berth_apply(s->c, s->p, s->next, &s->err));
+    size_t over = berth_nodes_over_capacity(s->c);
+    scene_check(s, berth_apply(s->c, s->p, s->next, &s->err));
     for (size_t i = 0; i < berth_plan_actions(s->p); i++) {
         enum berth_op op = berth_plan_action(s->p, i).op;
         s->next += op == BERTH_PLACE || op == BERTH_RESERVE;
     }
     scene_audit(s);
-    assert_true(berth_over(s->c) <= over);
+    assert_true(berth_nodes_over_capacity(s->c) <= over);
     scene_plan(s);
     scene_text(s, left);
     assert_string_equal(left, "");
 }
 
-static inline void scene_step(struct scene *s, const char *want)
+static inline void scene_expect_and_apply(struct scene *s, const char *want)
 {
-    scene_see(s, want);
+    scene_expect(s, want);
     scene_apply(s);
 }
 
@@ -290,15 +290,15 @@ static inline struct berth_reason scene_reason(struct scene *s, const char *work
 
 /* ---- random numbers --------------------------------------------------------------------------------------------- */
 
-static inline uint64_t scene_draw(uint64_t *seed)
+static inline uint64_t scene_random(uint64_t *seed)
 {
     return hash_u64(*seed += 0x9e3779b97f4a7c15u);
 }
 
 /* Draws a number below n. */
-static inline uint32_t scene_below(uint64_t *seed, uint32_t n)
+static inline uint32_t scene_random_below(uint64_t *seed, uint32_t n)
 {
-    return (uint32_t)(scene_draw(seed) % n);
+    return (uint32_t)(scene_random(seed) % n);
 }
 
 static inline uint64_t scene_seed(void)
@@ -310,7 +310,7 @@ static inline uint64_t scene_seed(void)
 }
 
 /* Returns a cluster of nodes a, b, ... with 1000 cpu and 1000 memory each. */
-static inline struct scene scene_stage(size_t nodes)
+static inline struct scene scene_with_nodes(size_t nodes)
 {
     struct scene s = scene_new();
     for (size_t i = 0; i < nodes; i++) {
@@ -321,7 +321,7 @@ static inline struct scene scene_stage(size_t nodes)
 }
 
 /* Changes the state of one of these nodes. */
-static inline void scene_stage_state(struct scene *s, const char *node, enum berth_node_state to)
+static inline void scene_set_node_state(struct scene *s, const char *node, enum berth_node_state to)
 {
     scene_state(s, node, 1000, 1000, to);
 }

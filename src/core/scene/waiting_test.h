@@ -53,40 +53,40 @@ static inline void run_job(struct scene *s, struct job j, const char *node, uint
 
 static inline struct scene stage(size_t nodes, uint32_t reservations)
 {
-    struct scene s = scene_stage(nodes);
+    struct scene s = scene_with_nodes(nodes);
     s.policy.backfill.reservations = reservations;
     return s;
 }
 
-static inline struct berth_standing standing(struct scene *s, const char *id)
+static inline struct berth_queue_position queue_position(struct scene *s, const char *id)
 {
     for (size_t i = 0; i < berth_plan_pendings(s->p); i++)
         if (strcmp(berth_plan_pending_name(s->p, i), id) == 0)
-            return berth_plan_standing(s->p, i);
+            return berth_plan_queue_position(s->p, i);
     fail_msg("%s does not wait", id);
-    return (struct berth_standing){0};
+    return (struct berth_queue_position){0};
 }
 
 /* Returns the estimated start in seconds after START_NS; -1: none. */
 static inline int64_t start_of(struct scene *s, const char *id)
 {
-    int64_t at = standing(s, id).start_ns;
+    int64_t at = queue_position(s, id).start_ns;
     return at ? (at - START_NS) / SCENE_SECOND_NS : -1;
 }
 
-/* Like scene_step; also checks that the reservations stay the same and that the plan leaves no facts. */
+/* Like scene_expect_and_apply; also checks that the reservations stay the same and that the plan leaves no facts. */
 static inline void step(struct scene *s, const char *want)
 {
     int64_t starts[64];
     size_t len;
-    scene_see(s, want);
+    scene_expect(s, want);
     len = berth_plan_pendings(s->p);
     assert_true(len <= ROWS(starts));
     for (size_t i = 0; i < len; i++)
-        starts[i] = berth_plan_standing(s->p, i).start_ns;
+        starts[i] = berth_plan_queue_position(s->p, i).start_ns;
     scene_apply(s);
     assert_int_equal(berth_plan_facts(s->p), 0);
     assert_int_equal(berth_plan_pendings(s->p), len);
     for (size_t i = 0; i < len; i++)
-        assert_int_equal(berth_plan_standing(s->p, i).start_ns, starts[i]);
+        assert_int_equal(berth_plan_queue_position(s->p, i).start_ns, starts[i]);
 }

@@ -23,7 +23,7 @@ static void nodes(struct kit *k)
     kit_running(k, "noisy", 1, "b1", 0);
 }
 
-static void weights_in_proportion(void **state)
+static void score_is_weighted_share(void **state)
 {
     (void)state;
     static const struct {
@@ -40,13 +40,13 @@ static void weights_in_proportion(void **state)
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
-        struct berth_near near[2];
+        struct berth_affinity near[2];
         struct berth_shape shape = {.near = near};
         const struct berth_term db = TERM_APP("db", rows[i].near_db), noisy = TERM_APP("noisy", rows[i].from_noisy);
         if (rows[i].near_db)
-            near[shape.near_len++] = (struct berth_near){rows[i].topology, db, false};
+            near[shape.near_len++] = (struct berth_affinity){rows[i].topology, db, false};
         if (rows[i].from_noisy)
-            near[shape.near_len++] = (struct berth_near){rows[i].topology, noisy, true};
+            near[shape.near_len++] = (struct berth_affinity){rows[i].topology, noisy, true};
         nodes(&k);
         kit_workload(&k, "web", 0, &shape);
         kit_plan(&k, "affinity");
@@ -62,7 +62,7 @@ static void requirements_are_not_scored(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
-    const struct berth_near near = {"zone", TERM_APP("db", 0), false};
+    const struct berth_affinity near = {"zone", TERM_APP("db", 0), false};
     nodes(&k);
     kit_workload(&k, "web", 0, &(struct berth_shape){.near = &near, .near_len = 1});
     kit_plan(&k, "affinity");
@@ -82,7 +82,7 @@ static void pods_of_one_plan_count(void **state)
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
-        const struct berth_near near = {"node", TERM_APP("web", 1), rows[i].apart};
+        const struct berth_affinity near = {"node", TERM_APP("web", 1), rows[i].apart};
         nodes(&k);
         kit_workload(&k, "web", 5, &(struct berth_shape){.near = &near, .near_len = 1});
         kit_plan(&k, "affinity");
@@ -94,7 +94,7 @@ static void pods_of_one_plan_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_in_proportion),
+        cmocka_unit_test(score_is_weighted_share),
         cmocka_unit_test(requirements_are_not_scored),
         cmocka_unit_test(pods_of_one_plan_count),
     };

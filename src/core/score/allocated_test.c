@@ -10,7 +10,7 @@
 
 static const char *const scores[] = {"least_allocated", "most_allocated"};
 
-static void shares_decide(void **state)
+static void free_share_decides(void **state)
 {
     (void)state;
     /* n1 is large, n2 is as large but half of its cpu is held, n3 is small, n4 has no memory. */
@@ -75,7 +75,7 @@ static void pods_of_one_plan_count(void **state)
     assert_string_equal(kit_order(&k, "web"), "n1 n1 n1 n1 n2 n2");
 }
 
-static void other_resources_can_be_looked_at(void **state)
+static void profile_selects_resources(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -95,10 +95,10 @@ static void other_resources_can_be_looked_at(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_decide),
+        cmocka_unit_test(free_share_decides),
         cmocka_unit_test(equal_nodes_come_by_rank_and_id),
         cmocka_unit_test(pods_of_one_plan_count),
-        cmocka_unit_test(other_resources_can_be_looked_at),
+        cmocka_unit_test(profile_selects_resources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

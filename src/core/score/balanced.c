@@ -7,19 +7,19 @@
 
 #include "core/score/scores.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return t->c->profile.resources_len > 1;
 }
 
-static int32_t score_of(const struct turn *t, uint32_t p)
+static int32_t score_of(const struct attempt *t, uint32_t p)
 {
     const struct profile *f = &t->c->profile;
     int64_t left[PROFILE_RESOURCES_MAX], sum = 0, off = 0;
 
     assert(f->resources_len > 0);
     for (uint32_t i = 0; i < f->resources_len; i++) {
-        const struct dim d = dim_at(t, i, p);
+        const struct resource_amounts d = resource_amounts_at(t, i, p);
         left[i] = d.capacity > 0 ? (int64_t)((__int128)(d.free - d.need) * SCORE_ONE / d.capacity) : 0;
         sum += left[i];
     }

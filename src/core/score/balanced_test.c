@@ -9,7 +9,7 @@
 #include "core/scene/kit_test.h"
 #include "core/score/score.h"
 
-static void the_mean_deviation_counts(void **state)
+static void score_follows_mean_deviation(void **state)
 {
     (void)state;
     static const struct {
@@ -39,7 +39,7 @@ static void the_mean_deviation_counts(void **state)
     }
 }
 
-static void the_even_node_is_taken(void **state)
+static void evenly_used_node_is_chosen(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -74,8 +74,8 @@ static void one_resource_is_always_balanced(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_mean_deviation_counts),
-        cmocka_unit_test(the_even_node_is_taken),
+        cmocka_unit_test(score_follows_mean_deviation),
+        cmocka_unit_test(evenly_used_node_is_chosen),
         cmocka_unit_test(one_resource_is_always_balanced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,17 +5,17 @@
  */
 #include "core/score/scores.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return t->c->profile.resources_len > 0;
 }
 
-static int32_t score_of(const struct turn *t, uint32_t p)
+static int32_t score_of(const struct attempt *t, uint32_t p)
 {
     uint32_t n = t->c->profile.resources_len;
     double left = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const struct dim d = dim_at(t, i, p);
+        const struct resource_amounts d = resource_amounts_at(t, i, p);
         if (d.largest > 0)
             left += 1.0 / n * (double)(d.free - d.need) / (double)d.largest;
     }

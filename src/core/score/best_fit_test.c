@@ -25,7 +25,7 @@ static void nodes(struct kit *k)
     kit_node(k, (struct berth_node){.id = "n3", .allocatable = &large, .allocatable_len = 1});
 }
 
-static void the_published_formula(void **state)
+static void score_matches_published_formula(void **state)
 {
     (void)state;
     static const struct {
@@ -72,7 +72,7 @@ static void what_is_held_is_not_free(void **state)
     assert_int_equal(kit_score(&k, "web", "n1"), SCORE_ONE / 8 * 5); /* 1 - (64/128 + 2/8) / 2 */
 }
 
-static void the_tightest_node_is_taken(void **state)
+static void tightest_node_is_chosen(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -113,7 +113,7 @@ static void steps_make_nodes_equal(void **state)
     }
 }
 
-static void a_resource_that_nobody_has_counts_for_nothing(void **state)
+static void missing_resource_counts_for_nothing(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -133,11 +133,11 @@ static void a_resource_that_nobody_has_counts_for_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_published_formula),
+        cmocka_unit_test(score_matches_published_formula),
         cmocka_unit_test(what_is_held_is_not_free),
-        cmocka_unit_test(the_tightest_node_is_taken),
+        cmocka_unit_test(tightest_node_is_chosen),
         cmocka_unit_test(steps_make_nodes_equal),
-        cmocka_unit_test(a_resource_that_nobody_has_counts_for_nothing),
+        cmocka_unit_test(missing_resource_counts_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

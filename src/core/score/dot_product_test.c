@@ -25,7 +25,7 @@ static void nodes(struct kit *k)
     kit_node(k, (struct berth_node){.id = "n3", .allocatable = &large, .allocatable_len = 1});
 }
 
-static void the_published_formula(void **state)
+static void score_matches_published_formula(void **state)
 {
     (void)state;
     static const struct {
@@ -71,7 +71,7 @@ static void what_is_held_is_not_free(void **state)
     assert_int_equal(kit_score(&k, "web", "n1"), SCORE_ONE / 32 * 27); /* 1 - (3/4 * 1/4 + 1/2 * 1/4) / 2 */
 }
 
-static void the_least_aligned_node_is_taken(void **state)
+static void least_aligned_node_is_chosen(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -82,7 +82,7 @@ static void the_least_aligned_node_is_taken(void **state)
     assert_string_equal(kit_order(&k, "web"), "n2 n3 n1"); /* n3 and n1 are equal: fewer devices come first */
 }
 
-static void a_resource_that_nobody_has_counts_for_nothing(void **state)
+static void missing_resource_counts_for_nothing(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -98,10 +98,10 @@ static void a_resource_that_nobody_has_counts_for_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_published_formula),
+        cmocka_unit_test(score_matches_published_formula),
         cmocka_unit_test(what_is_held_is_not_free),
-        cmocka_unit_test(the_least_aligned_node_is_taken),
-        cmocka_unit_test(a_resource_that_nobody_has_counts_for_nothing),
+        cmocka_unit_test(least_aligned_node_is_chosen),
+        cmocka_unit_test(missing_resource_counts_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,12 +6,12 @@
 #include "core/gpu/fragmentation.h"
 #include "core/score/scores.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return t->c->l->device[t->c->len] > 0;
 }
 
-static int32_t score_of(const struct turn *t, uint32_t p)
+static int32_t score_of(const struct attempt *t, uint32_t p)
 {
     return fragmentation_of(t, p).score;
 }

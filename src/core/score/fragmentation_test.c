@@ -19,13 +19,13 @@ static void cluster(struct kit *k)
     kit_node(k, (struct berth_node){.id = "n1", .gpus = &gpu, .gpus_len = 1});
     kit_node(k, (struct berth_node){.id = "n2", .gpus = &gpu, .gpus_len = 1});
     kit_node(k, (struct berth_node){.id = "n3"});
-    kit_must(k, berth_workload_put(k->cluster, &usual, &k->err));
+    kit_check(k, berth_workload_put(k->cluster, &usual, &k->err));
     kit_workload(k, "old", 1, &half);
     kit_running(k, "old", 0, "n2", 1 << 0);
     kit_workload(k, "web", 2, &half);
 }
 
-static void the_published_formula(void **state)
+static void score_matches_published_formula(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -41,7 +41,7 @@ static void the_published_formula(void **state)
     assert_int_equal(kit_score(&k, "web", "n3"), SCORE_ONE / 2);
 }
 
-static void pods_without_gpus_see_no_difference(void **state)
+static void pods_without_gpus_score_all_nodes_equally(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -67,8 +67,8 @@ static void without_gpus_there_is_no_score(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_published_formula),
-        cmocka_unit_test(pods_without_gpus_see_no_difference),
+        cmocka_unit_test(score_matches_published_formula),
+        cmocka_unit_test(pods_without_gpus_score_all_nodes_equally),
         cmocka_unit_test(without_gpus_there_is_no_score),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@
 #include "core/score/scores.h"
 
 /* Pods by node and kind of request. */
-struct gpu_cluster {
+struct gpu_request_count_table {
     uint16_t *pods[GPU_REQUESTS]; /* [kind][position]; NULL: no pod has such a request */
     uint8_t *kinds;               /* [position]: number of kinds with pods there */
 };
@@ -20,7 +20,8 @@ uint32_t gpu_request_kind(const struct gpu_need *need)
     return need->milli < BERTH_GPU_MILLI ? 0 : need->count;
 }
 
-static void count(struct cycle *c, struct gpu_cluster *g, const struct gpu_need *need, uint32_t position, int sign)
+static void count(struct cycle *c, struct gpu_request_count_table *g, const struct gpu_need *need, uint32_t position,
+                  int sign)
 {
     uint16_t **pods = &g->pods[gpu_request_kind(need)];
     if (!*pods)
@@ -30,11 +31,11 @@ static void count(struct cycle *c, struct gpu_cluster *g, const struct gpu_need 
     g->kinds[position] = (uint8_t)(g->kinds[position] + ((*pods)[position] > 0) - before);
 }
 
-static const struct gpu_cluster *clusters_of(struct cycle *c)
+static const struct gpu_request_count_table *request_counts_of(struct cycle *c)
 {
-    if (c->gpu_clusters)
-        return c->gpu_clusters;
-    struct gpu_cluster *g = ARENA_NEW(c->arena, struct gpu_cluster);
+    if (c->gpu_request_counts)
+        return c->gpu_request_counts;
+    struct gpu_request_count_table *g = ARENA_NEW(c->arena, struct gpu_request_count_table);
     g->kinds = ARENA_ARRAY(c->arena, uint8_t, (size_t)c->blocks * BLOCK + 1);
     for (uint32_t i = 0; i < c->s->instances.len; i++) {
         const struct instance *in = snapshot_instance(c->s, i);
@@ -46,26 +47,26 @@ static const struct gpu_cluster *clusters_of(struct cycle *c)
         if ((a->op == BERTH_PLACE || a->op == BERTH_RESERVE) && a->gpus)
             count(c, g, &snapshot_class(c->s, snapshot_workload(c->s, a->workload)->class)->gpu, a->position, 1);
     }
-    c->gpu_clusters = g;
+    c->gpu_request_counts = g;
     return g;
 }
 
-void gpu_cluster_count(struct cycle *c, const struct gpu_need *need, uint32_t position, int sign)
+void gpu_request_counts_update(struct cycle *c, const struct gpu_need *need, uint32_t position, int sign)
 {
-    if (c->gpu_clusters)
-        count(c, c->gpu_clusters, need, position, sign);
+    if (c->gpu_request_counts)
+        count(c, c->gpu_request_counts, need, position, sign);
 }
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return t->k->gpu.count > 0;
 }
 
-static int32_t score_of(const struct turn *t, uint32_t p)
+static int32_t score_of(const struct attempt *t, uint32_t p)
 {
-    const struct gpu_cluster *g = clusters_of(t->c);
+    const struct gpu_request_count_table *g = request_counts_of(t->c);
     const uint16_t *like = g->pods[gpu_request_kind(&t->k->gpu)];
-    const struct dim d = dim_gpu(t, p);
+    const struct resource_amounts d = gpu_amounts_at(t, p);
     int64_t group = like && like[p] ? (g->kinds[p] == 1 ? 3 : 2) : g->kinds[p] == 0;
     return score_ratio(t, group * d.largest + d.largest - d.free, 4 * d.largest);
 }

@@ -11,7 +11,7 @@
 
 static const struct berth_gpu gpus[8];
 
-static void the_same_request_comes_first(void **state)
+static void node_with_same_request_is_best(void **state)
 {
     (void)state;
     /* Four GPUs each: n1 is empty; n2 holds a pod with one GPU, n3 one with half a GPU, n4 one with two, n5 one with
@@ -54,7 +54,7 @@ static void the_same_request_comes_first(void **state)
     }
 }
 
-static void in_steps_it_is_whole_percents(void **state)
+static void steps_round_to_whole_percent(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -67,7 +67,7 @@ static void in_steps_it_is_whole_percents(void **state)
     assert_int_equal(kit_score(&k, "web", "n1"), (int64_t)SCORE_ONE * 76 / 100); /* 75 + 25 * 500 / 8000 = 76.5 */
 }
 
-static void none_is_asked_for(void **state)
+static void pods_without_gpus_have_no_score(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -77,7 +77,7 @@ static void none_is_asked_for(void **state)
     assert_int_equal(kit_score(&k, "web", "n1"), 0);
 }
 
-static void pods_of_one_plan_gather(void **state)
+static void pods_of_one_plan_cluster(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -108,10 +108,10 @@ static void another_workload_with_the_same_request_follows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_request_comes_first),
-        cmocka_unit_test(in_steps_it_is_whole_percents),
-        cmocka_unit_test(none_is_asked_for),
-        cmocka_unit_test(pods_of_one_plan_gather),
+        cmocka_unit_test(node_with_same_request_is_best),
+        cmocka_unit_test(steps_round_to_whole_percent),
+        cmocka_unit_test(pods_without_gpus_have_no_score),
+        cmocka_unit_test(pods_of_one_plan_cluster),
         cmocka_unit_test(another_workload_with_the_same_request_follows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

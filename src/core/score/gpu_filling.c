@@ -11,13 +11,13 @@
 
 enum { HUNDRED = 100, SHARED_GPU = 100, USED_NODE = 50, EMPTY_NODE = 33, TENTH = BERTH_GPU_MILLI / 10 };
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     return t->k->gpu.count > 0;
 }
 
 /* Returns the free thousandths of the partly used GPU that a share would get; 0: it would get a free GPU. */
-static int32_t shared_milli(const struct turn *t, uint32_t p)
+static int32_t shared_milli(const struct attempt *t, uint32_t p)
 {
     const struct layout *l = t->c->l;
     int32_t least = BERTH_GPU_MILLI;
@@ -29,7 +29,7 @@ static int32_t shared_milli(const struct turn *t, uint32_t p)
     return least < BERTH_GPU_MILLI ? least : 0;
 }
 
-static int32_t used_node(const struct turn *t)
+static int32_t used_node(const struct attempt *t)
 {
     int32_t score = USED_NODE - (int32_t)t->k->gpu.count;
     return score > EMPTY_NODE ? score : EMPTY_NODE;
@@ -40,7 +40,7 @@ static int32_t empty_node(int32_t gpus)
     return gpus < EMPTY_NODE ? EMPTY_NODE - gpus : 0;
 }
 
-static int32_t score_of(const struct turn *t, uint32_t p)
+static int32_t score_of(const struct attempt *t, uint32_t p)
 {
     const struct cycle *c = t->c;
     int32_t shared = shared_milli(t, p), score;
@@ -53,7 +53,7 @@ static int32_t score_of(const struct turn *t, uint32_t p)
     return score_ratio(t, score, HUNDRED);
 }
 
-static int32_t bound(const struct turn *t, uint32_t level, uint32_t entry)
+static int32_t bound(const struct attempt *t, uint32_t level, uint32_t entry)
 {
     const struct cycle *c = t->c;
     const struct bounds *b = &c->bounds[level];

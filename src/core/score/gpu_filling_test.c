@@ -32,7 +32,7 @@ static void nodes(struct kit *k)
     kit_running(k, "some", 0, "n4", 1 << 1);
 }
 
-static void the_fullest_comes_first(void **state)
+static void fullest_gpu_is_best(void **state)
 {
     (void)state;
     /* -1: the pod does not fit. */
@@ -79,11 +79,11 @@ static void the_bound_is_never_below(void **state)
     };
     for (size_t i = 0; i < ROWS(asked); i++) {
         CLEANUP(kit) struct kit k = kit_new();
-        struct turn t;
+        struct attempt t;
         nodes(&k);
         kit_workload(&k, "web", 0, &(struct berth_shape){.gpu = asked[i]});
         kit_plan(&k, "gpu_filling");
-        kit_turn(&k, "web", &t);
+        kit_attempt(&k, "web", &t);
         const struct layout *l = k.snapshot->layout;
         for (uint32_t p = 0; p < l->len; p++) {
             int32_t out[BLOCK] = {0}, bound = t.live[0].score->bound(&t, 1, layout_segment(l, p));
@@ -94,14 +94,14 @@ static void the_bound_is_never_below(void **state)
             if (out[p] > bound)
                 fail_msg("request %zu, position %u: %d above the bound %d", i, p, out[p], bound);
         }
-        turn_end(&t);
+        attempt_end(&t);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_fullest_comes_first),
+        cmocka_unit_test(fullest_gpu_is_best),
         cmocka_unit_test(the_bound_is_never_below),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ static void nodes(struct kit *k)
     kit_running(k, "half", 0, "n3", 1 << 1);
 }
 
-static void part_use_comes_first(void **state)
+static void partly_used_gpu_is_best(void **state)
 {
     (void)state;
     static const int32_t empty = SCORE_ONE / 3, used = SCORE_ONE / 3 * 2, shared = SCORE_ONE;
@@ -70,7 +70,7 @@ static void pods_of_one_plan_fill_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(part_use_comes_first),
+        cmocka_unit_test(partly_used_gpu_is_best),
         cmocka_unit_test(pods_of_one_plan_fill_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

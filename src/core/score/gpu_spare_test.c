@@ -8,7 +8,7 @@
 
 #include "core/scene/kit_test.h"
 
-static void gpus_are_kept_for_those_that_want_them(void **state)
+static void gpu_nodes_are_kept_for_gpu_pods(void **state)
 {
     (void)state;
     static const struct {
@@ -52,7 +52,7 @@ static void without_gpus_all_are_equal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gpus_are_kept_for_those_that_want_them),
+        cmocka_unit_test(gpu_nodes_are_kept_for_gpu_pods),
         cmocka_unit_test(without_gpus_all_are_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

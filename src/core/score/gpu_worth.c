@@ -9,26 +9,26 @@
 #include "core/gpu/gpu_cost.h"
 #include "core/score/scores.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
-    return t->c->market != NULL;
+    return t->c->gpu_prices != NULL;
 }
 
-static int32_t score_at(const struct turn *t, double cost)
+static int32_t score_at(const struct attempt *t, double cost)
 {
     return score_from(t, 1 / (1 + (cost > 0 ? cost : 0)));
 }
 
-static int32_t score_of(const struct turn *t, uint32_t p)
+static int32_t score_of(const struct attempt *t, uint32_t p)
 {
-    return score_at(t, worth_of(t, p).cost);
+    return score_at(t, gpu_cost_of(t, p).cost);
 }
 
-static int32_t bound(const struct turn *t, uint32_t level, uint32_t entry)
+static int32_t bound(const struct attempt *t, uint32_t level, uint32_t entry)
 {
-    if (level > 1 || t->later || !worth_rules(t->c, level, entry))
+    if (level > 1 || t->later || !gpu_cost_applies(t->c, level, entry))
         return SCORE_ONE;
-    return score_at(t, worth_least(t, entry));
+    return score_at(t, gpu_cost_min(t, entry));
 }
 
 SCORE_ADD(score_of)

@@ -17,7 +17,7 @@ static void cluster(struct kit *k)
     kit_node(k, (struct berth_node){.id = "n1", .gpus = &gpu, .gpus_len = 1});
     kit_node(k, (struct berth_node){.id = "n2", .gpus = &gpu, .gpus_len = 1});
     kit_node(k, (struct berth_node){.id = "n3"});
-    kit_usual(k, "usual", &(struct kit_request){.pods = 100000, .count = 1, .milli = 810});
+    kit_typical(k, "usual", &(struct kit_request){.pods = 100000, .count = 1, .milli = 810});
     kit_workload(k, "old", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = 100});
     kit_running(k, "old", 0, "n2", 1 << 0);
 }
@@ -29,7 +29,7 @@ static void assert_near(int32_t got, double want)
         fail_msg("%f, not %f", (double)got / SCORE_ONE, want);
 }
 
-static void nothing_lost_is_one(void **state)
+static void zero_cost_scores_one(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -43,7 +43,7 @@ static void nothing_lost_is_one(void **state)
     assert_near(kit_score(&k, "web", "n2"), 1 / (2 + 1e-4 * (0.9 + 0.9)));
 }
 
-static void pods_without_gpus_stay_away_from_idle_ones(void **state)
+static void pods_without_gpus_avoid_idle_gpus(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -56,7 +56,7 @@ static void pods_without_gpus_stay_away_from_idle_ones(void **state)
 
 /* In the default profile, a pod without GPUs uses nodes without GPUs first, and then cpu where that costs no GPU. Such
  * pods are spread evenly only where that costs nothing. */
-static void the_default_profile_goes_by_worth_where_gpus_are(void **state)
+static void default_profile_uses_gpu_cost_on_gpu_nodes(void **state)
 {
     (void)state;
     static const struct {
@@ -76,11 +76,11 @@ static void the_default_profile_goes_by_worth_where_gpus_are(void **state)
         kit_node(&k, (struct berth_node){.id = "n3", .allocatable = &small, .allocatable_len = 1});
         kit_workload(&k, "old", 1, rows[i].usual.count ? &(struct berth_shape){.gpu.count = 2} : NULL);
         kit_running(&k, "old", 0, "n2", rows[i].usual.count ? 3 : 0);
-        kit_usual(&k, "usual", &rows[i].usual);
-        kit_wanted(&k, "plain", 4, &(struct kit_request){.cpu = 1000});
-        kit_wanted(&k, "tiny", 1, &(struct kit_request){.cpu = 100});
+        kit_typical(&k, "usual", &rows[i].usual);
+        kit_pending(&k, "plain", 4, &(struct kit_request){.cpu = 1000});
+        kit_pending(&k, "tiny", 1, &(struct kit_request){.cpu = 100});
         if (rows[i].usual.count)
-            kit_wanted(&k, "whole", 2, &(struct kit_request){.count = 1, .cpu = 4000});
+            kit_pending(&k, "whole", 2, &(struct kit_request){.count = 1, .cpu = 4000});
         kit_plan(&k, NULL);
         if (strcmp(kit_order(&k, "plain"), rows[i].plain) != 0)
             fail_msg("%s: %s, not %s", rows[i].label, kit_order(&k, "plain"), rows[i].plain);
@@ -105,9 +105,9 @@ static void without_gpus_there_is_no_score(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_lost_is_one),
-        cmocka_unit_test(pods_without_gpus_stay_away_from_idle_ones),
-        cmocka_unit_test(the_default_profile_goes_by_worth_where_gpus_are),
+        cmocka_unit_test(zero_cost_scores_one),
+        cmocka_unit_test(pods_without_gpus_avoid_idle_gpus),
+        cmocka_unit_test(default_profile_uses_gpu_cost_on_gpu_nodes),
         cmocka_unit_test(without_gpus_there_is_no_score),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,16 +20,16 @@ static int64_t bytes_of(const struct node_body *body, sym image, int64_t each)
     return bytes;
 }
 
-static void fill(const struct cycle *c, const struct taste *taste, int32_t weight, int32_t *column)
+static void fill(const struct cycle *c, const struct preferences *preferences, int32_t weight, int32_t *column)
 {
-    const int64_t each = (int64_t)1 << 30, full = taste->images.len * each;
+    const int64_t each = (int64_t)1 << 30, full = preferences->images.len * each;
     if (full == 0)
         return;
     for (uint32_t p = 0; p < c->len; p++) {
         const struct node_body *body = c->l->body[p];
         int64_t there = 0;
-        for (uint32_t i = 0; i < taste->images.len; i++)
-            there += bytes_of(body, taste->images.at[i], each);
+        for (uint32_t i = 0; i < preferences->images.len; i++)
+            there += bytes_of(body, preferences->images.at[i], each);
         if (there > full)
             there = full;
         column[p] += weight * (int32_t)((__int128)there * SCORE_ONE / full);

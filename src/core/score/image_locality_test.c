@@ -11,7 +11,7 @@
 
 #define MIB ((int64_t)1 << 20)
 
-static void sizes_decide(void **state)
+static void score_follows_image_sizes(void **state)
 {
     (void)state;
     static const struct {
@@ -46,7 +46,7 @@ static void sizes_decide(void **state)
     }
 }
 
-static void the_node_that_has_most_is_taken(void **state)
+static void node_with_most_image_bytes_is_chosen(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -62,8 +62,8 @@ static void the_node_that_has_most_is_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_decide),
-        cmocka_unit_test(the_node_that_has_most_is_taken),
+        cmocka_unit_test(score_follows_image_sizes),
+        cmocka_unit_test(node_with_most_image_bytes_is_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

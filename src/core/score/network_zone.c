@@ -1,10 +1,10 @@
 /* network_zone.c - prefers the zone where the pod's data or its clients are. */
 #include "core/score/scores.h"
 
-static void fill(const struct cycle *c, const struct taste *taste, int32_t weight, int32_t *column)
+static void fill(const struct cycle *c, const struct preferences *preferences, int32_t weight, int32_t *column)
 {
-    for (uint32_t p = 0; taste->near_zone && p < c->len; p++)
-        if (c->l->zone[p] == taste->near_zone)
+    for (uint32_t p = 0; preferences->near_zone && p < c->len; p++)
+        if (c->l->zone[p] == preferences->near_zone)
             column[p] += weight * SCORE_ONE;
 }
 

@@ -9,7 +9,7 @@
 #include "core/scene/kit_test.h"
 #include "core/score/score.h"
 
-static void the_zone_asked_for_comes_first(void **state)
+static void requested_zone_is_best(void **state)
 {
     (void)state;
     static const struct {
@@ -41,7 +41,7 @@ static void the_zone_asked_for_comes_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_zone_asked_for_comes_first),
+        cmocka_unit_test(requested_zone_is_best),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

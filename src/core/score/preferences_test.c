@@ -13,7 +13,7 @@ static const struct berth_label ssd = {"disk", "ssd"}, red = {"colour", "red"};
 static const struct berth_taint soft = {"old", "", BERTH_PREFER_NO_SCHEDULE};
 static const struct berth_toleration any = {.exists = true};
 
-static void weights_in_proportion(void **state)
+static void score_is_weighted_share(void **state)
 {
     (void)state;
     static const struct {
@@ -61,7 +61,7 @@ static void weights_in_proportion(void **state)
     }
 }
 
-static void liked_then_others_then_shunned(void **state)
+static void preferred_nodes_first_tainted_last(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -79,7 +79,7 @@ static void liked_then_others_then_shunned(void **state)
     assert_string_equal(kit_order(&k, "web"), "n4 n3 n5 n2 n1");
 }
 
-static void a_node_that_is_shunned_is_better_than_none(void **state)
+static void tainted_node_is_better_than_none(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -92,9 +92,9 @@ static void a_node_that_is_shunned_is_better_than_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_in_proportion),
-        cmocka_unit_test(liked_then_others_then_shunned),
-        cmocka_unit_test(a_node_that_is_shunned_is_better_than_none),
+        cmocka_unit_test(score_is_weighted_share),
+        cmocka_unit_test(preferred_nodes_first_tainted_last),
+        cmocka_unit_test(tainted_node_is_better_than_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

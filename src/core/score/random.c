@@ -4,13 +4,13 @@
 #include "base/hash.h"
 #include "core/score/scores.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
     (void)t;
     return true;
 }
 
-static int32_t score_of(const struct turn *t, uint32_t p)
+static int32_t score_of(const struct attempt *t, uint32_t p)
 {
     const struct berth_snapshot *s = t->c->s;
     const char *workload = snapshot_text(s, t->w->id), *node = snapshot_text(s, t->c->l->id[p]);

@@ -17,7 +17,7 @@ static void nodes(struct kit *k, size_t len)
         kit_node(k, (struct berth_node){.id = names[i]});
 }
 
-static void a_throw_depends_on_seed_workload_and_node(void **state)
+static void random_score_depends_on_seed_workload_and_node(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit few = kit_new(), many = kit_new();
@@ -39,7 +39,7 @@ static void a_throw_depends_on_seed_workload_and_node(void **state)
     assert_int_not_equal(throw, kit_score(&few, "web", "n1"));
 }
 
-static void throws_are_scores_and_every_node_wins(void **state)
+static void random_scores_let_every_node_win(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -57,7 +57,7 @@ static void throws_are_scores_and_every_node_wins(void **state)
         assert_in_range(wins[i], 25, 75); /* of 200; 50 is the mean, 6 the deviation */
 }
 
-static void the_highest_throw_wins(void **state)
+static void highest_random_score_wins(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -72,9 +72,9 @@ static void the_highest_throw_wins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_throw_depends_on_seed_workload_and_node),
-        cmocka_unit_test(throws_are_scores_and_every_node_wins),
-        cmocka_unit_test(the_highest_throw_wins),
+        cmocka_unit_test(random_score_depends_on_seed_workload_and_node),
+        cmocka_unit_test(random_scores_let_every_node_win),
+        cmocka_unit_test(highest_random_score_wins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

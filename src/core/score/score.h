@@ -17,7 +17,7 @@
 enum { SCORE_SPLIT = 60, SCORE_ONE = SCORE_SPLIT << SHARE_BITS };
 
 struct cycle;
-struct turn;
+struct attempt;
 
 enum score_when { SCORE_NODE, SCORE_STATIC, SCORE_BLOCK };
 
@@ -28,13 +28,13 @@ struct score {
     bool stepped;   /* BLOCK: it applies the steps of a profile */
     bool gpus_only; /* BLOCK: SCORE_ONE on every node without GPUs */
     /* STATIC: adds weight times the score of each node to the column. May do nothing if the preferences are neutral. */
-    void (*fill)(const struct cycle *c, const struct taste *taste, int32_t weight, int32_t *column);
+    void (*fill)(const struct cycle *c, const struct preferences *preferences, int32_t weight, int32_t *column);
     /* BLOCK: returns false if the score is the same for every node; then it is left out. */
-    bool (*applies)(const struct turn *t);
+    bool (*applies)(const struct attempt *t);
     /* BLOCK: adds weight times the score of each node in `bits`. */
-    void (*add)(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK]);
+    void (*add)(const struct attempt *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK]);
     /* BLOCK: returns an upper bound for the nodes under this entry; NULL: SCORE_ONE. */
-    int32_t (*bound)(const struct turn *t, uint32_t level, uint32_t entry);
+    int32_t (*bound)(const struct attempt *t, uint32_t level, uint32_t entry);
 };
 
 extern const struct score *const score_rows[];

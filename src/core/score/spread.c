@@ -4,20 +4,20 @@
  */
 #include "core/score/scores.h"
 
-static bool applies(const struct turn *t)
+static bool applies(const struct attempt *t)
 {
-    return ties_any(t, TIE_SPREAD, false);
+    return has_topology_constraint(t, TOPOLOGY_SPREAD, false);
 }
 
-static int32_t score_of(const struct turn *t, uint32_t p)
+static int32_t score_of(const struct attempt *t, uint32_t p)
 {
     int64_t sum = 0;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < t->ties_len; i++) {
-        const struct tie_state *ts = &t->ties[i];
-        if (!ts->tie || ts->tie->kind != TIE_SPREAD || tie_required(ts))
+    for (uint32_t i = 0; i < t->topology_constraints_len; i++) {
+        const struct topology_state *ts = &t->topology_constraints[i];
+        if (!ts->topology_constraint || ts->topology_constraint->kind != TOPOLOGY_SPREAD || topology_state_required(ts))
             continue;
-        uint32_t d = tie_domain(ts, p);
+        uint32_t d = topology_state_domain(ts, p);
         sum += d == NONE ? 0 : SCORE_ONE / (1 + ts->count[d]);
         n++;
     }

@@ -23,7 +23,7 @@ static void nodes(struct kit *k)
     kit_running(k, "old", 2, "b1", 0);
 }
 
-static void the_fewer_the_better(void **state)
+static void fewer_pods_score_higher(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -78,7 +78,7 @@ static void pods_of_one_plan_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_fewer_the_better),
+        cmocka_unit_test(fewer_pods_score_higher),
         cmocka_unit_test(a_requirement_is_not_scored),
         cmocka_unit_test(pods_of_one_plan_count),
     };

@@ -15,9 +15,9 @@ static bool filter_on(const struct cycle *c, size_t f)
     return c->profile.filters >> f & 1;
 }
 
-const uint64_t *turn_rules_mask(struct cycle *c, const struct turn *t)
+const uint64_t *attempt_constraints_mask(struct cycle *c, const struct attempt *t)
 {
-    uint64_t **slot = &c->rules_mask[t->k->rules.v];
+    uint64_t **slot = &c->constraints_mask[t->k->constraints.v];
     if (*slot)
         return *slot;
     uint64_t *mask = arena_alloc(c->arena, (c->blocks + 1) * sizeof *mask);
@@ -32,12 +32,13 @@ const uint64_t *turn_rules_mask(struct cycle *c, const struct turn *t)
 
 /* ---- preferences ------------------------------------------------------------------------------------------------ */
 
-static bool taste_neutral(const struct cycle *c, const struct taste *taste)
+static bool preferences_neutral(const struct cycle *c, const struct preferences *preferences)
 {
-    return taste->prefer.len == 0 && taste->images.len == 0 && taste->near_zone == 0 && !c->l->soft_taints;
+    return preferences->prefer.len == 0 && preferences->images.len == 0 && preferences->near_zone == 0 &&
+           !c->l->soft_taints;
 }
 
-static void taste_bounds(struct cycle *c, struct taste_column *col)
+static void preference_bounds(struct cycle *c, struct preference_column *col)
 {
     for (uint32_t level = 1; level <= c->l->levels; level++) {
         uint32_t len = c->l->level[level].len;
@@ -53,34 +54,34 @@ static void taste_bounds(struct cycle *c, struct taste_column *col)
     }
 }
 
-static const struct taste_column *taste_of(struct cycle *c, const struct turn *t)
+static const struct preference_column *preference_column_of(struct cycle *c, const struct attempt *t)
 {
-    uint32_t ix = t->k->taste.v;
-    struct taste_column *col = &c->tastes[ix];
-    if (c->taste_state[ix] == 0) {
-        const struct taste *taste = snapshot_taste(c->s, t->k->taste);
-        c->taste_state[ix] = 1;
-        if (!taste_neutral(c, taste)) {
+    uint32_t ix = t->k->preferences.v;
+    struct preference_column *col = &c->preference_sets[ix];
+    if (c->preference_state[ix] == 0) {
+        const struct preferences *preferences = snapshot_preferences(c->s, t->k->preferences);
+        c->preference_state[ix] = 1;
+        if (!preferences_neutral(c, preferences)) {
             col->at = arena_column(c->arena, (size_t)c->blocks * BLOCK + 1, sizeof *col->at);
             for (uint32_t i = 0; i < c->profile.scores_len; i++)
                 if (c->profile.scores[i].score->when == SCORE_STATIC)
-                    c->profile.scores[i].score->fill(c, taste, c->profile.scores[i].weight, col->at);
-            taste_bounds(c, col);
-            c->taste_state[ix] = 2;
+                    c->profile.scores[i].score->fill(c, preferences, c->profile.scores[i].weight, col->at);
+            preference_bounds(c, col);
+            c->preference_state[ix] = 2;
         }
     }
-    return c->taste_state[ix] == 2 ? col : NULL;
+    return c->preference_state[ix] == 2 ? col : NULL;
 }
 
 /* ---- placement attempts ----------------------------------------------------------------------------------------- */
 
 /* Builds the attempt's node mask. Filters that depend on held resources get a copy of the shared mask. */
-static void turn_mask(struct turn *t)
+static void attempt_build_mask(struct attempt *t)
 {
     struct cycle *c = t->c;
-    const uint64_t *rules = turn_rules_mask(c, t);
+    const uint64_t *constraints = attempt_constraints_mask(c, t);
 
-    t->mask = (uint64_t *)(uintptr_t)rules; /* only read, unless copied below */
+    t->mask = (uint64_t *)(uintptr_t)constraints; /* only read, unless copied below */
     for (size_t f = 0; f < filters_len; f++) {
         if (!filter_on(c, f) || filter_rows[f]->when == FILTER_STATIC || !filter_rows[f]->applies(t))
             continue;
@@ -89,34 +90,34 @@ static void turn_mask(struct turn *t)
             t->dynamic[t->dynamic_len++] = filter_rows[f];
             continue;
         }
-        if (t->mask == rules)
-            t->mask = arena_dup(c->scratch, rules, (c->blocks + 1) * sizeof *rules);
+        if (t->mask == constraints)
+            t->mask = arena_dup(c->scratch, constraints, (c->blocks + 1) * sizeof *constraints);
         filter_rows[f]->mask(t, (struct range){0, c->blocks}, t->mask);
     }
 }
 
-void turn_begin(struct turn *t, struct cycle *c, struct asker who, bool later)
+void attempt_begin(struct attempt *t, struct cycle *c, struct attempt_spec who, bool later)
 {
-    *t = (struct turn){.c = c,
-                       .w = snapshot_workload(c->s, who.workload),
-                       .k = snapshot_class(c->s, who.class),
-                       .workload = who.workload,
-                       .class = who.class.v,
-                       .replaces = who.replaces,
-                       .only = who.only,
-                       .but = who.but,
-                       .later = later,
-                       .outer = c->view};
+    *t = (struct attempt){.c = c,
+                          .w = snapshot_workload(c->s, who.workload),
+                          .k = snapshot_class(c->s, who.class),
+                          .workload = who.workload,
+                          .class = who.class.v,
+                          .replaces = who.replaces,
+                          .only = who.only,
+                          .but = who.but,
+                          .later = later,
+                          .outer = c->view};
     if (c->views)
         view_enter(c, view_of(c, t->k));
     bool kept = c->headroom && headroom_binds(c->headroom, t);
     t->confined = kept || t->only != NONE || t->but != NONE;
-    future_turn(t);
+    reservations_attempt_begin(t);
     t->mark = arena_mark(c->scratch);
-    t->taste = taste_of(c, t);
+    t->preferences = preference_column_of(c, t);
     t->entangled = t->k->volumes_len > 0 || kept;
-    ties_begin(t);
-    turn_mask(t);
+    topology_begin(t);
+    attempt_build_mask(t);
     t->flat = true;
     for (uint32_t i = 0; i < c->profile.scores_len; i++) {
         const struct score *s = c->profile.scores[i].score;
@@ -129,36 +130,36 @@ void turn_begin(struct turn *t, struct cycle *c, struct asker who, bool later)
     }
 }
 
-bool turn_alike(struct cycle *c, struct asker who)
+bool attempt_is_class_wide(struct cycle *c, struct attempt_spec who)
 {
     const struct class *k = snapshot_class(c->s, who.class);
-    if (who.only != NONE || who.but != NONE || k->ties_len || k->max_per_node)
+    if (who.only != NONE || who.but != NONE || k->topology_constraints_len || k->max_per_node)
         return false;
-    if (!c->headroom && c->s->tie_uses.len == 0)
+    if (!c->headroom && c->s->topology_constraint_uses.len == 0)
         return true;
-    struct turn t = {.c = c,
-                     .w = snapshot_workload(c->s, who.workload),
-                     .k = k,
-                     .workload = who.workload,
-                     .class = who.class.v,
-                     .replaces = who.replaces};
-    return !(c->headroom && headroom_binds(c->headroom, &t)) && ties_found(&t) == 0;
+    struct attempt t = {.c = c,
+                        .w = snapshot_workload(c->s, who.workload),
+                        .k = k,
+                        .workload = who.workload,
+                        .class = who.class.v,
+                        .replaces = who.replaces};
+    return !(c->headroom && headroom_binds(c->headroom, &t)) && topology_states_needed(&t) == 0;
 }
 
-void turn_placed(struct turn *t, uint32_t position)
+void attempt_placed(struct attempt *t, uint32_t position)
 {
     struct cycle *c = t->c;
 
-    if (t->ties_len)
-        ties_placed(t, position);
+    if (t->topology_constraints_len)
+        topology_placed(t, position);
     if (t->k->ports_len) /* two pods of one class never share a node's ports */
         bits_drop(t->mask, position);
     for (size_t f = 0; t->k->volumes_len && f < filters_len; f++) /* a volume binds pods to one node */
-        if (filter_rows[f]->when == FILTER_TURN && filter_on(c, f) && filter_rows[f]->applies(t))
+        if (filter_rows[f]->when == FILTER_ATTEMPT && filter_on(c, f) && filter_rows[f]->applies(t))
             filter_rows[f]->mask(t, (struct range){0, c->blocks}, t->mask);
 }
 
-void turn_end(struct turn *t)
+void attempt_end(struct attempt *t)
 {
     if (t->c->views)
         view_enter(t->c, t->outer);
@@ -167,7 +168,7 @@ void turn_end(struct turn *t)
 
 /* ---- devices ---------------------------------------------------------------------------------------------------- */
 
-uint64_t turn_pick_gpus(const struct turn *t, uint32_t position)
+uint64_t attempt_pick_gpus(const struct attempt *t, uint32_t position)
 {
     return t->k->gpu.count ? gpu_pick(t, position) : 0;
 }

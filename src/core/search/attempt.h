@@ -10,8 +10,8 @@
 #include "core/plan/cycle.h"
 
 /* Counts, per domain of its topology, the pods that one topology constraint selects. */
-struct tie_state {
-    const struct tie *tie; /* NULL: the limit of pods per node */
+struct topology_state {
+    const struct topology_constraint *topology_constraint; /* NULL: the limit of pods per node */
     const struct topology *topology;
     int32_t *count; /* [domain] */
     int64_t total;  /* pods counted in all domains */
@@ -33,14 +33,14 @@ struct tie_state {
 };
 
 /* The workload that a placement attempt is for, and the nodes it is restricted to. */
-struct asker {
+struct attempt_spec {
     uint32_t workload;
     struct class_ix class;
     uint32_t replaces;  /* the single pod takes over from this instance, or NONE */
     uint32_t only, but; /* positions: the only allowed node; a forbidden node; or NONE */
 };
 
-struct turn {
+struct attempt {
     struct cycle *c;
     const struct workload *w;
     const struct class *k;
@@ -50,9 +50,9 @@ struct turn {
     bool later;     /* uses resources that are free once all stops are done */
     bool anywhere;  /* ... also on nodes where nothing stops */
     uint64_t *mask; /* [block]: nodes that pass static and turn filters */
-    struct tie_state *ties;
-    uint32_t ties_len;
-    const struct taste_column *taste; /* NULL: neutral */
+    struct topology_state *topology_constraints;
+    uint32_t topology_constraints_len;
+    const struct preference_column *preferences; /* NULL: neutral */
     const struct filter *dynamic[12];
     uint32_t dynamic_len;
     struct {
@@ -70,47 +70,47 @@ struct turn {
     struct arena_mark mark;
 };
 
-void turn_begin(struct turn *t, struct cycle *c, struct asker who, bool later);
+void attempt_begin(struct attempt *t, struct cycle *c, struct attempt_spec who, bool later);
 /* Updates the attempt after one of its pods was placed on the node. */
-void turn_placed(struct turn *t, uint32_t position);
-void turn_end(struct turn *t);
+void attempt_placed(struct attempt *t, uint32_t position);
+void attempt_end(struct attempt *t);
 
 /* Returns whether the attempt is like that of any other workload of its class: no topology counts, and no node closed
  * to this workload only. Ignores reservations, windows and deadlines. */
-bool turn_alike(struct cycle *c, struct asker who);
+bool attempt_is_class_wide(struct cycle *c, struct attempt_spec who);
 
 /* Returns the devices a pod would hold on this node, which must pass the filters; 0 for a class without GPUs. */
-uint64_t turn_pick_gpus(const struct turn *t, uint32_t position);
+uint64_t attempt_pick_gpus(const struct attempt *t, uint32_t position);
 
-/* Implemented by topology.c. ties_found returns the number of constraint states that ties_begin creates. */
-uint32_t ties_found(struct turn *t);
-void ties_begin(struct turn *t);
-void ties_placed(struct turn *t, uint32_t position);
+/* Implemented by topology.c. topology_states_needed returns the number of constraint states that topology_begin creates. */
+uint32_t topology_states_needed(struct attempt *t);
+void topology_begin(struct attempt *t);
+void topology_placed(struct attempt *t, uint32_t position);
 
-static inline uint32_t tie_domain(const struct tie_state *ts, uint32_t position)
+static inline uint32_t topology_state_domain(const struct topology_state *ts, uint32_t position)
 {
     return ts->topology->domain ? ts->topology->domain[position] : position;
 }
 
-static inline bool tie_required(const struct tie_state *ts)
+static inline bool topology_state_required(const struct topology_state *ts)
 {
-    return !ts->tie || ts->tie->weight == 0;
+    return !ts->topology_constraint || ts->topology_constraint->weight == 0;
 }
 
-/* Counts all pods that the constraint selects. ties_count (topology.c) counts from the beginning and returns how many
- * pods it examined; tally_count (topology_counts.c) reuses the counts of an earlier attempt and adds what was placed
+/* Counts all pods that the constraint selects. topology_count (topology.c) counts from the beginning and returns how many
+ * pods it examined; topology_count_cached (topology_counts.c) reuses the counts of an earlier attempt and adds what was placed
  * since. */
-uint32_t ties_count(const struct cycle *c, struct tie_state *ts);
-void ties_count_one(struct tie_state *ts, uint32_t position, bool leaving);
-void tally_count(struct cycle *c, struct tie_state *ts);
+uint32_t topology_count(const struct cycle *c, struct topology_state *ts);
+void topology_count_pod(struct topology_state *ts, uint32_t position, bool leaving);
+void topology_count_cached(struct cycle *c, struct topology_state *ts);
 /* Returns whether pods of the workload count: by their labels, or, for a mirror, because they have the constraint
  * themselves. */
-bool tie_counts(const struct cycle *c, const struct tie_state *ts, uint32_t workload);
+bool topology_state_selects(const struct cycle *c, const struct topology_state *ts, uint32_t workload);
 
 /* topology_scope.c: the nodes on which a spread of the attempt counts pods (NULL: all nodes), and the domains it keeps
  * even. */
-const uint64_t *spread_counted(struct turn *t, const struct tie *tie);
-const struct eligible *spread_eligible(struct turn *t, const struct tie *tie);
+const uint64_t *spread_counted(struct attempt *t, const struct topology_constraint *topology_constraint);
+const struct eligible *spread_eligible(struct attempt *t, const struct topology_constraint *topology_constraint);
 
 /* Returns the static mask of the class's constraints; computed on first use. */
-const uint64_t *turn_rules_mask(struct cycle *c, const struct turn *t);
+const uint64_t *attempt_constraints_mask(struct cycle *c, const struct attempt *t);

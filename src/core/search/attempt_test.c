@@ -14,7 +14,7 @@
 
 #include "core/scene/scene_test.h"
 
-static void every_node_is_judged_once(void **state)
+static void every_node_is_filtered_once(void **state)
 {
     static const uint32_t sizes[] = {1, 63, 64, 65, 128, 130};
     (void)state;
@@ -38,7 +38,7 @@ static void every_node_is_judged_once(void **state)
     }
 }
 
-static void pods_of_one_turn_do_not_share_a_port(void **state)
+static void pods_of_one_attempt_do_not_share_a_port(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -46,31 +46,31 @@ static void pods_of_one_turn_do_not_share_a_port(void **state)
     scene_node(&s, "b", 1000, 1000);
     scene_put(&s, (struct berth_workload){
                       .id = "w", .replicas = 3, .shape = {LIST(ports, struct berth_port, {BERTH_TCP, 80, 9})}});
-    scene_step(&s, "place w/0 a pending; place w/1 b pending");
+    scene_expect_and_apply(&s, "place w/0 a pending; place w/1 b pending");
     assert_int_equal(scene_reason(&s, "w", "port").nodes, 2);
     scene_cleanup(&s);
 }
 
-static void a_volume_binds_pods_of_one_turn_to_one_node(void **state)
+static void volume_binds_pods_of_one_attempt_to_one_node(void **state)
 {
     static const bool shared[] = {false, true};
     (void)state;
     for (size_t i = 0; i < ROWS(shared); i++) {
         struct scene s = scene_new();
         struct berth_volume v = {.id = "disk", .shared = shared[i]};
-        scene_must(&s, berth_volume_put(s.c, &v, &s.err));
+        scene_check(&s, berth_volume_put(s.c, &v, &s.err));
         scene_node(&s, "a", 1000, 1000);
         scene_node(&s, "b", 1000, 1000);
         scene_put(&s, (struct berth_workload){
                           .id = "w", .replicas = 3, .shape = {NEEDS(400, 10), NAMES(volumes, "disk")}
         });
-        scene_step(&s, shared[i] ? "place w/0 a pending; place w/1 b pending; place w/2 a pending"
-                                 : "place w/0 a pending; place w/1 a pending");
+        scene_expect_and_apply(&s, shared[i] ? "place w/0 a pending; place w/1 b pending; place w/2 a pending"
+                                             : "place w/0 a pending; place w/1 a pending");
         scene_cleanup(&s);
     }
 }
 
-static void a_taste_decides_between_nodes_that_fit(void **state)
+static void preference_decides_between_fitting_nodes(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -88,18 +88,19 @@ static void a_taste_decides_between_nodes_that_fit(void **state)
     scene_put(&s, (struct berth_workload){
                       .id = "like2", .replicas = 1, .shape = {NEEDS(600, 10), .prefer = &like, .prefer_len = 1}
     });
-    scene_step(&s, "place like/0 n143 pending; place like2/0 n000 pending"); /* a preference is no requirement */
-    scene_must(&s, berth_workload_remove(s.c, "like", &s.err));
+    scene_expect_and_apply(
+        &s, "place like/0 n143 pending; place like2/0 n000 pending"); /* a preference is no requirement */
+    scene_check(&s, berth_workload_remove(s.c, "like", &s.err));
     scene_put(
         &s,
         (struct berth_workload){
             .id = "avoid", .replicas = 1, .shape = {NEEDS(10, 10), .prefer = &avoid, .prefer_len = 1, .node = "n143"}
     });
-    scene_see(&s, "stop like/0 n143 removed #1; place avoid/0 n143 pending");
+    scene_expect(&s, "stop like/0 n143 removed #1; place avoid/0 n143 pending");
     scene_cleanup(&s);
 }
 
-static void devices_are_picked(void **state)
+static void devices_are_chosen_in_order(void **state)
 {
     static const struct {
         uint32_t count, milli;
@@ -122,7 +123,7 @@ static void devices_are_picked(void **state)
         scene_put(&s, (struct berth_workload){.id = "w",
                                               .replicas = 1,
                                               .shape = {.gpu = {.count = rows[i].count, .milli = rows[i].milli}}});
-        scene_see(&s, "place w/0 a pending");
+        scene_expect(&s, "place w/0 a pending");
         assert_int_equal(berth_plan_action(s.p, 0).gpus, rows[i].want);
         scene_apply(&s);
         scene_cleanup(&s);
@@ -132,11 +133,11 @@ static void devices_are_picked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_node_is_judged_once),
-        cmocka_unit_test(pods_of_one_turn_do_not_share_a_port),
-        cmocka_unit_test(a_volume_binds_pods_of_one_turn_to_one_node),
-        cmocka_unit_test(a_taste_decides_between_nodes_that_fit),
-        cmocka_unit_test(devices_are_picked),
+        cmocka_unit_test(every_node_is_filtered_once),
+        cmocka_unit_test(pods_of_one_attempt_do_not_share_a_port),
+        cmocka_unit_test(volume_binds_pods_of_one_attempt_to_one_node),
+        cmocka_unit_test(preference_decides_between_fitting_nodes),
+        cmocka_unit_test(devices_are_chosen_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,10 +5,11 @@
 
 #include "base/bits.h"
 
-struct holds_walk holds_begin(const struct cycle *c, uint32_t thing)
+struct holds_walk holds_begin(const struct cycle *c, uint32_t port_or_volume)
 {
-    return (struct holds_walk){
-        .c = c, .old = snapshot_thing(c->s, thing)->first, .fresh = c->fresh_holds ? c->fresh_holds[thing] : NULL};
+    return (struct holds_walk){.c = c,
+                               .old = snapshot_port_or_volume(c->s, port_or_volume)->first,
+                               .fresh = c->planned_holds ? c->planned_holds[port_or_volume] : NULL};
 }
 
 bool holds_next(struct holds_walk *w)
@@ -35,28 +36,28 @@ bool holds_next(struct holds_walk *w)
 
 /* Takes an attachment of the driver on the node (sign 1) or gives it back, unless another pod there holds the
  * volume. */
-static void attach(struct cycle *c, uint32_t thing, uint32_t position, int sign)
+static void attach(struct cycle *c, uint32_t port_or_volume, uint32_t position, int sign)
 {
-    uint32_t driver = snapshot_thing(c->s, thing)->driver;
+    uint32_t driver = snapshot_port_or_volume(c->s, port_or_volume)->driver;
     if (!cycle_column(c, driver, false))
         return;
-    for (struct holds_walk w = holds_begin(c, thing); holds_next(&w);)
+    for (struct holds_walk w = holds_begin(c, port_or_volume); holds_next(&w);)
         if (w.now.position == position)
             return;
     cycle_shift(c, driver, position, -sign);
 }
 
-static void take_one(struct cycle *c, uint32_t thing, uint32_t position)
+static void take_one(struct cycle *c, uint32_t port_or_volume, uint32_t position)
 {
-    struct fresh_hold *h = ARENA_NEW(c->arena, struct fresh_hold);
-    *h = (struct fresh_hold){position, c->fresh_holds[thing]};
-    c->fresh_holds[thing] = h;
+    struct planned_hold *h = ARENA_NEW(c->arena, struct planned_hold);
+    *h = (struct planned_hold){position, c->planned_holds[port_or_volume]};
+    c->planned_holds[port_or_volume] = h;
 }
 
-static void give_one(struct cycle *c, uint32_t thing, uint32_t position)
+static void release_one(struct cycle *c, uint32_t port_or_volume, uint32_t position)
 {
-    assert(c->fresh_holds[thing]->position == position);
-    c->fresh_holds[thing] = c->fresh_holds[thing]->next;
+    assert(c->planned_holds[port_or_volume]->position == position);
+    c->planned_holds[port_or_volume] = c->planned_holds[port_or_volume]->next;
 }
 
 void holds_release(struct cycle *c, const struct instance *i)
@@ -68,8 +69,8 @@ void holds_release(struct cycle *c, const struct instance *i)
 
 void holds_take(struct cycle *c, const struct class *k, uint32_t position)
 {
-    if (k->ports_len + k->volumes_len && !c->fresh_holds)
-        c->fresh_holds = ARENA_ARRAY(c->arena, struct fresh_hold *, c->s->things.len + 1);
+    if (k->ports_len + k->volumes_len && !c->planned_holds)
+        c->planned_holds = ARENA_ARRAY(c->arena, struct planned_hold *, c->s->ports_and_volumes.len + 1);
     for (uint32_t i = 0; i < k->ports_len; i++)
         take_one(c, k->ports[i], position);
     for (uint32_t i = 0; i < k->volumes_len; i++) {
@@ -78,12 +79,12 @@ void holds_take(struct cycle *c, const struct class *k, uint32_t position)
     }
 }
 
-void holds_give(struct cycle *c, const struct class *k, uint32_t position)
+void holds_undo(struct cycle *c, const struct class *k, uint32_t position)
 {
     for (uint32_t i = k->volumes_len; i-- > 0;) {
-        give_one(c, k->volumes[i], position);
+        release_one(c, k->volumes[i], position);
         attach(c, k->volumes[i], position, -1);
     }
     for (uint32_t i = k->ports_len; i-- > 0;)
-        give_one(c, k->ports[i], position);
+        release_one(c, k->ports[i], position);
 }

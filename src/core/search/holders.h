@@ -12,20 +12,20 @@ struct held {
 struct holds_walk {
     const struct cycle *c;
     uint32_t old;
-    const struct fresh_hold *fresh;
+    const struct planned_hold *fresh;
     struct held now;
 };
 
-struct holds_walk holds_begin(const struct cycle *c, uint32_t thing);
+struct holds_walk holds_begin(const struct cycle *c, uint32_t port_or_volume);
 bool holds_next(struct holds_walk *w);
 
-#define HOLDS_EACH(h, t, thing)                                                                                        \
-    for (struct holds_walk walk_ = holds_begin((t)->c, (thing)); holds_next(&walk_);)                                  \
+#define HOLDS_EACH(h, t, port_or_volume)                                                                               \
+    for (struct holds_walk walk_ = holds_begin((t)->c, (port_or_volume)); holds_next(&walk_);)                         \
         for (struct held h = walk_.now, *once_ = &walk_.now; once_; once_ = NULL)
 
-/* Records that a pod placed here holds the class's ports and volumes; holds_give undoes it, in the opposite order. */
+/* Records that a pod placed here holds the class's ports and volumes; holds_undo undoes it, in the opposite order. */
 void holds_take(struct cycle *c, const struct class *k, uint32_t position);
-void holds_give(struct cycle *c, const struct class *k, uint32_t position);
+void holds_undo(struct cycle *c, const struct class *k, uint32_t position);
 
 /* Gives back the volume attachments of an instance that the plan has marked as removed. */
 void holds_release(struct cycle *c, const struct instance *i);

@@ -87,15 +87,16 @@ static struct memo *memo_new(struct cycle *c)
 
 /* Returns whether bounds may be remembered: the score must consist of key and preferences, and the key must fall as
  * resources are taken. With scores for GPUs this holds only for pods without GPUs, on nodes without GPUs. */
-static bool memo_possible(const struct turn *t)
+static bool memo_possible(const struct attempt *t)
 {
     for (uint32_t i = 0; i < t->c->profile.resources_len; i++)
         if (t->c->profile.linear[i] < 0)
             return false;
-    return !t->confined && !t->awaited && t->flat && t->ties_len == 0 && t->k->ports_len == 0 && t->k->volumes_len == 0;
+    return !t->confined && !t->awaited && t->flat && t->topology_constraints_len == 0 && t->k->ports_len == 0 &&
+           t->k->volumes_len == 0;
 }
 
-static struct memo *memo_of(struct turn *t)
+static struct memo *memo_of(struct attempt *t)
 {
     struct cycle *c = t->c;
     if (!memo_possible(t))
@@ -113,7 +114,7 @@ static struct memo *memo_of(struct turn *t)
 
 static void memo_note(struct search *s, uint32_t level, uint32_t e, int32_t score)
 {
-    if (s->memo && (score == UNFIT || s->t->live_len == 0 || !worth_rules(s->t->c, level, e)))
+    if (s->memo && (score == UNFIT || s->t->live_len == 0 || !gpu_cost_applies(s->t->c, level, e)))
         s->memo->bound[level][e] = score;
 }
 
@@ -121,7 +122,7 @@ static void memo_note(struct search *s, uint32_t level, uint32_t e, int32_t scor
 
 /* Returns how much the shape lowers the key: exactly, with the inverses of one node, or at least, with the extremes of
  * an entry. */
-static inline int32_t shape_part(const struct search *s, uint64_t *const *min, uint64_t *const *max, uint32_t i)
+static inline int32_t shape_cost(const struct search *s, uint64_t *const *min, uint64_t *const *max, uint32_t i)
 {
     int32_t part = 0;
     for (uint32_t n = 0; n < s->costs_len; n++) {
@@ -132,24 +133,24 @@ static inline int32_t shape_part(const struct search *s, uint64_t *const *min, u
 }
 
 /* The same for one node; 0 where GPU cost decides, since the key is 0 there. */
-static int32_t node_part(const struct search *s, uint32_t p)
+static int32_t node_shape_cost(const struct search *s, uint32_t p)
 {
     const struct cycle *c = s->t->c;
-    return worth_rules_node(c, p) ? 0 : shape_part(s, c->l->inverse, c->l->inverse, p);
+    return gpu_cost_applies_to_node(c, p) ? 0 : shape_cost(s, c->l->inverse, c->l->inverse, p);
 }
 
-static int32_t entry_part(const struct search *s, uint32_t level, uint32_t e)
+static int32_t entry_shape_cost(const struct search *s, uint32_t level, uint32_t e)
 {
     const struct level *l = &s->t->c->l->level[level];
-    bool worth = worth_rules(s->t->c, level, e);
-    int32_t part = worth && level == 1 ? 0 : shape_part(s, l->inverse_min, l->inverse_max, e);
+    bool worth = gpu_cost_applies(s->t->c, level, e);
+    int32_t part = worth && level == 1 ? 0 : shape_cost(s, l->inverse_min, l->inverse_max, e);
     return worth && part > 0 ? 0 : part;
 }
 
 /* Returns whether no single column excludes the entry. */
 static bool entry_open(const struct search *s, uint32_t level, uint32_t e)
 {
-    const struct turn *t = s->t;
+    const struct attempt *t = s->t;
     const struct bounds *b = &t->c->bounds[level];
 
     if (level == 1 && (t->mask[t->c->l->segment[e] / BLOCK] & layout_lanes(t->c->l, e)) == 0)
@@ -166,9 +167,9 @@ static bool entry_open(const struct search *s, uint32_t level, uint32_t e)
 }
 
 /* Returns an upper bound for the scores outside the key. */
-static int32_t entry_extras(const struct turn *t, uint32_t level, uint32_t e)
+static int32_t entry_extras(const struct attempt *t, uint32_t level, uint32_t e)
 {
-    int32_t most = t->taste ? t->taste->max[level][e] : 0;
+    int32_t most = t->preferences ? t->preferences->max[level][e] : 0;
     for (uint32_t i = 0; i < t->live_len; i++)
         most += t->live[i].weight * (t->live[i].score->bound ? t->live[i].score->bound(t, level, e) : SCORE_ONE);
     return most;
@@ -178,10 +179,10 @@ static int32_t entry_extras(const struct turn *t, uint32_t level, uint32_t e)
  * remembered bounds checks whether an entry is open only when it reaches the top, and remembers the result. */
 static int32_t push_entries(struct search *s, uint32_t level, uint32_t from, uint32_t to)
 {
-    const struct turn *t = s->t;
+    const struct attempt *t = s->t;
     const struct level *l = &t->c->l->level[level];
     const int32_t *keys = t->c->bounds[level].key, *memo = s->memo ? s->memo->bound[level] : NULL;
-    bool uniform = t->c->profile.uniform, extras = t->taste || t->live_len;
+    bool uniform = t->c->profile.uniform, extras = t->preferences || t->live_len;
     uint32_t kind = NONE;
     int32_t part = 0, best = UNFIT;
 
@@ -190,7 +191,7 @@ static int32_t push_entries(struct search *s, uint32_t level, uint32_t from, uin
         if (most == UNFIT || (!memo && !entry_open(s, level, e)))
             continue;
         if (!uniform || l->kind[e] == NONE || l->kind[e] != kind) { /* nodes of one kind share the same part */
-            part = entry_part(s, level, e);
+            part = entry_shape_cost(s, level, e);
             kind = l->kind[e];
         }
         int32_t bound = keys[e] - part;
@@ -207,7 +208,7 @@ static int32_t push_entries(struct search *s, uint32_t level, uint32_t from, uin
 /* ---- segments --------------------------------------------------------------------------------------------------- */
 
 /* Returns the nodes of a block that pass every filter. */
-static uint64_t block_fits(const struct turn *t, uint32_t block, uint64_t bits)
+static uint64_t block_fits(const struct attempt *t, uint32_t block, uint64_t bits)
 {
     for (uint32_t i = 0; i < t->dynamic_len && bits; i++)
         t->dynamic[i]->mask(t, (struct range){block, block + 1}, &bits);
@@ -215,11 +216,11 @@ static uint64_t block_fits(const struct turn *t, uint32_t block, uint64_t bits)
 }
 
 /* Adds the scores outside the key for the nodes in `bits` of a block. */
-static void block_extras(const struct turn *t, uint32_t block, uint64_t bits, int32_t out[BLOCK])
+static void block_extras(const struct attempt *t, uint32_t block, uint64_t bits, int32_t out[BLOCK])
 {
-    if (t->taste)
+    if (t->preferences)
         BITS_EACH (i, bits)
-            out[i] += t->taste->at[block * BLOCK + i];
+            out[i] += t->preferences->at[block * BLOCK + i];
     for (uint32_t n = 0; n < t->live_len; n++)
         t->live[n].score->add(t, block, bits, t->live[n].weight, out);
 }
@@ -247,12 +248,12 @@ static uint32_t span_find(const int32_t *column, struct span of, int32_t value)
 /* Fills the scores of a segment, UNFIT where the node refuses; returns the best score. */
 static int32_t segment_open(const struct search *s, uint32_t segment, uint64_t within)
 {
-    const struct turn *t = s->t;
+    const struct attempt *t = s->t;
     struct cycle *c = t->c;
     struct span of = layout_below(c->l, 1, segment);
     uint32_t block = of.from / BLOCK, first = block * BLOCK;
     uint64_t bits = block_fits(t, block, within & layout_lanes(c->l, segment));
-    int32_t best = UNFIT, part = node_part(s, of.from);
+    int32_t best = UNFIT, part = node_shape_cost(s, of.from);
 
     c->opened++;
     if (!bits) {
@@ -266,26 +267,26 @@ static int32_t segment_open(const struct search *s, uint32_t segment, uint64_t w
     BITS_EACH (i, bits) {
         uint32_t p = first + (uint32_t)i;
         if (!c->profile.uniform) /* with uniform resources all nodes of a kind have the same part */
-            part = node_part(s, p);
+            part = node_shape_cost(s, p);
         c->score[p] = c->key[p] - part;
         best = c->score[p] > best ? c->score[p] : best;
     }
-    if (!t->taste && !t->live_len)
+    if (!t->preferences && !t->live_len)
         return best;
     block_extras(t, block, bits, c->score + first);
     return span_max(c->score, of);
 }
 
 /* The same for the one node on which a pod was placed, in an open segment. */
-static int32_t segment_again(const struct search *s, uint32_t segment, uint32_t position)
+static int32_t segment_rescore(const struct search *s, uint32_t segment, uint32_t position)
 {
-    const struct turn *t = s->t;
+    const struct attempt *t = s->t;
     struct cycle *c = t->c;
     uint32_t block = position / BLOCK, lane = position % BLOCK;
     uint64_t bit = block_fits(t, block, t->mask[block] & (uint64_t)1 << lane);
 
     if (bit) {
-        c->score[position] = c->key[position] - node_part(s, position);
+        c->score[position] = c->key[position] - node_shape_cost(s, position);
         block_extras(t, block, bit, c->score + (size_t)block * BLOCK);
     } else {
         c->score[position] = UNFIT;
@@ -297,14 +298,14 @@ static int32_t segment_again(const struct search *s, uint32_t segment, uint32_t 
  * it fits. A bound below the key's score is a remembered one, which says that this node does not fit. */
 static bool segment_peek(struct search *s, uint32_t segment, int32_t bound, uint32_t *ret_position)
 {
-    const struct turn *t = s->t;
+    const struct attempt *t = s->t;
     const struct cycle *c = t->c;
 
-    if (t->taste || !t->flat || !c->profile.uniform || (t->live_len && worth_rules(c, 1, segment)))
+    if (t->preferences || !t->flat || !c->profile.uniform || (t->live_len && gpu_cost_applies(c, 1, segment)))
         return false;
     struct span of = layout_below(c->l, 1, segment);
     int32_t key = c->bounds[1].key[segment];
-    s->part = node_part(s, of.from) - t->plain;
+    s->part = node_shape_cost(s, of.from) - t->plain;
     if (key - s->part != bound)
         return false;
     uint32_t at = span_find(c->key, of, key);
@@ -316,7 +317,7 @@ static bool segment_peek(struct search *s, uint32_t segment, int32_t bound, uint
 
 /* ---- searching -------------------------------------------------------------------------------------------------- */
 
-static void seed(struct search *s)
+static void push_roots(struct search *s)
 {
     const struct cycle *c = s->t->c;
     s->len = 0;
@@ -324,7 +325,7 @@ static void seed(struct search *s)
         (void)push_entries(s, c->l->levels, 0, c->bounds[c->l->levels].len);
 }
 
-static void search_init(struct search *s, struct turn *t)
+static void search_init(struct search *s, struct attempt *t)
 {
     const struct profile *f = &t->c->profile;
     *s = (struct search){.t = t, .heap = t->c->heap, .id = ++t->c->searches};
@@ -334,7 +335,7 @@ static void search_init(struct search *s, struct turn *t)
                 s->costs[s->costs_len++] = (struct cost){f->resources[n], f->linear[n], t->k->needs[i].amount};
 }
 
-void search_begin(struct search *s, struct turn *t)
+void search_begin(struct search *s, struct attempt *t)
 {
     search_init(s, t);
     for (uint32_t i = 0; i < t->k->needs_len; i++)
@@ -344,7 +345,7 @@ void search_begin(struct search *s, struct turn *t)
         return;
     s->memo = memo_of(t);
     cycle_refresh(t->c);
-    seed(s);
+    push_roots(s);
 }
 
 /* Returns the entry of the level that begins at this position. */
@@ -367,7 +368,7 @@ static void expand(struct search *s, uint32_t level, uint32_t e)
 }
 
 /* Makes the score of the top segment exact; false: it is no longer on top. */
-static bool settle(struct search *s, uint32_t segment)
+static bool score_top_segment(struct search *s, uint32_t segment)
 {
     struct cycle *c = s->t->c;
     int32_t best = UNFIT;
@@ -387,7 +388,7 @@ static bool settle(struct search *s, uint32_t segment)
 /* Records, for explanations, the score of the top node and a bound for any other. */
 static void note_score(struct search *s)
 {
-    struct turn *t = s->t;
+    struct attempt *t = s->t;
     t->score = t->rival = entry_score(s->heap[0]);
     if (s->len > 1)
         t->rival = entry_score(s->len > 2 && s->heap[2] > s->heap[1] ? s->heap[2] : s->heap[1]);
@@ -409,7 +410,7 @@ bool search_next(struct search *s, uint32_t *ret_position)
             return true;
         }
         /* The attempt's own placements elsewhere may matter here if topology constraints link nodes. */
-        if ((!open || s->t->entangled) && !settle(s, e))
+        if ((!open || s->t->entangled) && !score_top_segment(s, e))
             continue;
         *ret_position = span_find(c->score, layout_below(c->l, 1, e), entry_score(s->heap[0]));
         note_score(s);
@@ -420,16 +421,16 @@ bool search_next(struct search *s, uint32_t *ret_position)
 
 void search_placed(struct search *s, uint32_t position)
 {
-    struct turn *t = s->t;
+    struct attempt *t = s->t;
     if (t->rose) {
         t->rose = false;
         cycle_refresh(t->c);
-        seed(s);
+        push_roots(s);
         return;
     }
     /* The segment of the node is still on top. */
     uint32_t segment = layout_segment(t->c->l, position);
-    int32_t best = t->c->opened_by[segment] == s->id ? segment_again(s, segment, position)
+    int32_t best = t->c->opened_by[segment] == s->id ? segment_rescore(s, segment, position)
                                                      : t->c->bounds[1].key[segment] - s->part;
     if (best == UNFIT)
         heap_pop(s);
@@ -437,7 +438,7 @@ void search_placed(struct search *s, uint32_t position)
         heap_replace(s, entry_pack(best, t->c->l->segment[segment], 1));
 }
 
-bool search_later(struct turn *t, uint32_t *ret_position)
+bool search_later(struct attempt *t, uint32_t *ret_position)
 {
     struct search s;
     const struct layout *l = t->c->l;

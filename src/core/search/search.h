@@ -15,7 +15,7 @@
 #include "core/search/attempt.h"
 
 struct search {
-    struct turn *t;
+    struct attempt *t;
     uint64_t *heap;
     uint32_t len;
     uint64_t id;       /* sequence number of the search */
@@ -29,11 +29,11 @@ struct search {
     int32_t part; /* the sum of costs less constant scores, in the segment peeked at last */
 };
 
-void search_begin(struct search *s, struct turn *t);
+void search_begin(struct search *s, struct attempt *t);
 /* Stores the position of the best node; false: no node can take one more pod. */
 bool search_next(struct search *s, uint32_t *ret_position);
-/* Continues after a pod was placed on the returned node and turn_placed was called. */
+/* Continues after a pod was placed on the returned node and attempt_placed was called. */
 void search_placed(struct search *s, uint32_t position);
 
 /* Stores the best node for a reserving action, among nodes on which something is stopping. */
-bool search_later(struct turn *t, uint32_t *ret_position);
+bool search_later(struct attempt *t, uint32_t *ret_position);

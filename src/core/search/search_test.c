@@ -98,7 +98,7 @@ static bool place_group(struct model *m, const struct group *g, struct host **to
     return true;
 }
 
-static void give_back(const struct group *g, struct host **from)
+static void release_group(const struct group *g, struct host **from)
 {
     for (uint32_t r = 0; r < g->replicas && from[r]; r++) {
         from[r]->cpu_free += g->cpu;
@@ -143,14 +143,14 @@ static void check_plan(struct scene *s, struct model *m, uint64_t seed)
         struct host *want[64] = {NULL};
         struct group *g = &m->groups[i];
         if (!place_group(m, g, want) && g->gang) {
-            give_back(g, want);
+            release_group(g, want);
             memset(want, 0, sizeof want);
         }
         compare_group(g, want, at, len, seed);
     }
 }
 
-static void tell(struct scene *s, const struct model *m)
+static void put_model(struct scene *s, const struct model *m)
 {
     static const struct berth_gpu gpu = {"x", 1};
     for (size_t i = 0; i < m->hosts_len; i++) {
@@ -177,7 +177,7 @@ static void tell(struct scene *s, const struct model *m)
 
 /* ---- random clusters -------------------------------------------------------------------------------------------- */
 
-struct dice {
+struct model_params {
     uint32_t nodes, kinds;
     int64_t fill_percent; /* maximum, of the total capacity */
     bool gangs, gpus, ranks;
@@ -188,40 +188,40 @@ static const int64_t wide_cpu[] = {100, 1000, 8000, 64000, 128000};
 static const int64_t wide_memory[] = {1000, 1000000, 300000000, 1000000000};
 static const char *const profiles[] = {NULL, "pack"};
 
-static void draw_hosts(struct model *m, const struct dice *d, uint64_t *seed)
+static void draw_hosts(struct model *m, const struct model_params *d, uint64_t *seed)
 {
-    m->hosts_len = 1 + scene_below(seed, d->nodes);
+    m->hosts_len = 1 + scene_random_below(seed, d->nodes);
     for (size_t i = 0; i < m->hosts_len; i++) {
         struct host *h = &m->hosts[i];
-        uint32_t kind = scene_below(seed, d->kinds);
+        uint32_t kind = scene_random_below(seed, d->kinds);
         *h = (struct host){.cpu = 1000 + 700 * (int64_t)kind, .memory = 1000 + 500 * (int64_t)(kind % 3)};
         if (d->wide) {
-            h->cpu = wide_cpu[scene_below(seed, ROWS(wide_cpu))];
-            h->memory = wide_memory[scene_below(seed, ROWS(wide_memory))];
+            h->cpu = wide_cpu[scene_random_below(seed, ROWS(wide_cpu))];
+            h->memory = wide_memory[scene_random_below(seed, ROWS(wide_memory))];
         }
-        h->gpu = d->gpus && scene_below(seed, 4) == 0;
-        h->rank = d->ranks ? scene_below(seed, 3) : 0;
+        h->gpu = d->gpus && scene_random_below(seed, 4) == 0;
+        h->rank = d->ranks ? scene_random_below(seed, 3) : 0;
         (void)snprintf(h->id, sizeof h->id, "n%04zu", i);
-        h->cpu_free = h->cpu - h->cpu * scene_below(seed, (uint32_t)d->fill_percent + 1) / 100;
-        h->memory_free = h->memory - h->memory * scene_below(seed, (uint32_t)d->fill_percent + 1) / 100;
+        h->cpu_free = h->cpu - h->cpu * scene_random_below(seed, (uint32_t)d->fill_percent + 1) / 100;
+        h->memory_free = h->memory - h->memory * scene_random_below(seed, (uint32_t)d->fill_percent + 1) / 100;
     }
 }
 
-static void draw_groups(struct model *m, const struct dice *d, uint64_t *seed)
+static void draw_groups(struct model *m, const struct model_params *d, uint64_t *seed)
 {
-    m->groups_len = 1 + scene_below(seed, WORKLOADS_MAX);
+    m->groups_len = 1 + scene_random_below(seed, WORKLOADS_MAX);
     for (size_t i = 0; i < m->groups_len; i++) {
         struct group *g = &m->groups[i];
-        uint32_t class = scene_below(seed, CLASSES); /* few, so that searches repeat */
-        *g = (struct group){.replicas = 1 + scene_below(seed, 30),
+        uint32_t class = scene_random_below(seed, CLASSES); /* few, so that searches repeat */
+        *g = (struct group){.replicas = 1 + scene_random_below(seed, 30),
                             .cpu = 40 + 130 * (int64_t) class,
                             .memory = 400 - 90 * (int64_t) class};
         (void)snprintf(g->id, sizeof g->id, "w%03zu", i);
-        if (d->wide && scene_below(seed, 2)) {
+        if (d->wide && scene_random_below(seed, 2)) {
             g->cpu *= 200; /* up to 112 cores */
             g->memory *= 1000000;
         }
-        if (!d->gangs || scene_below(seed, 3))
+        if (!d->gangs || scene_random_below(seed, 3))
             continue;
         /* A gang that takes most free resources and then fails, because one pod fits nowhere. */
         g->replicas = 64;
@@ -230,7 +230,7 @@ static void draw_groups(struct model *m, const struct dice *d, uint64_t *seed)
     }
 }
 
-static void run(struct dice d, int rounds, const char *profile)
+static void run(struct model_params d, int rounds, const char *profile)
 {
     static struct model m;
     uint64_t seed = scene_seed();
@@ -241,73 +241,74 @@ static void run(struct dice d, int rounds, const char *profile)
         draw_hosts(&m, &d, &seed);
         draw_groups(&m, &d, &seed);
         s.profile = profile;
-        tell(&s, &m);
+        put_model(&s, &m);
         scene_plan(&s);
         check_plan(&s, &m, first);
-        scene_must(&s, berth_apply(s.c, s.p, s.next, &s.err));
+        scene_check(&s, berth_apply(s.c, s.p, s.next, &s.err));
         scene_audit(&s);
-        assert_int_equal(berth_over(s.c), 0);
+        assert_int_equal(berth_nodes_over_capacity(s.c), 0);
         scene_cleanup(&s);
     }
 }
 
-static void few_nodes(void **state)
+static void finds_best_of_few_nodes(void **state)
 {
     (void)state;
-    run((struct dice){.nodes = 30, .kinds = 3, .fill_percent = 60}, 150, NULL);
+    run((struct model_params){.nodes = 30, .kinds = 3, .fill_percent = 60}, 150, NULL);
 }
 
-static void nearly_full(void **state)
+static void finds_best_in_nearly_full_cluster(void **state)
 {
     (void)state;
-    run((struct dice){.nodes = 200, .kinds = 4, .fill_percent = 100}, 60, NULL);
+    run((struct model_params){.nodes = 200, .kinds = 4, .fill_percent = 100}, 60, NULL);
 }
 
-static void many_nodes_and_kinds(void **state)
+static void finds_best_of_many_kinds(void **state)
 {
     (void)state;
-    run((struct dice){.nodes = NODES_MAX, .kinds = 9, .fill_percent = 90, .gpus = true, .ranks = true}, 12, NULL);
+    run((struct model_params){.nodes = NODES_MAX, .kinds = 9, .fill_percent = 90, .gpus = true, .ranks = true}, 12,
+        NULL);
 }
 
-static void equal_nodes(void **state)
+static void finds_best_of_equal_nodes(void **state)
 {
     (void)state;
-    run((struct dice){.nodes = 400, .kinds = 1, .fill_percent = 0}, 25, NULL);
+    run((struct model_params){.nodes = 400, .kinds = 1, .fill_percent = 0}, 25, NULL);
 }
 
-static void the_most_allocated_first(void **state)
+static void finds_best_with_pack_profile(void **state)
 {
     (void)state;
-    run((struct dice){.nodes = 300, .kinds = 4, .fill_percent = 80}, 40, "pack");
+    run((struct model_params){.nodes = 300, .kinds = 4, .fill_percent = 80}, 40, "pack");
 }
 
 /* Every gang takes resources pod by pod and then gives all of them back. */
-static void after_gangs_gave_back(void **state)
+static void finds_best_after_failed_gangs(void **state)
 {
     (void)state;
-    run((struct dice){.nodes = 60, .kinds = 3, .fill_percent = 70, .gangs = true}, 80, NULL);
+    run((struct model_params){.nodes = 60, .kinds = 3, .fill_percent = 70, .gangs = true}, 80, NULL);
 }
 
-static void many_nodes_after_gangs_gave_back(void **state)
+static void finds_best_of_many_nodes_after_failed_gangs(void **state)
 {
     (void)state;
-    run((struct dice){.nodes = 900, .kinds = 5, .fill_percent = 100, .gangs = true}, 15, NULL);
+    run((struct model_params){.nodes = 900, .kinds = 5, .fill_percent = 100, .gangs = true}, 15, NULL);
 }
 
 /* Capacities over six orders of magnitude, and pods larger than whole small nodes. */
-static void large_and_tiny_nodes(void **state)
+static void finds_best_of_large_and_tiny_nodes(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ROWS(profiles); i++) {
-        run((struct dice){.nodes = 30, .kinds = 1, .fill_percent = 60, .wide = true}, 100, profiles[i]);
-        run((struct dice){.nodes = NODES_MAX, .kinds = 1, .fill_percent = 90, .wide = true}, 8, profiles[i]);
+        run((struct model_params){.nodes = 30, .kinds = 1, .fill_percent = 60, .wide = true}, 100, profiles[i]);
+        run((struct model_params){.nodes = NODES_MAX, .kinds = 1, .fill_percent = 90, .wide = true}, 8, profiles[i]);
     }
 }
 
 /* ---- single cases ----------------------------------------------------------------------------------------------- */
 
 /* There are so many kinds that the tiny node shares its bounds with only some of them, the fullest among these. */
-static void a_tiny_node_changes_nothing_for_a_large_pod(void **state)
+static void tiny_node_does_not_affect_a_large_pod(void **state)
 {
     enum { LARGE = 300 };
     static struct model m;
@@ -323,7 +324,7 @@ static void a_tiny_node_changes_nothing_for_a_large_pod(void **state)
         }
         m.hosts[LARGE - 1].cpu_free = 121000;
         m.groups[0] = (struct group){"large", 1, 120000, 1000, NULL};
-        tell(&s, &m);
+        put_model(&s, &m);
         scene_plan(&s);
         check_plan(&s, &m, 0);
         assert_string_equal(berth_plan_action(s.p, 0).node, s.profile ? "n299" : "n000");
@@ -331,7 +332,7 @@ static void a_tiny_node_changes_nothing_for_a_large_pod(void **state)
     }
 }
 
-static void ties_go_to_the_lowest_rank_then_id(void **state)
+static void equal_scores_go_to_lowest_rank_then_id(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -339,24 +340,24 @@ static void ties_go_to_the_lowest_rank_then_id(void **state)
     scene_put_node(&s, (struct berth_node){.id = "c", .rank = 3, HAS(1000, 1000)});
     scene_put_node(&s, (struct berth_node){.id = "b", .rank = 3, HAS(1000, 1000)});
     scene_service(&s, "web", 3, 100, 100);
-    scene_see(&s, "place web/0 b pending; place web/1 c pending; place web/2 a pending");
+    scene_expect(&s, "place web/0 b pending; place web/1 c pending; place web/2 a pending");
     scene_cleanup(&s);
 }
 
-static void an_exact_fit_is_a_fit(void **state)
+static void exact_fit_is_a_fit(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     scene_node(&s, "a", 1000, 1000);
     scene_service(&s, "web", 1, 1000, 1000);
-    scene_see(&s, "place web/0 a pending");
+    scene_expect(&s, "place web/0 a pending");
     scene_service(&s, "web", 1, 1001, 1000);
-    scene_see(&s, "");
+    scene_expect(&s, "");
     scene_cleanup(&s);
 }
 
 /* The node with the best key has no free memory, the one with most memory no free cpu: only one node has both. */
-static void the_one_node_that_fits_is_found(void **state)
+static void only_fitting_node_is_found(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -372,12 +373,12 @@ static void the_one_node_that_fits_is_found(void **state)
     scene_service(&s, "base", 500, 0, 0);
     scene_service(&s, "w1", 1, 101, 101);
     scene_service(&s, "w2", 1, 101, 101);
-    scene_step(&s, "place w1/0 n357 pending");
+    scene_expect_and_apply(&s, "place w1/0 n357 pending");
     assert_int_equal(scene_pending(&s, "w2"), 1);
     scene_cleanup(&s);
 }
 
-static void whoever_has_none_of_a_resource_is_passed_over(void **state)
+static void nodes_without_the_resource_are_skipped(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -392,26 +393,26 @@ static void whoever_has_none_of_a_resource_is_passed_over(void **state)
     }
     struct berth_shape shape = {LIST(requests, struct berth_amount, {"cpu", 1}, {"fpga", 1})};
     scene_put(&s, (struct berth_workload){.id = "w", .replicas = 3, .shape = shape});
-    scene_step(&s, "place w/0 n211 pending; place w/1 n211 pending");
+    scene_expect_and_apply(&s, "place w/0 n211 pending; place w/1 n211 pending");
     scene_cleanup(&s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(few_nodes),
-        cmocka_unit_test(nearly_full),
-        cmocka_unit_test(many_nodes_and_kinds),
-        cmocka_unit_test(equal_nodes),
-        cmocka_unit_test(the_most_allocated_first),
-        cmocka_unit_test(after_gangs_gave_back),
-        cmocka_unit_test(many_nodes_after_gangs_gave_back),
-        cmocka_unit_test(large_and_tiny_nodes),
-        cmocka_unit_test(ties_go_to_the_lowest_rank_then_id),
-        cmocka_unit_test(an_exact_fit_is_a_fit),
-        cmocka_unit_test(the_one_node_that_fits_is_found),
-        cmocka_unit_test(whoever_has_none_of_a_resource_is_passed_over),
-        cmocka_unit_test(a_tiny_node_changes_nothing_for_a_large_pod),
+        cmocka_unit_test(finds_best_of_few_nodes),
+        cmocka_unit_test(finds_best_in_nearly_full_cluster),
+        cmocka_unit_test(finds_best_of_many_kinds),
+        cmocka_unit_test(finds_best_of_equal_nodes),
+        cmocka_unit_test(finds_best_with_pack_profile),
+        cmocka_unit_test(finds_best_after_failed_gangs),
+        cmocka_unit_test(finds_best_of_many_nodes_after_failed_gangs),
+        cmocka_unit_test(finds_best_of_large_and_tiny_nodes),
+        cmocka_unit_test(equal_scores_go_to_lowest_rank_then_id),
+        cmocka_unit_test(exact_fit_is_a_fit),
+        cmocka_unit_test(only_fitting_node_is_found),
+        cmocka_unit_test(nodes_without_the_resource_are_skipped),
+        cmocka_unit_test(tiny_node_does_not_affect_a_large_pod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

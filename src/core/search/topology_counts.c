@@ -7,46 +7,47 @@
 
 #include "core/search/attempt.h"
 
-enum { TALLY_LEAST = 64 }; /* least number of examined pods for which counts are kept */
+enum { CACHED_PODS_MIN = 64 }; /* least number of examined pods for which counts are kept */
 
-struct tally {
-    const struct tie *tie;
+struct topology_counts {
+    const struct topology_constraint *topology_constraint;
     bool mirror, lasting;
     const uint64_t *counted;
     int32_t *count; /* [domain] */
     int64_t total;
-    uint32_t going, seen, takebacks;
+    uint32_t going, seen, revocations;
     size_t acts; /* number of actions included */
-    struct tally *next;
+    struct topology_counts *next;
 };
 
-static struct tally *tally_find(const struct cycle *c, const struct tie_state *ts)
+static struct topology_counts *topology_counts_find(const struct cycle *c, const struct topology_state *ts)
 {
-    for (struct tally *y = c->tallies; y; y = y->next)
-        if (y->tie == ts->tie && y->mirror == ts->mirror && y->lasting == ts->lasting && y->counted == ts->counted)
+    for (struct topology_counts *y = c->topology_counts_cache; y; y = y->next)
+        if (y->topology_constraint == ts->topology_constraint && y->mirror == ts->mirror && y->lasting == ts->lasting &&
+            y->counted == ts->counted)
             return y;
     return NULL;
 }
 
-bool tie_counts(const struct cycle *c, const struct tie_state *ts, uint32_t workload)
+bool topology_state_selects(const struct cycle *c, const struct topology_state *ts, uint32_t workload)
 {
     const struct workload *w = snapshot_workload(c->s, workload);
     const struct label_set *set = pages_at(&c->s->label_sets, w->label_set);
     const struct use *u;
     if (!ts->mirror)
-        return term_holds(&c->s->names, &ts->tie->select, set->labels);
+        return term_holds(&c->s->names, &ts->topology_constraint->select, set->labels);
     for (uint32_t at = w->uses; at != NONE; at = u->more) {
         u = pages_at(&c->s->uses, at);
-        if (u->tie == ts->mirrored)
+        if (u->topology_constraint == ts->mirrored)
             return true;
     }
     return false;
 }
 
 /* Adds the placements made since. Returns false if the pods must be counted again. */
-static bool catch_up(const struct cycle *c, struct tally *y, struct tie_state *ts)
+static bool catch_up(const struct cycle *c, struct topology_counts *y, struct topology_state *ts)
 {
-    if (y->takebacks != c->takebacks || c->acts.len - y->acts > y->seen / 2)
+    if (y->revocations != c->revocations || c->acts.len - y->acts > y->seen / 2)
         return false;
     memcpy(ts->count, y->count, ts->topology->domains * sizeof *y->count);
     ts->total = y->total;
@@ -57,33 +58,35 @@ static bool catch_up(const struct cycle *c, struct tally *y, struct tie_state *t
             continue;
         if (a->op != BERTH_PLACE && a->op != BERTH_RESERVE)
             return false;
-        if (tie_counts(c, ts, a->workload))
-            ties_count_one(ts, a->position, false);
+        if (topology_state_selects(c, ts, a->workload))
+            topology_count_pod(ts, a->position, false);
     }
     return true;
 }
 
-void tally_count(struct cycle *c, struct tie_state *ts)
+void topology_count_cached(struct cycle *c, struct topology_state *ts)
 {
-    struct tally *y = ts->leaving ? NULL : tally_find(c, ts);
+    struct topology_counts *y = ts->leaving ? NULL : topology_counts_find(c, ts);
     size_t bytes = ts->topology->domains * sizeof *ts->count;
     if (!y || !catch_up(c, y, ts)) {
         memset(ts->count, 0, bytes);
         ts->total = 0;
         ts->going = 0;
-        uint32_t seen = ties_count(c, ts);
-        if (seen < TALLY_LEAST || ts->leaving)
+        uint32_t seen = topology_count(c, ts);
+        if (seen < CACHED_PODS_MIN || ts->leaving)
             return;
         if (!y) {
-            y = ARENA_NEW(c->arena, struct tally);
-            *y = (struct tally){.tie = ts->tie, .next = c->tallies, .counted = ts->counted};
+            y = ARENA_NEW(c->arena, struct topology_counts);
+            *y = (struct topology_counts){.topology_constraint = ts->topology_constraint,
+                                          .next = c->topology_counts_cache,
+                                          .counted = ts->counted};
             y->mirror = ts->mirror;
             y->lasting = ts->lasting;
             y->count = arena_alloc(c->arena, bytes + sizeof *y->count);
-            c->tallies = y;
+            c->topology_counts_cache = y;
         }
         y->seen = seen;
-        y->takebacks = c->takebacks;
+        y->revocations = c->revocations;
         y->acts = c->acts.len;
     }
     memcpy(y->count, ts->count, bytes);

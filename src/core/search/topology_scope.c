@@ -7,7 +7,7 @@
 
 /* Returns the nodes that have all the topologies and, as far as the spread requires, satisfy the constraints of the
  * class. */
-static uint64_t *find(const struct turn *t, const struct spread_nodes *of)
+static uint64_t *find(const struct attempt *t, const struct spread_nodes *of)
 {
     struct cycle *c = t->c;
     struct range all = {0, c->blocks};
@@ -18,7 +18,7 @@ static uint64_t *find(const struct turn *t, const struct spread_nodes *of)
         const uint32_t *domain = of->topologies[i]->domain;
         EACH_NODE (p, all, bits)
             if (domain && domain[p] == NONE)
-                NODE_REFUSES(p, all, bits);
+                REFUSE_NODE(p, all, bits);
     }
     if ((of->nodes == BERTH_SPREAD_REQUIRED || of->nodes == BERTH_SPREAD_BOTH) && filter_labels.applies(t))
         filter_labels.mask(t, all, bits);
@@ -28,14 +28,16 @@ static uint64_t *find(const struct turn *t, const struct spread_nodes *of)
 }
 
 /* Returns the topologies of all required, or of all preferred, spreads of the class. */
-static const struct topology **topologies_of(struct turn *t, bool required, uint32_t *ret_len)
+static const struct topology **topologies_of(struct attempt *t, bool required, uint32_t *ret_len)
 {
-    const struct topology **at = ARENA_ARRAY(t->c->scratch, const struct topology *, t->k->ties_len + 1);
+    const struct topology **at =
+        ARENA_ARRAY(t->c->scratch, const struct topology *, t->k->topology_constraints_len + 1);
     uint32_t len = 0;
-    for (uint32_t i = 0; i < t->k->ties_len; i++) {
-        const struct tie *tie = snapshot_tie(t->c->s, t->k->ties[i]);
-        if (tie->kind == TIE_SPREAD && (tie->weight == 0) == required)
-            at[len++] = cycle_topology(t->c, tie->topology);
+    for (uint32_t i = 0; i < t->k->topology_constraints_len; i++) {
+        const struct topology_constraint *topology_constraint =
+            snapshot_topology_constraint(t->c->s, t->k->topology_constraints[i]);
+        if (topology_constraint->kind == TOPOLOGY_SPREAD && (topology_constraint->weight == 0) == required)
+            at[len++] = cycle_topology(t->c, topology_constraint->topology);
     }
     *ret_len = len;
     return at;
@@ -43,7 +45,7 @@ static const struct topology **topologies_of(struct turn *t, bool required, uint
 
 static bool counted_same(const struct spread_nodes *a, const struct spread_nodes *b)
 {
-    if (a->rules != b->rules || a->nodes != b->nodes || a->topologies_len != b->topologies_len)
+    if (a->constraints != b->constraints || a->nodes != b->nodes || a->topologies_len != b->topologies_len)
         return false;
     for (uint32_t i = 0; i < a->topologies_len; i++)
         if (a->topologies[i] != b->topologies[i])
@@ -51,13 +53,13 @@ static bool counted_same(const struct spread_nodes *a, const struct spread_nodes
     return true;
 }
 
-const uint64_t *spread_counted(struct turn *t, const struct tie *tie)
+const uint64_t *spread_counted(struct attempt *t, const struct topology_constraint *topology_constraint)
 {
     struct cycle *c = t->c;
-    if (tie->nodes == BERTH_SPREAD_POSSIBLE)
+    if (topology_constraint->nodes == BERTH_SPREAD_POSSIBLE)
         return NULL;
-    struct spread_nodes x = {.rules = t->k->rules.v, .nodes = tie->nodes};
-    const struct topology **topologies = topologies_of(t, tie->weight == 0, &x.topologies_len);
+    struct spread_nodes x = {.constraints = t->k->constraints.v, .nodes = topology_constraint->nodes};
+    const struct topology **topologies = topologies_of(t, topology_constraint->weight == 0, &x.topologies_len);
     x.topologies = topologies;
     for (const struct spread_nodes *at = c->spread_nodes; at; at = at->next)
         if (counted_same(at, &x))
@@ -69,11 +71,12 @@ const uint64_t *spread_counted(struct turn *t, const struct tie *tie)
     return x.bits;
 }
 
-const struct eligible *spread_eligible(struct turn *t, const struct tie *tie)
+const struct eligible *spread_eligible(struct attempt *t, const struct topology_constraint *topology_constraint)
 {
     struct cycle *c = t->c;
-    const struct topology *topology = cycle_topology(c, tie->topology);
-    const uint64_t *counted = spread_counted(t, tie), *nodes = counted ? counted : turn_rules_mask(c, t);
+    const struct topology *topology = cycle_topology(c, topology_constraint->topology);
+    const uint64_t *counted = spread_counted(t, topology_constraint),
+                   *nodes = counted ? counted : attempt_constraints_mask(c, t);
     for (struct eligible *e = c->eligibles; e; e = e->next)
         if (e->nodes == nodes && e->topology == topology)
             return e;

@@ -19,9 +19,9 @@ static const char *const web_value[] = {"web"};
 static const struct berth_expr web_expr = {"app", BERTH_IN, web_value, 1};
 
 /* Affinity or anti-affinity to pods with app=web, per node. */
-static struct berth_near tie(bool apart)
+static struct berth_affinity web_affinity(bool apart)
 {
-    return (struct berth_near){
+    return (struct berth_affinity){
         .topology = "node", .select = {.exprs = &web_expr, .exprs_len = 1},
              .apart = apart
     };
@@ -33,7 +33,7 @@ static void put_web(struct scene *s, uint32_t replicas)
         s, (struct berth_workload){.id = "web", .replicas = replicas, LABEL("app", "web"), .shape = {NEEDS(10, 10)}});
 }
 
-static void what_has_not_ended_counts(void **state)
+static void instances_that_have_not_ended_count(void **state)
 {
     static const struct {
         enum berth_state state;
@@ -49,7 +49,7 @@ static void what_has_not_ended_counts(void **state)
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = scene_new();
-        struct berth_near apart = tie(true), near = tie(false);
+        struct berth_affinity apart = web_affinity(true), near = web_affinity(false);
         scene_node(&s, "a", 1000, 1000);
         scene_put(&s, (struct berth_workload){.id = "web", .kind = BERTH_JOB, .replicas = 1, LABEL("app", "web")});
         scene_instance(&s, (struct berth_instance){.workload = "web", .node = "a", .state = rows[i].state});
@@ -75,7 +75,7 @@ static void what_has_not_ended_counts(void **state)
     }
 }
 
-static void pods_are_selected_by_their_workloads_labels(void **state)
+static void pods_are_selected_by_workload_labels(void **state)
 {
     static const char *const web[] = {"web"}, *const others[] = {"db", "cache"}, *const three[] = {"3"};
     static const struct {
@@ -95,7 +95,7 @@ static void pods_are_selected_by_their_workloads_labels(void **state)
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = scene_new();
-        struct berth_near near = {
+        struct berth_affinity near = {
             .topology = "node", .select = {.exprs = &rows[i].expr, .exprs_len = 1}
         };
         scene_node(&s, "a", 1000, 1000);
@@ -120,66 +120,66 @@ static void pods_are_selected_by_their_workloads_labels(void **state)
     }
 }
 
-static void keeping_apart_binds_both_sides(void **state)
+static void anti_affinity_binds_both_sides(void **state)
 {
     (void)state;
     struct scene s = scene_new();
-    struct berth_near apart = tie(true);
+    struct berth_affinity apart = web_affinity(true);
     scene_node(&s, "a", 1000, 1000);
     scene_put(&s, (struct berth_workload){
                       .id = "guard", .replicas = 1, .shape = {.near = &apart, .near_len = 1}
     });
     scene_running(&s, "guard", 0, "a");
     put_web(&s, 1);
-    scene_step(&s, "");
+    scene_expect_and_apply(&s, "");
     assert_int_equal(scene_reason(&s, "web", "anti-affinity").nodes, 1);
     scene_node(&s, "b", 1000, 1000);
-    scene_step(&s, "place web/0 b pending");
-    scene_must(&s, berth_workload_remove(s.c, "guard", &s.err));
+    scene_expect_and_apply(&s, "place web/0 b pending");
+    scene_check(&s, berth_workload_remove(s.c, "guard", &s.err));
     put_web(&s, 2); /* a removed workload keeps no pod away */
-    scene_see(&s, "stop guard/0 a removed #1; place web/1 a pending");
+    scene_expect(&s, "stop guard/0 a removed #1; place web/1 a pending");
     scene_cleanup(&s);
 }
 
 /* Neither pod exists before the plan. */
-static void what_the_plan_placed_counts(void **state)
+static void placements_of_the_plan_count(void **state)
 {
     static const int32_t priorities[] = {-1, 1};
     (void)state;
     for (size_t i = 0; i < ROWS(priorities); i++) {
         struct scene s = scene_new();
-        struct berth_near apart = tie(true);
+        struct berth_affinity apart = web_affinity(true);
         scene_node(&s, "a", 1000, 1000);
         scene_put(
             &s, (struct berth_workload){
                     .id = "guard", .replicas = 1, .priority = priorities[i], .shape = {.near = &apart, .near_len = 1}
         });
         put_web(&s, 1);
-        scene_step(&s, i ? "place guard/0 a pending" : "place web/0 a pending");
+        scene_expect_and_apply(&s, i ? "place guard/0 a pending" : "place web/0 a pending");
         scene_cleanup(&s);
     }
 }
 
-static void apart_from_its_own(void **state)
+static void anti_affinity_to_own_pods(void **state)
 {
     (void)state;
     struct scene s = scene_new();
-    struct berth_near apart = tie(true);
+    struct berth_affinity apart = web_affinity(true);
     for (const char *id = "a\0b\0c\0"; *id; id += 2)
         scene_node(&s, id, 1000, 1000);
     scene_put(&s, (struct berth_workload){
                       .id = "web", .replicas = 4, LABEL("app", "web"), .shape = {.near = &apart, .near_len = 1}
     });
-    scene_step(&s, "place web/0 a pending; place web/1 b pending; place web/2 c pending");
+    scene_expect_and_apply(&s, "place web/0 a pending; place web/1 b pending; place web/2 c pending");
     assert_int_equal(scene_pending(&s, "web"), 1);
     scene_cleanup(&s);
 }
 
-static void the_first_of_those_that_want_each_other(void **state)
+static void first_pod_with_affinity_to_itself_is_placed(void **state)
 {
     (void)state;
     struct scene s = scene_new();
-    const struct berth_near near = {
+    const struct berth_affinity near = {
         .topology = "zone", .select = {.exprs = &web_expr, .exprs_len = 1}
     };
     scene_put_node(&s, (struct berth_node){.id = "a", HAS(1000, 1000)}); /* has no zone */
@@ -191,12 +191,13 @@ static void the_first_of_those_that_want_each_other(void **state)
         (struct berth_workload){
             .id = "web", .replicas = 3, LABEL("app", "web"), .shape = {NEEDS(300, 10), .near = &near, .near_len = 1}
     });
-    scene_step(&s, "place web/0 b pending; place web/1 c pending"); /* the zone of the first pod is then full */
+    scene_expect_and_apply(&s,
+                           "place web/0 b pending; place web/1 c pending"); /* the zone of the first pod is then full */
     assert_int_equal(scene_pending(&s, "web"), 1);
     scene_cleanup(&s);
 }
 
-static void most_per_node(void **state)
+static void max_per_node_is_kept(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -206,13 +207,13 @@ static void most_per_node(void **state)
                       .id = "w", .replicas = 6, .shape = {NEEDS(10, 10), .max_per_node = 2}
     });
     scene_running(&s, "w", 5, "a");
-    scene_step(&s, "place w/0 b pending; place w/1 a pending; place w/2 b pending");
+    scene_expect_and_apply(&s, "place w/0 b pending; place w/1 a pending; place w/2 b pending");
     assert_int_equal(scene_reason(&s, "w", "per-node").nodes, 2);
     scene_cleanup(&s);
 }
 
 /* z1 has two nodes, z2 one full node. z2 counts for the skew, because it could take the pod if it were empty. */
-static void a_spread_counts_domains_that_could_take_it(void **state)
+static void spread_counts_domains_that_could_take_the_pod(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -226,7 +227,7 @@ static void a_spread_counts_domains_that_could_take_it(void **state)
     scene_put_node(&s, (struct berth_node){.id = "c", .zone = "z3", .arch = "arm64", HAS(1000, 1000)});
     scene_put_node(&s, (struct berth_node){.id = "d", .arch = "amd64", HAS(1000, 1000)});
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 5, LABEL("app", "web"), .shape = shape});
-    scene_step(&s, "place web/0 a pending; place web/1 b pending; place web/2 a pending");
+    scene_expect_and_apply(&s, "place web/0 a pending; place web/1 b pending; place web/2 a pending");
     assert_int_equal(scene_reason(&s, "web", "spread").nodes, 2); /* a, and d, which has no zone */
     scene_cleanup(&s);
 }
@@ -239,7 +240,7 @@ static void single_pods_count_each_other(void **state)
     (void)state;
     for (unsigned apart = 0; apart < 2; apart++) {
         struct scene s = scene_new();
-        struct berth_near near = tie(true);
+        struct berth_affinity near = web_affinity(true);
         struct berth_spread spread = {
             .topology = "zone", .select = {.exprs = &web_expr, .exprs_len = 1},
                  .max_skew = 1
@@ -272,14 +273,14 @@ static void single_pods_count_each_other(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_has_not_ended_counts),
-        cmocka_unit_test(pods_are_selected_by_their_workloads_labels),
-        cmocka_unit_test(keeping_apart_binds_both_sides),
-        cmocka_unit_test(what_the_plan_placed_counts),
-        cmocka_unit_test(apart_from_its_own),
-        cmocka_unit_test(the_first_of_those_that_want_each_other),
-        cmocka_unit_test(most_per_node),
-        cmocka_unit_test(a_spread_counts_domains_that_could_take_it),
+        cmocka_unit_test(instances_that_have_not_ended_count),
+        cmocka_unit_test(pods_are_selected_by_workload_labels),
+        cmocka_unit_test(anti_affinity_binds_both_sides),
+        cmocka_unit_test(placements_of_the_plan_count),
+        cmocka_unit_test(anti_affinity_to_own_pods),
+        cmocka_unit_test(first_pod_with_affinity_to_itself_is_placed),
+        cmocka_unit_test(max_per_node_is_kept),
+        cmocka_unit_test(spread_counts_domains_that_could_take_the_pod),
         cmocka_unit_test(single_pods_count_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static void order_of(struct scene *s, char *to)
     layout_unref(l);
 }
 
-static void order_is_free_of_history(void **state)
+static void order_does_not_depend_on_put_order(void **state)
 {
     (void)state;
     char first[NODES * 6 + 1], other[NODES * 6 + 1];
@@ -65,7 +65,7 @@ static void order_is_free_of_history(void **state)
         for (uint32_t i = 0; i < NODES; i++)
             at[i] = i;
         for (uint32_t i = NODES - 1; i > 0; i--) {
-            uint32_t j = scene_below(&seed, i + 1), swap = at[i];
+            uint32_t j = scene_random_below(&seed, i + 1), swap = at[i];
             at[i] = at[j];
             at[j] = swap;
         }
@@ -74,7 +74,7 @@ static void order_is_free_of_history(void **state)
         scene_node(&s, "gone", 5, 5);
         for (uint32_t i = 0; i < NODES; i++)
             put_numbered(&s, at[i]);
-        scene_must(&s, berth_node_remove(s.c, "gone", &s.err));
+        scene_check(&s, berth_node_remove(s.c, "gone", &s.err));
         order_of(&s, other);
         assert_string_equal(first, other);
         scene_cleanup(&s);
@@ -133,7 +133,7 @@ static void every_node_is_in_one_segment(void **state)
     scene_cleanup(&s);
 }
 
-static void levels_bound_what_is_below(void **state)
+static void levels_bound_lower_levels(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -185,7 +185,7 @@ static void shares_round_down(void **state)
     }
 }
 
-static void no_nodes(void **state)
+static void empty_layout(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -201,12 +201,12 @@ static void no_nodes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_is_free_of_history),
+        cmocka_unit_test(order_does_not_depend_on_put_order),
         cmocka_unit_test(order_is_as_documented),
         cmocka_unit_test(every_node_is_in_one_segment),
-        cmocka_unit_test(levels_bound_what_is_below),
+        cmocka_unit_test(levels_bound_lower_levels),
         cmocka_unit_test(shares_round_down),
-        cmocka_unit_test(no_nodes),
+        cmocka_unit_test(empty_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,7 +155,7 @@ static void gather_column(const struct berth_cluster *c, struct berth_snapshot *
 }
 
 /* Marks nodes that hold a resource of which they have no capacity at all: they are over capacity, too. */
-static void gather_strays(const struct berth_cluster *c, struct berth_snapshot *s, uint32_t r)
+static void mark_unknown_resources(const struct berth_cluster *c, struct berth_snapshot *s, uint32_t r)
 {
     for (uint32_t slot = 0; slot < c->books.at[r].len; slot++) {
         const struct book *b = &c->books.at[r].at[slot];
@@ -243,23 +243,23 @@ static void share_tables(struct berth_cluster *c, struct berth_snapshot *s)
     pages_share(&c->nodes, &s->nodes);
     pages_share(&c->workloads, &s->workloads);
     pages_share(&c->instances, &s->instances);
-    pages_share(&c->things, &s->things);
+    pages_share(&c->ports_and_volumes, &s->ports_and_volumes);
     pages_share(&c->holds, &s->holds);
     pages_share(&c->usages, &s->usages);
     pages_share(&c->waits, &s->waits);
     pages_share(&c->label_sets, &s->label_sets);
     pages_share(&c->facts, &s->facts);
     pages_share(&c->shapes.classes.items, &s->classes);
-    pages_share(&c->shapes.rules.items, &s->rules);
-    pages_share(&c->shapes.tastes.items, &s->tastes);
-    pages_share(&c->shapes.ties.items, &s->ties);
+    pages_share(&c->shapes.constraints.items, &s->constraints);
+    pages_share(&c->shapes.preference_sets.items, &s->preference_sets);
+    pages_share(&c->shapes.topology_constraints.items, &s->topology_constraints);
     pages_share(&c->pairs, &s->pairs);
     pages_share(&c->postings, &s->postings);
     pages_share(&c->gangs, &s->gangs);
     pages_share(&c->claims, &s->claims);
     pages_share(&c->uses, &s->uses);
-    pages_share(&c->tie_uses, &s->tie_uses);
-    s->apart_loose = c->apart_loose;
+    pages_share(&c->topology_constraint_uses, &s->topology_constraint_uses);
+    s->apart_unanchored = c->apart_unanchored;
     pages_share(&c->names.strings, &s->names.strings);
 }
 
@@ -332,7 +332,7 @@ struct berth_snapshot *berth_freeze(struct berth_cluster *c, int64_t now_ns, uin
             gather_column(c, s, r);
     for (uint32_t r = 0; r < c->books.len; r++)
         if ((r >= resources || !s->layout->capacity[r]) && !c->resources.at[r].optional)
-            gather_strays(c, s, r);
+            mark_unknown_resources(c, s, r);
     gather_consumed(c, s);
     gather_uses(c, s);
     gather_devices(c, s);
@@ -351,10 +351,26 @@ enum { TABLES = 20 };
 
 static void tables_list(struct berth_snapshot *s, struct pages *ret[static TABLES])
 {
-    struct pages *tables[TABLES] = {&s->nodes,      &s->workloads, &s->instances, &s->things,        &s->holds,
-                                    &s->usages,     &s->waits,     &s->facts,     &s->classes,       &s->rules,
-                                    &s->label_sets, &s->tastes,    &s->ties,      &s->pairs,         &s->postings,
-                                    &s->uses,       &s->tie_uses,  &s->gangs,     &s->names.strings, &s->claims};
+    struct pages *tables[TABLES] = {&s->nodes,
+                                    &s->workloads,
+                                    &s->instances,
+                                    &s->ports_and_volumes,
+                                    &s->holds,
+                                    &s->usages,
+                                    &s->waits,
+                                    &s->facts,
+                                    &s->classes,
+                                    &s->constraints,
+                                    &s->label_sets,
+                                    &s->preference_sets,
+                                    &s->topology_constraints,
+                                    &s->pairs,
+                                    &s->postings,
+                                    &s->uses,
+                                    &s->topology_constraint_uses,
+                                    &s->gangs,
+                                    &s->names.strings,
+                                    &s->claims};
     memcpy(ret, tables, sizeof tables);
 }
 

@@ -22,8 +22,9 @@ struct berth_snapshot {
     uint64_t seed;
     int64_t recheck_ns;  /* the next end of a period of consumption */
     struct intern names; /* the cluster's strings, read-only */
-    struct pages nodes, workloads, instances, things, holds, usages, waits, label_sets, facts;
-    struct pages classes, rules, tastes, ties, pairs, postings, uses, tie_uses, gangs, claims;
+    struct pages nodes, workloads, instances, ports_and_volumes, holds, usages, waits, label_sets, facts;
+    struct pages classes, constraints, preference_sets, topology_constraints, pairs, postings, uses,
+        topology_constraint_uses, gangs, claims;
     const struct quota *quotas; /* copies, with their terms and books */
     uint32_t quotas_len;
     const struct budget *budgets;
@@ -33,7 +34,7 @@ struct berth_snapshot {
     const uint64_t *timed;     /* workloads whose pods have a time limit, a bit each; as many words: */
     uint32_t accounted_len;
     int64_t expires_ns; /* when the first of those pods reaches its limit */
-    uint32_t apart_loose;
+    uint32_t apart_unanchored;
     const struct resource *resources;
     uint32_t resources_len;
 
@@ -80,21 +81,22 @@ static inline const struct class *snapshot_class(const struct berth_snapshot *s,
 {
     return ((const struct pooled *)pages_at(&s->classes, k.v))->object;
 }
-static inline const struct rules *snapshot_rules(const struct berth_snapshot *s, struct rules_ix r)
+static inline const struct constraints *snapshot_constraints(const struct berth_snapshot *s, struct constraints_ix r)
 {
-    return ((const struct pooled *)pages_at(&s->rules, r.v))->object;
+    return ((const struct pooled *)pages_at(&s->constraints, r.v))->object;
 }
-static inline const struct taste *snapshot_taste(const struct berth_snapshot *s, struct taste_ix t)
+static inline const struct preferences *snapshot_preferences(const struct berth_snapshot *s, struct preferences_ix t)
 {
-    return ((const struct pooled *)pages_at(&s->tastes, t.v))->object;
+    return ((const struct pooled *)pages_at(&s->preference_sets, t.v))->object;
 }
-static inline const struct tie *snapshot_tie(const struct berth_snapshot *s, struct tie_ix t)
+static inline const struct topology_constraint *snapshot_topology_constraint(const struct berth_snapshot *s,
+                                                                             struct topology_constraint_ix t)
 {
-    return ((const struct pooled *)pages_at(&s->ties, t.v))->object;
+    return ((const struct pooled *)pages_at(&s->topology_constraints, t.v))->object;
 }
-static inline const struct thing *snapshot_thing(const struct berth_snapshot *s, uint32_t t)
+static inline const struct port_or_volume *snapshot_port_or_volume(const struct berth_snapshot *s, uint32_t t)
 {
-    return pages_at(&s->things, t);
+    return pages_at(&s->ports_and_volumes, t);
 }
 static inline const char *snapshot_text(const struct berth_snapshot *s, sym x)
 {

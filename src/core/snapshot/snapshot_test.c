@@ -50,7 +50,7 @@ static struct scene stage(void)
 }
 
 /* Changes everything in the cluster after the freeze. */
-static void the_cluster_may_change_afterwards(void **state)
+static void snapshot_is_immutable(void **state)
 {
     (void)state;
     struct scene s = stage();
@@ -59,15 +59,15 @@ static void the_cluster_may_change_afterwards(void **state)
     struct berth_resource r = {"cpu", BERTH_CUMULATIVE, 5};
     struct berth_volume v = {.id = "disk"};
     struct berth_fact f = {.kind = BERTH_FACT_MIGRATION, .subject = 1, .value = 1};
-    scene_must(&s, berth_resource_put(s.c, &r, &s.err));
-    scene_must(&s, berth_volume_put(s.c, &v, &s.err));
-    scene_must(&s, berth_fact_put(s.c, &f, &s.err));
+    scene_check(&s, berth_resource_put(s.c, &r, &s.err));
+    scene_check(&s, berth_volume_put(s.c, &v, &s.err));
+    scene_check(&s, berth_fact_put(s.c, &f, &s.err));
     scene_report(&s, 1, BERTH_STOPPING, false);
-    scene_gone(&s, 2);
-    scene_must(&s, berth_node_remove(s.c, "n4", &s.err));
+    scene_remove(&s, 2);
+    scene_check(&s, berth_node_remove(s.c, "n4", &s.err));
     scene_state(&s, "n0", 10, 10, BERTH_NODE_LOST);
     scene_service(&s, "huge", 3, 1, 1);
-    scene_must(&s, berth_workload_remove(s.c, "web", &s.err));
+    scene_check(&s, berth_workload_remove(s.c, "web", &s.err));
     for (uint32_t i = 0; i < 500; i++) {
         char id[16];
         (void)snprintf(id, sizeof id, "x%u", i);
@@ -86,7 +86,7 @@ static void the_cluster_may_change_afterwards(void **state)
     scene_cleanup(&s);
 }
 
-static void the_same_cluster_gives_the_same_plan(void **state)
+static void same_cluster_gives_same_plan(void **state)
 {
     (void)state;
     struct scene a = stage(), b = stage();
@@ -100,7 +100,7 @@ static void the_same_cluster_gives_the_same_plan(void **state)
     scene_cleanup(&b);
 }
 
-static void two_books(void **state)
+static void stopping_and_reserved_create_two_books(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -165,7 +165,7 @@ static void consumption_counts_until_its_period_ends(void **state)
     (void)state;
     struct scene s = scene_new();
     struct berth_resource traffic = {"traffic", BERTH_CUMULATIVE, 100};
-    scene_must(&s, berth_resource_put(s.c, &traffic, &s.err));
+    scene_check(&s, berth_resource_put(s.c, &traffic, &s.err));
     scene_put_node(&s, (struct berth_node){.id = "a",
                                            LIST(allocatable, struct berth_amount, {"traffic", 100}),
                                            LIST(consumed, struct berth_amount, {"traffic", 60}),
@@ -175,36 +175,36 @@ static void consumption_counts_until_its_period_ends(void **state)
                       .id = "w", .replicas = 1, .shape = {LIST(requests, struct berth_amount, {"traffic", 41})}});
     for (size_t i = 0; i < ROWS(rows); i++) {
         s.now_ns = rows[i].now_ns;
-        scene_see(&s, rows[i].free == 100 ? "place w/0 a pending" : "");
+        scene_expect(&s, rows[i].free == 100 ? "place w/0 a pending" : "");
         assert_int_equal(now_at(s.s, &s, "a", r), rows[i].free);
         assert_true(berth_plan_recheck_ns(s.p) == rows[i].recheck_ns);
     }
     traffic.period_ns = 0; /* counts forever */
-    scene_must(&s, berth_resource_put(s.c, &traffic, &s.err));
-    scene_see(&s, "");
+    scene_check(&s, berth_resource_put(s.c, &traffic, &s.err));
+    scene_expect(&s, "");
     assert_true(berth_plan_recheck_ns(s.p) == BERTH_NEVER_NS);
     traffic.kind = BERTH_INSTANT; /* consumption no longer counts */
-    scene_must(&s, berth_resource_put(s.c, &traffic, &s.err));
-    scene_step(&s, "place w/0 a pending");
+    scene_check(&s, berth_resource_put(s.c, &traffic, &s.err));
+    scene_expect_and_apply(&s, "place w/0 a pending");
     scene_cleanup(&s);
 }
 
-static void a_period_that_never_ends(void **state)
+static void overflowing_period_never_ends(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     struct berth_resource traffic = {"traffic", BERTH_CUMULATIVE, INT64_MAX};
-    scene_must(&s, berth_resource_put(s.c, &traffic, &s.err));
+    scene_check(&s, berth_resource_put(s.c, &traffic, &s.err));
     scene_put_node(&s, (struct berth_node){.id = "a",
                                            LIST(allocatable, struct berth_amount, {"traffic", 100}),
                                            LIST(consumed, struct berth_amount, {"traffic", 60}),
                                            .consumed_ns = INT64_MAX});
-    scene_see(&s, "");
+    scene_expect(&s, "");
     assert_true(berth_plan_recheck_ns(s.p) == BERTH_NEVER_NS);
     scene_cleanup(&s);
 }
 
-static void nodes_that_hold_more_than_they_have_are_marked(void **state)
+static void nodes_over_capacity_are_marked(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -224,19 +224,19 @@ static void nodes_that_hold_more_than_they_have_are_marked(void **state)
     scene_cleanup(&s);
 }
 
-static void the_order_of_ids_survives_removals(void **state)
+static void id_order_survives_removals(void **state)
 {
     (void)state;
     struct scene s = scene_new();
     uint64_t seed = scene_seed();
     for (int round = 0; round < 300; round++) {
         char id[16];
-        (void)snprintf(id, sizeof id, "w%u", scene_below(&seed, 30));
-        if (scene_below(&seed, 2))
+        (void)snprintf(id, sizeof id, "w%u", scene_random_below(&seed, 30));
+        if (scene_random_below(&seed, 2))
             scene_service(&s, id, 1, 1, 1);
         else
             (void)berth_workload_remove(s.c, id, NULL);
-        if (scene_below(&seed, 3))
+        if (scene_random_below(&seed, 3))
             continue;
         struct berth_snapshot *x = berth_freeze(s.c, 0, 0);
         for (uint32_t a = 0; a < s.c->workloads.len; a++)
@@ -253,14 +253,14 @@ static void the_order_of_ids_survives_removals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cluster_may_change_afterwards),
-        cmocka_unit_test(the_same_cluster_gives_the_same_plan),
-        cmocka_unit_test(two_books),
+        cmocka_unit_test(snapshot_is_immutable),
+        cmocka_unit_test(same_cluster_gives_same_plan),
+        cmocka_unit_test(stopping_and_reserved_create_two_books),
         cmocka_unit_test(devices_have_two_books),
         cmocka_unit_test(consumption_counts_until_its_period_ends),
-        cmocka_unit_test(a_period_that_never_ends),
-        cmocka_unit_test(nodes_that_hold_more_than_they_have_are_marked),
-        cmocka_unit_test(the_order_of_ids_survives_removals),
+        cmocka_unit_test(overflowing_period_never_ends),
+        cmocka_unit_test(nodes_over_capacity_are_marked),
+        cmocka_unit_test(id_order_survives_removals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

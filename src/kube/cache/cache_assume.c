@@ -3,13 +3,13 @@
 
 /* ---- decisions -------------------------------------------------------------------------------------------------- */
 
-static void gang_note(struct project *p, uint32_t pod)
+static void gang_note(struct cache *p, uint32_t pod)
 {
     if (p->pods.at[pod].gang != NONE)
         gang_changed(p, p->pods.at[pod].gang);
 }
 
-static uint64_t assume(struct project *p, uint32_t pod, const char *node, uint64_t gpus, const uint64_t *waits,
+static uint64_t assume(struct cache *p, uint32_t pod, const char *node, uint64_t gpus, const uint64_t *waits,
                        size_t waits_len)
 {
     struct pod_entry *e = &p->pods.at[pod];
@@ -17,7 +17,7 @@ static uint64_t assume(struct project *p, uint32_t pod, const char *node, uint64
         return 0;
     struct kube_pod from = pod_read(p, pod);
     if (!volumes_choose(p, pod, &from, node)) {
-        pod_shun(p, pod, node);
+        pod_exclude_node(p, pod, node);
         return 0;
     }
     e->state = waits_len ? POD_RESERVED : POD_ASSUMED;
@@ -27,9 +27,9 @@ static uint64_t assume(struct project *p, uint32_t pod, const char *node, uint64
         memcpy(e->wait->waits, waits, waits_len * sizeof *waits);
         e->wait->waits_len = waits_len;
     } else {
-        pod_tell(p, pod, &from);
+        pod_refresh_now(p, pod, &from);
     }
-    bool made = p->pods.at[pod].there && pod_instance_make(p, pod, node, gpus);
+    bool made = p->pods.at[pod].there && pod_instance_new(p, pod, node, gpus);
     if (!made) {
         p->pods.at[pod].state = POD_WAITS;
         volumes_forget(p, pod);
@@ -39,14 +39,14 @@ static uint64_t assume(struct project *p, uint32_t pod, const char *node, uint64
     return p->pods.at[pod].instance;
 }
 
-uint64_t project_assume(struct project *p, const char *workload, const char *node, uint64_t gpus, const uint64_t *waits,
-                        size_t waits_len)
+uint64_t cache_assume_pod(struct cache *p, const char *workload, const char *node, uint64_t gpus, const uint64_t *waits,
+                          size_t waits_len)
 {
     struct arena_mark mark = arena_mark(&p->arena);
     uint32_t pod = pod_find(p, workload);
     uint64_t instance = pod == NONE ? 0 : assume(p, pod, node, gpus, waits, waits_len);
-    input_tell(p, &(struct project_input){
-                      .op = PROJECT_ASSUME,
+    input_tell(p, &(struct cache_change){
+                      .op = CACHE_OP_ASSUME,
                       .id = workload,
                       .node = {node, strlen(node)},
                       .instance = instance,
@@ -58,19 +58,19 @@ uint64_t project_assume(struct project *p, const char *workload, const char *nod
     return instance;
 }
 
-bool project_promote(struct project *p, uint64_t instance)
+bool cache_promote_pod(struct cache *p, uint64_t instance)
 {
     struct arena_mark mark = arena_mark(&p->arena);
     uint32_t pod = pod_by_instance(p, instance);
     if (pod == NONE || p->pods.at[pod].state != POD_RESERVED)
         return false;
-    input_tell(p, &(struct project_input){.op = PROJECT_PROMOTE, .instance = instance});
+    input_tell(p, &(struct cache_change){.op = CACHE_OP_PROMOTE, .instance = instance});
     struct pod_entry *e = &p->pods.at[pod];
     struct kube_pod from = pod_read(p, pod);
     e->state = POD_ASSUMED;
-    bool ok = pod_instance_tell(p, e, 0, NULL, NULL) == 0;
+    bool ok = pod_instance_put(p, e, 0, NULL, NULL) == 0;
     if (ok) {
-        pod_tell(p, pod, &from);
+        pod_refresh_now(p, pod, &from);
         gang_note(p, pod);
     } else {
         e->state = POD_RESERVED;
@@ -79,13 +79,13 @@ bool project_promote(struct project *p, uint64_t instance)
     return ok;
 }
 
-void project_give_back(struct project *p, uint64_t instance, int64_t not_before_ns)
+void cache_forget_pod(struct cache *p, uint64_t instance, int64_t not_before_ns)
 {
     struct arena_mark mark = arena_mark(&p->arena);
     uint32_t pod = pod_by_instance(p, instance);
     if (pod == NONE || p->pods.at[pod].state == POD_BOUND)
         return;
-    input_tell(p, &(struct project_input){.op = PROJECT_GIVE_BACK, .instance = instance, .moment_ns = not_before_ns});
+    input_tell(p, &(struct cache_change){.op = CACHE_OP_FORGET, .instance = instance, .moment_ns = not_before_ns});
     if (p->pods.at[pod].task) {
         pod_forget(p, pod); /* the task's pod was not created yet */
         arena_rewind(&p->arena, mark);
@@ -100,33 +100,33 @@ void project_give_back(struct project *p, uint64_t instance, int64_t not_before_
     volumes_forget(p, pod);
     pod_mark(p, pod);
     gang_note(p, pod);
-    project_changed(p); /* its node has room again, even if the pod was not marked */
+    cache_notify(p); /* its node has room again, even if the pod was not marked */
     arena_rewind(&p->arena, mark);
 }
 
-static void stopping_set(struct project *p, uint32_t pod, bool stopping)
+static void stopping_set(struct cache *p, uint32_t pod, bool stopping)
 {
     struct kube_pod from = pod_read(p, pod);
     if (!stopping && from.meta.deleted_ns)
         return; /* the pod is being deleted in any case */
     p->pods.at[pod].stopping = stopping;
-    pod_tell(p, pod, &from);
+    pod_refresh_now(p, pod, &from);
     gang_note(p, pod);
-    project_changed(p);
+    cache_notify(p);
 }
 
-void project_stopping(struct project *p, uint64_t instance, bool stopping)
+void cache_set_stopping(struct cache *p, uint64_t instance, bool stopping)
 {
     struct arena_mark mark = arena_mark(&p->arena);
     uint32_t pod = pod_by_instance(p, instance);
     if (pod != NONE && p->pods.at[pod].stopping != stopping) {
-        input_tell(p, &(struct project_input){.op = PROJECT_STOPPING, .instance = instance, .stopping = stopping});
+        input_tell(p, &(struct cache_change){.op = CACHE_OP_STOPPING, .instance = instance, .stopping = stopping});
         stopping_set(p, pod, stopping);
     }
     arena_rewind(&p->arena, mark);
 }
 
-uint64_t project_waiter(const struct project *p, uint64_t instance)
+uint64_t cache_reservation_waiting_for(const struct cache *p, uint64_t instance)
 {
     for (size_t i = 0; i < p->pods.len; i++) {
         const struct pod_entry *e = &p->pods.at[i];
@@ -137,56 +137,56 @@ uint64_t project_waiter(const struct project *p, uint64_t instance)
     return 0;
 }
 
-void project_told(struct project *p, const char *workload, const char *text, int64_t now_ns)
+void cache_note_message(struct cache *p, const char *workload, const char *text, int64_t now_ns)
 {
     uint32_t pod = pod_find(p, workload);
     if (pod == NONE || !p->pods.at[pod].wait)
         return;
-    input_tell(p, &(struct project_input){.op = PROJECT_TOLD, .id = workload, .text = text, .moment_ns = now_ns});
+    input_tell(p, &(struct cache_change){.op = CACHE_OP_REPORTED, .id = workload, .text = text, .moment_ns = now_ns});
     pod_text_set(&p->pods.at[pod].wait->told, text, strlen(text));
     p->pods.at[pod].wait->told_ns = now_ns;
 }
 
 /* ---- queries ---------------------------------------------------------------------------------------------------- */
 
-static bool seen(const struct project *p, uint32_t pod, struct project_pod *ret)
+static bool seen(const struct cache *p, uint32_t pod, struct cache_pod_view *ret)
 {
     if (pod == NONE)
         return false;
     const struct pod_entry *e = &p->pods.at[pod];
     const struct pod_wait *w = e->wait;
-    *ret = (struct project_pod){.namespace = pod_namespace(p, e),
-                                .name = e->name,
-                                .uid = e->uid,
-                                .scheduler = e->scheduler ? e->scheduler : "",
-                                .node = e->node == NONE ? "" : p->nodes.at[e->node].name,
-                                .nominated = w && w->nominated ? w->nominated : "",
-                                .instance = e->instance,
-                                .ours = e->scheduler != NULL,
-                                .bound = e->state == POD_BOUND,
-                                .gated = e->gated,
-                                .told = w && w->told ? w->told : "",
-                                .told_ns = w ? w->told_ns : 0,
-                                .failures = w ? w->failures : 0,
-                                .role = e->task ? e->task->role : "",
-                                .owner = e->task ? e->task->owner : "",
-                                .ordinal = e->task ? e->task->ordinal : 0,
-                                .attempt = e->task ? e->task->attempt : 0,
-                                .stopping = e->stopping};
+    *ret = (struct cache_pod_view){.namespace = pod_namespace(p, e),
+                                   .name = e->name,
+                                   .uid = e->uid,
+                                   .scheduler = e->scheduler ? e->scheduler : "",
+                                   .node = e->node == NONE ? "" : p->nodes.at[e->node].name,
+                                   .nominated = w && w->nominated ? w->nominated : "",
+                                   .instance = e->instance,
+                                   .ours = e->scheduler != NULL,
+                                   .bound = e->state == POD_BOUND,
+                                   .gated = e->gated,
+                                   .told = w && w->told ? w->told : "",
+                                   .told_ns = w ? w->told_ns : 0,
+                                   .failures = w ? w->failures : 0,
+                                   .role = e->task ? e->task->role : "",
+                                   .owner = e->task ? e->task->owner : "",
+                                   .ordinal = e->task ? e->task->ordinal : 0,
+                                   .attempt = e->task ? e->task->attempt : 0,
+                                   .stopping = e->stopping};
     return true;
 }
 
-bool project_pod_of(const struct project *p, const char *workload, struct project_pod *ret)
+bool cache_pod_find(const struct cache *p, const char *workload, struct cache_pod_view *ret)
 {
     return seen(p, pod_find(p, workload), ret);
 }
 
-bool project_pod_by_instance(const struct project *p, uint64_t instance, struct project_pod *ret)
+bool cache_pod_by_instance(const struct cache *p, uint64_t instance, struct cache_pod_view *ret)
 {
     return seen(p, pod_by_instance(p, instance), ret);
 }
 
-size_t project_volumes(struct project *p, uint64_t instance, struct project_volume *ret, size_t cap)
+size_t cache_claim_volumes(struct cache *p, uint64_t instance, struct cache_claim_volume *ret, size_t cap)
 {
     uint32_t pod = pod_by_instance(p, instance);
     const struct pod_wait *w = pod == NONE ? NULL : p->pods.at[pod].wait;
@@ -195,7 +195,7 @@ size_t project_volumes(struct project *p, uint64_t instance, struct project_volu
     return w ? w->volumes_len : 0;
 }
 
-bool project_claim_selected(struct project *p, const struct project_volume *claim)
+bool cache_claim_is_selected(struct cache *p, const struct cache_claim_volume *claim)
 {
     struct arena_mark mark = arena_mark(&p->arena);
     struct kube_claim seen;
@@ -204,7 +204,7 @@ bool project_claim_selected(struct project *p, const struct project_volume *clai
     return selected;
 }
 
-bool project_volumes_bound(struct project *p, uint64_t instance)
+bool cache_volumes_are_bound(struct cache *p, uint64_t instance)
 {
     struct arena_mark mark = arena_mark(&p->arena);
     uint32_t pod = pod_by_instance(p, instance);
@@ -213,20 +213,20 @@ bool project_volumes_bound(struct project *p, uint64_t instance)
     return bound;
 }
 
-bool project_volumes_reached(struct project *p, uint64_t instance)
+bool cache_volumes_are_reachable(struct cache *p, uint64_t instance)
 {
     struct arena_mark mark = arena_mark(&p->arena);
     uint32_t pod = pod_by_instance(p, instance);
-    bool reached = pod != NONE && volumes_are_reached(p, &p->pods.at[pod]);
+    bool reached = pod != NONE && volumes_are_reachable(p, &p->pods.at[pod]);
     arena_rewind(&p->arena, mark);
     return reached;
 }
 
-size_t project_claims_made(struct project *p, const char *workload, project_claim_teller *tell, void *ctx)
+size_t cache_ephemeral_claims(struct cache *p, const char *workload, cache_claim_visitor *tell, void *ctx)
 {
     struct arena_mark mark = arena_mark(&p->arena);
     uint32_t pod = pod_find(p, workload);
-    size_t open = pod == NONE || p->pods.at[pod].job ? 0 : claims_made(p, pod, tell, ctx);
+    size_t open = pod == NONE || p->pods.at[pod].job ? 0 : ephemeral_claims_visit(p, pod, tell, ctx);
     arena_rewind(&p->arena, mark);
     return open;
 }

@@ -14,15 +14,15 @@ static uint64_t name_hash(const char *name)
 
 static bool attached_same(const void *ctx, uint32_t value, const void *node)
 {
-    return strcmp(((const struct project *)ctx)->attached.at[value].node, node) == 0;
+    return strcmp(((const struct cache *)ctx)->attached.at[value].node, node) == 0;
 }
 
-static uint32_t attached_find(const struct project *p, const char *node)
+static uint32_t attached_find(const struct cache *p, const char *node)
 {
     return p->attached.len ? map_find(&p->attached_by_node, name_hash(node), attached_same, p, node) : NONE;
 }
 
-static uint32_t attached_new(struct project *p, const char *node)
+static uint32_t attached_new(struct cache *p, const char *node)
 {
     uint32_t i = (uint32_t)p->attached.len;
     if (p->attached_free.len)
@@ -34,7 +34,7 @@ static uint32_t attached_new(struct project *p, const char *node)
     return i;
 }
 
-static void attached_free(struct project *p, uint32_t i)
+static void attached_free(struct cache *p, uint32_t i)
 {
     struct attached *a = &p->attached.at[i];
     map_drop(&p->attached_by_node, name_hash(a->node), i);
@@ -44,7 +44,7 @@ static void attached_free(struct project *p, uint32_t i)
     vec_push(&p->attached_free, i);
 }
 
-void attached_touch(struct project *p, const char *node)
+void attached_mark(struct cache *p, const char *node)
 {
     uint32_t i = attached_find(p, node);
     if (i == NONE || p->attached.at[i].old)
@@ -55,16 +55,16 @@ void attached_touch(struct project *p, const char *node)
 
 /* ---- watch events ----------------------------------------------------------------------------------------------- */
 
-static struct kube_attachment attachment_read(struct project *p, uint32_t at)
+static struct kube_attachment attachment_read(struct cache *p, uint32_t at)
 {
     struct kube_attachment a = {.driver = "", .node = "", .volume = ""};
-    (void)kube_attachment_read(&p->arena, shelf_bytes(&p->shelves[PROJECT_ATTACHMENT], at), &a);
+    (void)kube_attachment_read(&p->arena, shelf_bytes(&p->shelves[CACHE_ATTACHMENT], at), &a);
     return a;
 }
 
-void attachment_join(struct project *p, const char *name)
+void attachment_join(struct cache *p, const char *name)
 {
-    uint32_t at = shelf_find(&p->shelves[PROJECT_ATTACHMENT], name);
+    uint32_t at = shelf_find(&p->shelves[CACHE_ATTACHMENT], name);
     if (at == NONE)
         return; /* it was deleted */
     const struct kube_attachment a = attachment_read(p, at);
@@ -77,13 +77,13 @@ void attachment_join(struct project *p, const char *name)
     if (i == NONE)
         i = attached_new(p, a.node);
     vec_push(&p->attached.at[i].at, at);
-    attached_touch(p, a.node);
-    project_changed(p);
+    attached_mark(p, a.node);
+    cache_notify(p);
 }
 
-void attachment_leave(struct project *p, const char *name)
+void attachment_leave(struct cache *p, const char *name)
 {
-    uint32_t at = shelf_find(&p->shelves[PROJECT_ATTACHMENT], name);
+    uint32_t at = shelf_find(&p->shelves[CACHE_ATTACHMENT], name);
     if (at == NONE || at >= p->attached_volumes.len || !p->attached_volumes.at[at])
         return;
     p->attached_volumes.at[at] = 0;
@@ -94,17 +94,17 @@ void attachment_leave(struct project *p, const char *name)
             a->at.at[i] = a->at.at[--a->at.len];
             break;
         }
-    attached_touch(p, node);
-    project_changed(p);
+    attached_mark(p, node);
+    cache_notify(p);
 }
 
-void attached_volume_changed(struct project *p, const char *volume)
+void attached_volume_changed(struct cache *p, const char *volume)
 {
     sym name = p->attached_volumes.len ? intern_find(&p->names, volume) : 0;
     for (uint32_t at = 0; name && at < p->attached_volumes.len; at++)
         if (p->attached_volumes.at[at] == name) {
-            attached_touch(p, attachment_read(p, at).node);
-            project_changed(p);
+            attached_mark(p, attachment_read(p, at).node);
+            cache_notify(p);
         }
 }
 
@@ -112,45 +112,45 @@ void attached_volume_changed(struct project *p, const char *volume)
 
 /* Reports whether the volume is attached and used by no pod on the node. Like kube-scheduler, counts only native CSI
  * volumes. */
-static bool is_alone(struct project *p, const struct kube_attachment *a)
+static bool is_unused(struct cache *p, const struct kube_attachment *a)
 {
     struct kube_volume volume;
     return volume_find(p, a->volume, &volume) && *volume.driver && !volume.in_tree &&
-           !berth_volume_used(p->cluster, project_key(p, "volume", a->driver, volume.handle), a->node);
+           !berth_volume_used(p->cluster, cache_key(p, "volume", a->driver, volume.handle), a->node);
 }
 
 /* A sum of hashes, so the order of the attachments does not matter. */
-static uint64_t alone_hash(struct project *p, const struct attached *a)
+static uint64_t unused_hash(struct cache *p, const struct attached *a)
 {
     struct arena_mark mark = arena_mark(&p->arena);
     uint64_t sum = 0;
     for (size_t i = 0; i < a->at.len; i++) {
         const struct kube_attachment one = attachment_read(p, a->at.at[i]);
-        sum += is_alone(p, &one) ? name_hash(one.driver) : 0;
+        sum += is_unused(p, &one) ? name_hash(one.driver) : 0;
     }
     arena_rewind(&p->arena, mark);
     return sum;
 }
 
-void attached_look(struct project *p, const char *node)
+void attached_rehash(struct cache *p, const char *node)
 {
     uint32_t i = attached_find(p, node);
     if (i != NONE)
-        p->attached.at[i].alone = alone_hash(p, &p->attached.at[i]);
+        p->attached.at[i].alone = unused_hash(p, &p->attached.at[i]);
 }
 
-int64_t attached_alone(struct project *p, const char *node, const char *driver)
+int64_t attached_unused_count(struct cache *p, const char *node, const char *driver)
 {
     uint32_t at = attached_find(p, node);
     int64_t count = 0;
     for (size_t i = 0; at != NONE && i < p->attached.at[at].at.len; i++) {
         const struct kube_attachment one = attachment_read(p, p->attached.at[at].at.at[i]);
-        count += strcmp(one.driver, driver) == 0 && is_alone(p, &one);
+        count += strcmp(one.driver, driver) == 0 && is_unused(p, &one);
     }
     return count;
 }
 
-bool attached_settle(struct project *p)
+bool attached_update(struct cache *p)
 {
     bool told = false;
     for (size_t i = 0; i < p->attached_old.len; i++) {
@@ -158,9 +158,9 @@ bool attached_settle(struct project *p)
         struct attached *a = &p->attached.at[at];
         struct arena_mark mark = arena_mark(&p->arena);
         a->old = false;
-        if (alone_hash(p, a) != a->alone) {
-            (void)node_again(p, a->node);
-            attached_look(p, a->node);
+        if (unused_hash(p, a) != a->alone) {
+            (void)node_refresh(p, a->node);
+            attached_rehash(p, a->node);
             told = true;
         }
         if (!p->attached.at[at].at.len)
@@ -171,7 +171,7 @@ bool attached_settle(struct project *p)
     return told;
 }
 
-void attached_done(struct project *p)
+void attached_done(struct cache *p)
 {
     for (size_t i = 0; i < p->attached.len; i++) {
         mem_free(p->attached.at[i].node);

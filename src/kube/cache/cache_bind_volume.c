@@ -9,21 +9,21 @@
 
 static bool taken_same(const void *ctx, uint32_t value, const void *key)
 {
-    return strcmp(((const struct project *)ctx)->taken.at[value].volume, key) == 0;
+    return strcmp(((const struct cache *)ctx)->taken.at[value].volume, key) == 0;
 }
 
-static uint32_t taken_find(const struct project *p, const char *volume)
+static uint32_t taken_find(const struct cache *p, const char *volume)
 {
     return map_find(&p->taken_by_volume, hash_bytes(volume, strlen(volume), 0), taken_same, p, volume);
 }
 
-bool volume_taken(const struct project *p, const char *volume, uint32_t but)
+bool volume_taken(const struct cache *p, const char *volume, uint32_t but)
 {
     uint32_t t = taken_find(p, volume);
     return t != NONE && p->taken.at[t].pod != but;
 }
 
-static void take(struct project *p, uint32_t pod, const char *volume)
+static void volume_take(struct cache *p, uint32_t pod, const char *volume)
 {
     uint32_t i;
     if (taken_find(p, volume) != NONE)
@@ -38,7 +38,7 @@ static void take(struct project *p, uint32_t pod, const char *volume)
     map_add(&p->taken_by_volume, hash_bytes(volume, strlen(volume), 0), i);
 }
 
-static void untake(struct project *p, uint32_t pod, const char *volume)
+static void volume_release(struct cache *p, uint32_t pod, const char *volume)
 {
     uint32_t i = taken_find(p, volume);
     if (i == NONE || p->taken.at[i].pod != pod)
@@ -51,9 +51,9 @@ static void untake(struct project *p, uint32_t pod, const char *volume)
 
 /* Returns the volume reserved for the claim (claimRef), else the smallest one that suits it; ties go to the first name.
  * NULL: none. */
-static const char *choose_one(struct project *p, const struct kube_claim *claim, const struct kube_labels *node)
+static const char *choose_one(struct cache *p, const struct kube_claim *claim, const struct kube_labels *node)
 {
-    const struct shelf *s = &p->shelves[PROJECT_VOLUME];
+    const struct shelf *s = &p->shelves[CACHE_VOLUME];
     struct kube_volume v, best = {0};
     bool found = false;
     for (uint32_t i = 0; i < s->at.len; i++) {
@@ -74,7 +74,7 @@ static const char *choose_one(struct project *p, const struct kube_claim *claim,
     return found ? best.meta.name : NULL;
 }
 
-static bool node_labels(struct project *p, const char *name, struct kube_labels *ret)
+static bool node_labels(struct cache *p, const char *name, struct kube_labels *ret)
 {
     uint32_t i = node_find(p, name);
     struct kube_node node;
@@ -86,17 +86,17 @@ static bool node_labels(struct project *p, const char *name, struct kube_labels 
     return true;
 }
 
-static void chosen_add(struct project *p, uint32_t pod, const struct kube_claim *claim, const char *volume, bool joined)
+static void chosen_add(struct cache *p, uint32_t pod, const struct kube_claim *claim, const char *volume, bool joined)
 {
     struct pod_wait *wait = p->pods.at[pod].wait;
     wait->volumes = mem_resize(wait->volumes, wait->volumes_len + 1, sizeof *wait->volumes);
     wait->volumes[wait->volumes_len++] =
-        (struct project_volume){mem_strdup(claim->meta.namespace), mem_strdup(claim->meta.name),
-                                mem_strdup(claim->meta.uid), mem_strdup(volume), joined};
+        (struct cache_claim_volume){mem_strdup(claim->meta.namespace), mem_strdup(claim->meta.name),
+                                    mem_strdup(claim->meta.uid), mem_strdup(volume), joined};
 }
 
 /* Returns the volume chosen for this claim of the pod, or NULL. */
-static struct project_volume *chosen_find(const struct project *p, uint32_t pod, const char *claim_uid)
+static struct cache_claim_volume *chosen_find(const struct cache *p, uint32_t pod, const char *claim_uid)
 {
     const struct pod_wait *wait = p->pods.at[pod].wait;
     for (size_t i = 0; wait && i < wait->volumes_len; i++)
@@ -106,12 +106,12 @@ static struct project_volume *chosen_find(const struct project *p, uint32_t pod,
 }
 
 /* Returns the pod, other than `pod`, that has the claim's volume provisioned or bound; NONE if there is none. */
-static uint32_t owner_of(struct project *p, uint32_t pod, const struct kube_claim *claim)
+static uint32_t owner_of(struct cache *p, uint32_t pod, const struct kube_claim *claim)
 {
-    const struct topic *t = topic_look(p, project_key(p, "claim", claim->meta.namespace, claim->meta.name));
+    const struct topic *t = topic_look(p, cache_key(p, "claim", claim->meta.namespace, claim->meta.name));
     for (size_t i = 0; t && i < t->pods.len; i++) {
         uint32_t one = t->pods.at[i];
-        const struct project_volume *v =
+        const struct cache_claim_volume *v =
             one == pod || p->pods.at[one].node == NONE ? NULL : chosen_find(p, one, claim->meta.uid);
         if (v && !v->joined)
             return one;
@@ -119,7 +119,7 @@ static uint32_t owner_of(struct project *p, uint32_t pod, const struct kube_clai
     return NONE;
 }
 
-const char *claim_made_on(struct project *p, uint32_t pod, const struct kube_claim *claim)
+const char *claim_provisioned_on(struct cache *p, uint32_t pod, const struct kube_claim *claim)
 {
     uint32_t owner = owner_of(p, pod, claim);
     return owner == NONE || *chosen_find(p, owner, claim->meta.uid)->volume ? ""
@@ -128,22 +128,22 @@ const char *claim_made_on(struct project *p, uint32_t pod, const struct kube_cla
 
 /* Orders candidates for the owner of a volume: reserved pods last, because they cannot have it provisioned yet; then by
  * age of the instance. */
-static bool inherits_first(const struct pod_entry *a, const struct pod_entry *b)
+static bool owner_goes_before(const struct pod_entry *a, const struct pod_entry *b)
 {
     bool waits = a->state == POD_RESERVED;
     return waits != (b->state == POD_RESERVED) ? !waits : a->instance < b->instance;
 }
 
 /* Returns the joined pod that becomes the owner of the volume after `pod`; NONE if no pod has joined. */
-static uint32_t heir_of(struct project *p, uint32_t pod, const struct project_volume *volume)
+static uint32_t next_owner_of(struct cache *p, uint32_t pod, const struct cache_claim_volume *volume)
 {
-    const struct topic *t = topic_look(p, project_key(p, "claim", volume->claim_namespace, volume->claim));
+    const struct topic *t = topic_look(p, cache_key(p, "claim", volume->claim_namespace, volume->claim));
     uint32_t heir = NONE;
     for (size_t i = 0; t && i < t->pods.len; i++) {
         uint32_t one = t->pods.at[i];
-        const struct project_volume *v =
+        const struct cache_claim_volume *v =
             one == pod || p->pods.at[one].node == NONE ? NULL : chosen_find(p, one, volume->claim_uid);
-        if (v && v->joined && (heir == NONE || inherits_first(&p->pods.at[one], &p->pods.at[heir])))
+        if (v && v->joined && (heir == NONE || owner_goes_before(&p->pods.at[one], &p->pods.at[heir])))
             heir = one;
     }
     return heir;
@@ -151,12 +151,12 @@ static uint32_t heir_of(struct project *p, uint32_t pod, const struct project_vo
 
 /* Makes joined pods the owners of the volumes of a pod that goes; otherwise these volumes would never be provisioned or
  * bound. */
-static void chosen_hand_over(struct project *p, uint32_t pod)
+static void chosen_transfer(struct cache *p, uint32_t pod)
 {
     const struct pod_wait *wait = p->pods.at[pod].wait;
     for (size_t i = 0; i < wait->volumes_len; i++) {
-        const struct project_volume *v = &wait->volumes[i];
-        uint32_t heir = v->joined ? NONE : heir_of(p, pod, v);
+        const struct cache_claim_volume *v = &wait->volumes[i];
+        uint32_t heir = v->joined ? NONE : next_owner_of(p, pod, v);
         uint32_t taken = heir == NONE || !*v->volume ? NONE : taken_find(p, v->volume);
         if (heir != NONE)
             chosen_find(p, heir, v->claim_uid)->joined = false;
@@ -167,22 +167,22 @@ static void chosen_hand_over(struct project *p, uint32_t pod)
 
 /* The nodes that can reach a volume are known only after it is provisioned. Plain pods therefore join only on the same
  * node; tasks of a job are placed together with the owner. */
-static bool claim_join(struct project *p, uint32_t pod, const struct kube_claim *claim, uint32_t owner,
+static bool claim_join(struct cache *p, uint32_t pod, const struct kube_claim *claim, uint32_t owner,
                        const struct kube_labels *node)
 {
-    const struct project_volume *before = chosen_find(p, owner, claim->meta.uid);
+    const struct cache_claim_volume *before = chosen_find(p, owner, claim->meta.uid);
     struct kube_volume volume;
     const char *here = kube_labels_find(node, KUBE_NAME_LABEL);
     if (*before->volume && (!volume_find(p, before->volume, &volume) || !kube_terms_match(&volume.affinity, node)))
         return false;
-    if (!*before->volume && !p->pods.at[pod].task && strcmp(here, claim_made_on(p, pod, claim)) != 0)
+    if (!*before->volume && !p->pods.at[pod].task && strcmp(here, claim_provisioned_on(p, pod, claim)) != 0)
         return false;
     chosen_add(p, pod, claim, before->volume, true);
     return true;
 }
 
-static bool claim_choose(struct project *p, uint32_t pod, const struct kube_claim *claim,
-                         const struct kube_class *class, const struct kube_labels *node)
+static bool claim_choose(struct cache *p, uint32_t pod, const struct kube_claim *claim, const struct kube_class *class,
+                         const struct kube_labels *node)
 {
     if (chosen_find(p, pod, claim->meta.uid))
         return true; /* the pod mounts the claim twice */
@@ -195,11 +195,11 @@ static bool claim_choose(struct project *p, uint32_t pod, const struct kube_clai
         return false;
     chosen_add(p, pod, claim, volume ? volume : "", false);
     if (volume)
-        take(p, pod, volume);
+        volume_take(p, pod, volume);
     return true;
 }
 
-void volumes_take(struct project *p, const char *workload, const struct project_volume *volumes, size_t len)
+void volumes_restore(struct cache *p, const char *workload, const struct cache_claim_volume *volumes, size_t len)
 {
     uint32_t pod = pod_find(p, workload);
     struct pod_wait *wait = pod == NONE ? NULL : p->pods.at[pod].wait;
@@ -209,36 +209,36 @@ void volumes_take(struct project *p, const char *workload, const struct project_
     wait->volumes = mem_array(len, sizeof *volumes);
     wait->volumes_len = len;
     for (size_t i = 0; i < len; i++) {
-        wait->volumes[i] =
-            (struct project_volume){mem_strdup(volumes[i].claim_namespace), mem_strdup(volumes[i].claim),
-                                    mem_strdup(volumes[i].claim_uid), mem_strdup(volumes[i].volume), volumes[i].joined};
+        wait->volumes[i] = (struct cache_claim_volume){mem_strdup(volumes[i].claim_namespace),
+                                                       mem_strdup(volumes[i].claim), mem_strdup(volumes[i].claim_uid),
+                                                       mem_strdup(volumes[i].volume), volumes[i].joined};
         if (*volumes[i].volume && !volumes[i].joined)
-            take(p, pod, volumes[i].volume);
+            volume_take(p, pod, volumes[i].volume);
     }
 }
 
 /* Marks the other pods affected by a choice or release: those that wait for a volume of the same class, or, for a
  * volume to be provisioned, those with the same claim. */
-static void others_mark(struct project *p, uint32_t pod)
+static void others_mark(struct cache *p, uint32_t pod)
 {
     const struct pod_wait *wait = p->pods.at[pod].wait;
     struct kube_volume volume;
     for (size_t i = 0; i < wait->volumes_len; i++) {
-        const struct project_volume *v = &wait->volumes[i];
+        const struct cache_claim_volume *v = &wait->volumes[i];
         if (!*v->volume)
-            topic_mark_others(p, project_key(p, "claim", v->claim_namespace, v->claim), pod);
+            topic_mark_others(p, cache_key(p, "claim", v->claim_namespace, v->claim), pod);
         else if (volume_find(p, v->volume, &volume))
-            topic_mark_others(p, project_key(p, "class", volume.class_name, NULL), pod);
+            topic_mark_others(p, cache_key(p, "class", volume.class_name, NULL), pod);
     }
 }
 
-static void chosen_drop(struct project *p, uint32_t pod)
+static void chosen_drop(struct cache *p, uint32_t pod)
 {
     struct pod_wait *wait = p->pods.at[pod].wait;
     for (size_t i = 0; i < wait->volumes_len; i++) {
-        struct project_volume *v = &wait->volumes[i];
+        struct cache_claim_volume *v = &wait->volumes[i];
         if (*v->volume)
-            untake(p, pod, v->volume);
+            volume_release(p, pod, v->volume);
         mem_free((char *)(uintptr_t)v->claim_namespace);
         mem_free((char *)(uintptr_t)v->claim);
         mem_free((char *)(uintptr_t)v->claim_uid);
@@ -249,14 +249,14 @@ static void chosen_drop(struct project *p, uint32_t pod)
     wait->volumes_len = 0;
 }
 
-void volumes_forget(struct project *p, uint32_t pod)
+void volumes_forget(struct cache *p, uint32_t pod)
 {
     others_mark(p, pod);
-    chosen_hand_over(p, pod);
+    chosen_transfer(p, pod);
     chosen_drop(p, pod);
 }
 
-bool volumes_choose(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node)
+bool volumes_choose(struct cache *p, uint32_t pod, const struct kube_pod *from, const char *node)
 {
     struct kube_labels labels = {0};
     if (from->mounts.len == 0)
@@ -277,7 +277,7 @@ bool volumes_choose(struct project *p, uint32_t pod, const struct kube_pod *from
     return true;
 }
 
-bool volumes_are_bound(struct project *p, const struct pod_wait *wait)
+bool volumes_are_bound(struct cache *p, const struct pod_wait *wait)
 {
     for (size_t i = 0; i < wait->volumes_len; i++) {
         struct kube_claim claim;
@@ -287,7 +287,7 @@ bool volumes_are_bound(struct project *p, const struct pod_wait *wait)
     return true;
 }
 
-bool volumes_are_reached(struct project *p, const struct pod_entry *e)
+bool volumes_are_reachable(struct cache *p, const struct pod_entry *e)
 {
     struct kube_labels labels = {0};
     if (!e->wait || e->node == NONE || !node_labels(p, p->nodes.at[e->node].name, &labels))
@@ -305,7 +305,7 @@ bool volumes_are_reached(struct project *p, const struct pod_entry *e)
     return true;
 }
 
-size_t claims_made(struct project *p, uint32_t pod, project_claim_teller *tell, void *ctx)
+size_t ephemeral_claims_visit(struct cache *p, uint32_t pod, cache_claim_visitor *tell, void *ctx)
 {
     const struct kube_pod from = pod_read(p, pod);
     size_t open = 0;
@@ -317,26 +317,26 @@ size_t claims_made(struct project *p, uint32_t pod, project_claim_teller *tell, 
                      strcmp(claim.meta.controller, from.meta.uid) == 0;
         open += !there || !claim.bound;
         if (there && !*claim.volume)
-            tell(ctx, &(struct project_volume){claim.meta.namespace, claim.meta.name, claim.meta.uid, "", false},
+            tell(ctx, &(struct cache_claim_volume){claim.meta.namespace, claim.meta.name, claim.meta.uid, "", false},
                  *claim.selected);
     }
     return open;
 }
 
-void pod_shun(struct project *p, uint32_t pod, const char *node)
+void pod_exclude_node(struct cache *p, uint32_t pod, const char *node)
 {
-    vec_push(&p->pods.at[pod].wait->shunned, mem_strdup(node));
+    vec_push(&p->pods.at[pod].wait->excluded_nodes, mem_strdup(node));
     pod_mark(p, pod);
 }
 
-void pod_shun_none(struct pod_wait *wait)
+void pod_clear_excluded_nodes(struct pod_wait *wait)
 {
-    for (size_t i = 0; i < wait->shunned.len; i++)
-        mem_free(wait->shunned.at[i]);
-    vec_done(&wait->shunned);
+    for (size_t i = 0; i < wait->excluded_nodes.len; i++)
+        mem_free(wait->excluded_nodes.at[i]);
+    vec_done(&wait->excluded_nodes);
 }
 
-void volumes_done(struct project *p)
+void volumes_done(struct cache *p)
 {
     for (size_t i = 0; i < p->taken.len; i++)
         mem_free(p->taken.at[i].volume);

@@ -5,37 +5,37 @@
  */
 #include "kube/cache/cache_parts.h"
 
-bool driver_find(struct project *p, const char *name, struct kube_driver *ret)
+bool driver_find(struct cache *p, const char *name, struct kube_driver *ret)
 {
-    const struct shelf *s = &p->shelves[PROJECT_CSI_DRIVER];
+    const struct shelf *s = &p->shelves[CACHE_CSI_DRIVER];
     uint32_t i = *name ? shelf_find(s, name) : NONE;
     return i != NONE && kube_driver_read(&p->arena, shelf_bytes(s, i), ret);
 }
 
-static bool counts(struct project *p, const struct kube_class *class)
+static bool capacity_is_tracked(struct cache *p, const struct kube_class *class)
 {
     struct kube_driver driver;
     return driver_find(p, class->provisioner, &driver) && driver.capacity;
 }
 
 /* Reads a storage capacity; reports whether it is of the class and has room for the claim's volume. */
-static bool suits(struct project *p, uint32_t i, const struct kube_claim *claim, const struct kube_class *class,
-                  struct kube_capacity *ret)
+static bool capacity_suits(struct cache *p, uint32_t i, const struct kube_claim *claim, const struct kube_class *class,
+                           struct kube_capacity *ret)
 {
-    const struct shelf *s = &p->shelves[PROJECT_CAPACITY];
+    const struct shelf *s = &p->shelves[CACHE_STORAGE_CAPACITY];
     return s->at.at[i].key && kube_capacity_read(&p->arena, shelf_bytes(s, i), ret) &&
            strcmp(ret->class_name, class->meta.name) == 0 && ret->most_bytes >= claim->size_bytes &&
            ret->nodes.present && !ret->nodes.never;
 }
 
-bool capacity_where(struct project *p, const struct kube_claim *claim, const struct kube_class *class,
+bool capacity_where(struct cache *p, const struct kube_claim *claim, const struct kube_class *class,
                     struct kube_terms *to)
 {
     struct kube_capacity c;
-    if (!counts(p, class))
+    if (!capacity_is_tracked(p, class))
         return false;
-    for (uint32_t i = 0; i < p->shelves[PROJECT_CAPACITY].at.len; i++) {
-        if (!suits(p, i, claim, class, &c))
+    for (uint32_t i = 0; i < p->shelves[CACHE_STORAGE_CAPACITY].at.len; i++) {
+        if (!capacity_suits(p, i, claim, class, &c))
             continue;
         if (c.nodes.exprs.len == 0)
             return false; /* an empty selector matches every node */
@@ -45,12 +45,12 @@ bool capacity_where(struct project *p, const struct kube_claim *claim, const str
     return true;
 }
 
-bool capacity_on(struct project *p, const struct kube_claim *claim, const struct kube_class *class,
+bool capacity_on(struct cache *p, const struct kube_claim *claim, const struct kube_class *class,
                  const struct kube_labels *node)
 {
     struct kube_capacity c;
-    bool found = !counts(p, class);
-    for (uint32_t i = 0; !found && i < p->shelves[PROJECT_CAPACITY].at.len; i++)
-        found = suits(p, i, claim, class, &c) && kube_selector_matches(&c.nodes, node);
+    bool found = !capacity_is_tracked(p, class);
+    for (uint32_t i = 0; !found && i < p->shelves[CACHE_STORAGE_CAPACITY].at.len; i++)
+        found = capacity_suits(p, i, claim, class, &c) && kube_selector_matches(&c.nodes, node);
     return found;
 }

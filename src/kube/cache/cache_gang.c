@@ -9,7 +9,7 @@
 
 static bool gang_same(const void *ctx, uint32_t value, const void *key)
 {
-    return strcmp(((const struct project *)ctx)->gangs.at[value].key, key) == 0;
+    return strcmp(((const struct cache *)ctx)->gangs.at[value].key, key) == 0;
 }
 
 static uint64_t key_hash(const char *key)
@@ -17,13 +17,13 @@ static uint64_t key_hash(const char *key)
     return hash_bytes(key, strlen(key), 0);
 }
 
-static uint32_t gang_find(const struct project *p, const char *key)
+static uint32_t gang_find(const struct cache *p, const char *key)
 {
     return map_find(&p->gangs_by_key, key_hash(key), gang_same, p, key);
 }
 
 /* Takes the minimum from the pod's label if there is no group object. */
-static void label_take(struct gang *g, const struct kube_pod *from)
+static void label_minimum_read(struct gang *g, const struct kube_pod *from)
 {
     if (g->known || !from->group_by_label)
         return;
@@ -32,9 +32,9 @@ static void label_take(struct gang *g, const struct kube_pod *from)
 }
 
 /* Reads the minimum from the group object. */
-static void gang_look(struct project *p, struct gang *g, const char *namespace, const char *name)
+static void gang_read(struct cache *p, struct gang *g, const char *namespace, const char *name)
 {
-    const struct shelf *s = &p->shelves[PROJECT_GROUP];
+    const struct shelf *s = &p->shelves[CACHE_POD_GROUP];
     struct kube_group group;
     uint32_t at = shelf_find(s, arena_fmt(&p->arena, "%s:%s", namespace, name));
     g->known = at != NONE && kube_group_read(&p->arena, shelf_bytes(s, at), &group);
@@ -42,9 +42,9 @@ static void gang_look(struct project *p, struct gang *g, const char *namespace, 
         g->min = group.min;
 }
 
-void gang_join(struct project *p, uint32_t pod, const struct kube_pod *from)
+void gang_join(struct cache *p, uint32_t pod, const struct kube_pod *from)
 {
-    const char *key = project_key(p, "group", from->meta.namespace, from->group);
+    const char *key = cache_key(p, "group", from->meta.namespace, from->group);
     uint32_t i = gang_find(p, key);
     if (i == NONE) {
         if (p->gangs_free.len) {
@@ -55,15 +55,15 @@ void gang_join(struct project *p, uint32_t pod, const struct kube_pod *from)
         }
         p->gangs.at[i] = (struct gang){.key = mem_strdup(key)};
         map_add(&p->gangs_by_key, key_hash(key), i);
-        gang_look(p, &p->gangs.at[i], from->meta.namespace, from->group);
+        gang_read(p, &p->gangs.at[i], from->meta.namespace, from->group);
     }
     struct gang *g = &p->gangs.at[i];
-    label_take(g, from);
+    label_minimum_read(g, from);
     p->pods.at[pod].gang = i;
     vec_push(&g->pods, pod);
 }
 
-void gang_leave(struct project *p, uint32_t pod)
+void gang_leave(struct cache *p, uint32_t pod)
 {
     uint32_t i = p->pods.at[pod].gang;
     if (i == NONE)
@@ -89,14 +89,14 @@ void gang_leave(struct project *p, uint32_t pod)
 
 static int by_age(const void *ctx, uint32_t a, uint32_t b)
 {
-    const struct project *p = ctx;
+    const struct cache *p = ctx;
     const struct pod_entry *x = &p->pods.at[a], *y = &p->pods.at[b];
     if (x->created_ns != y->created_ns)
         return x->created_ns < y->created_ns ? -1 : 1;
     return strcmp(x->id, y->id);
 }
 
-void gang_changed(struct project *p, uint32_t gang)
+void gang_changed(struct cache *p, uint32_t gang)
 {
     struct gang *g = &p->gangs.at[gang];
     uint32_t placed = 0, len = 0;
@@ -123,16 +123,16 @@ void gang_changed(struct project *p, uint32_t gang)
     }
 }
 
-void gang_object(struct project *p, const char *namespace, const char *name)
+void gang_object(struct cache *p, const char *namespace, const char *name)
 {
-    uint32_t i = gang_find(p, project_key(p, "group", namespace, name));
+    uint32_t i = gang_find(p, cache_key(p, "group", namespace, name));
     if (i == NONE)
         return;
     struct gang *g = &p->gangs.at[i];
-    gang_look(p, g, namespace, name);
+    gang_read(p, g, namespace, name);
     for (size_t k = 0; k < g->pods.len && !g->known; k++) {
         const struct kube_pod from = pod_read(p, g->pods.at[k]);
-        label_take(g, &from);
+        label_minimum_read(g, &from);
     }
     gang_changed(p, i);
     for (size_t k = 0; k < g->pods.len; k++)
@@ -140,7 +140,7 @@ void gang_object(struct project *p, const char *namespace, const char *name)
             pod_mark(p, g->pods.at[k]); /* the reason why it waits has changed */
 }
 
-const char *gang_why(struct project *p, uint32_t pod)
+const char *gang_why(struct cache *p, uint32_t pod)
 {
     const struct pod_entry *e = &p->pods.at[pod];
     if (e->gang == NONE || e->role != ROLE_LATER)
@@ -152,7 +152,7 @@ const char *gang_why(struct project *p, uint32_t pod)
                                 : "waiting until the minimum size of its gang is placed";
 }
 
-void gangs_done(struct project *p)
+void gangs_done(struct cache *p)
 {
     for (size_t i = 0; i < p->gangs.len; i++) {
         mem_free(p->gangs.at[i].key);

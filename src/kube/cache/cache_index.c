@@ -77,12 +77,12 @@ void shelf_clear(struct shelf *s)
 
 static bool template_same(const void *ctx, uint32_t value, const void *key)
 {
-    const struct template *t = &((const struct project *)ctx)->templates.at[value];
+    const struct template *t = &((const struct cache *)ctx)->templates.at[value];
     const struct str *bytes = key;
     return t->len == bytes->len && memcmp(t->bytes, str_text(bytes), t->len) == 0;
 }
 
-uint32_t template_take(struct project *p, const struct str *bytes)
+uint32_t template_take(struct cache *p, const struct str *bytes)
 {
     uint64_t hash = hash_bytes(str_text(bytes), bytes->len, 0);
     uint32_t i = map_find(&p->templates_by_bytes, hash, template_same, p, bytes);
@@ -101,7 +101,7 @@ uint32_t template_take(struct project *p, const struct str *bytes)
     return i;
 }
 
-void template_leave(struct project *p, uint32_t template)
+void template_leave(struct cache *p, uint32_t template)
 {
     struct template *t = &p->templates.at[template];
     if (--t->pods > 0)
@@ -112,7 +112,7 @@ void template_leave(struct project *p, uint32_t template)
     vec_push(&p->templates_free, template);
 }
 
-void templates_done(struct project *p)
+void templates_done(struct cache *p)
 {
     for (size_t i = 0; i < p->templates.len; i++)
         mem_free(p->templates.at[i].bytes);
@@ -125,21 +125,21 @@ void templates_done(struct project *p)
 
 static bool topic_same(const void *ctx, uint32_t value, const void *key)
 {
-    return strcmp(((const struct project *)ctx)->topics.at[value].key, key) == 0;
+    return strcmp(((const struct cache *)ctx)->topics.at[value].key, key) == 0;
 }
 
-static uint32_t topic_find(const struct project *p, const char *key)
+static uint32_t topic_find(const struct cache *p, const char *key)
 {
     return map_find(&p->topics_by_key, key_hash(key), topic_same, p, key);
 }
 
-const struct topic *topic_look(const struct project *p, const char *key)
+const struct topic *topic_look(const struct cache *p, const char *key)
 {
     uint32_t t = topic_find(p, key);
     return t == NONE ? NULL : &p->topics.at[t];
 }
 
-void topic_follow(struct project *p, uint32_t pod, const char *key)
+void topic_follow(struct cache *p, uint32_t pod, const char *key)
 {
     struct pod_entry *e = &p->pods.at[pod];
     uint32_t t = topic_find(p, key);
@@ -162,7 +162,7 @@ void topic_follow(struct project *p, uint32_t pod, const char *key)
 }
 
 /* The last pod of the topic moves into the freed slot. */
-static void topic_leave(struct project *p, struct pod_topic of)
+static void topic_leave(struct cache *p, struct pod_topic of)
 {
     struct topic *t = &p->topics.at[of.topic];
     uint32_t last = t->pods.at[--t->pods.len];
@@ -173,7 +173,7 @@ static void topic_leave(struct project *p, struct pod_topic of)
             e->topics[i].place = of.place;
 }
 
-void topic_leave_all(struct project *p, uint32_t pod)
+void topic_leave_all(struct cache *p, uint32_t pod)
 {
     struct pod_entry *e = &p->pods.at[pod];
     for (uint32_t i = 0; i < e->topics_len; i++) {
@@ -193,12 +193,12 @@ void topic_leave_all(struct project *p, uint32_t pod)
     e->topics_len = 0;
 }
 
-void topic_mark(struct project *p, const char *key)
+void topic_mark(struct cache *p, const char *key)
 {
     topic_mark_others(p, key, NONE);
 }
 
-void topic_mark_others(struct project *p, const char *key, uint32_t but)
+void topic_mark_others(struct cache *p, const char *key, uint32_t but)
 {
     uint32_t t = topic_find(p, key);
     for (size_t i = 0; t != NONE && i < p->topics.at[t].pods.len; i++) {
@@ -206,12 +206,12 @@ void topic_mark_others(struct project *p, const char *key, uint32_t but)
         if (pod == but)
             continue;
         if (p->pods.at[pod].wait)
-            pod_shun_none(p->pods.at[pod].wait);
+            pod_clear_excluded_nodes(p->pods.at[pod].wait);
         pod_mark(p, pod);
     }
 }
 
-void topics_clear(struct project *p)
+void topics_clear(struct cache *p)
 {
     for (size_t i = 0; i < p->topics.len; i++) {
         mem_free(p->topics.at[i].key);

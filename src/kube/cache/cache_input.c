@@ -48,7 +48,7 @@ static void owner_add(struct str *to, const char *uid)
     proto_end(to, begun);
 }
 
-static void own_meta_add(struct str *to, const struct project_input *in)
+static void own_meta_add(struct str *to, const struct cache_change *in)
 {
     proto_add_text(to, META_NAME, in->object->name);
     proto_add_text(to, META_NAMESPACE, in->object->namespace);
@@ -71,7 +71,7 @@ static void scheduled_add(struct str *to, int64_t since_ns)
 }
 
 /* Merges the pod's own fields into the template; stripping the result yields the same template. */
-static void pod_join(const struct project_input *in, struct str *to)
+static void pod_merge_own_fields(const struct cache_change *in, struct str *to)
 {
     struct proto_reader r = in->kept;
     struct proto_field f;
@@ -98,7 +98,7 @@ static void pod_join(const struct project_input *in, struct str *to)
 
 /* ---- an image ---------------------------------------------------------------------------------------------------------- */
 
-static void waits_set(struct pod_entry *e, const struct project_input *in)
+static void waits_set(struct pod_entry *e, const struct cache_change *in)
 {
     if (!in->waits_len)
         return;
@@ -108,7 +108,7 @@ static void waits_set(struct pod_entry *e, const struct project_input *in)
 }
 
 /* Restores a recorded decision; no volumes are chosen. */
-static uint64_t assumed_set(struct project *p, const struct project_input *in)
+static uint64_t assumption_restore(struct cache *p, const struct cache_change *in)
 {
     uint32_t pod = pod_find(p, in->id);
     if (pod == NONE || !p->pods.at[pod].wait || p->pods.at[pod].state != POD_WAITS || p->pods.at[pod].job)
@@ -116,13 +116,13 @@ static uint64_t assumed_set(struct project *p, const struct project_input *in)
     struct pod_entry *e = &p->pods.at[pod];
     e->state = in->waits_len ? POD_RESERVED : POD_ASSUMED;
     waits_set(e, in);
-    (void)pod_instance_make(p, pod, arena_strndup(&p->arena, in->node.at, in->node.len), in->gpus);
+    (void)pod_instance_new(p, pod, arena_strndup(&p->arena, in->node.at, in->node.len), in->gpus);
     if (e->gang != NONE)
         gang_changed(p, e->gang);
     return p->pods.at[pod].instance;
 }
 
-static void held_set(struct project *p, const struct project_input *in)
+static void backoff_restore(struct cache *p, const struct cache_change *in)
 {
     uint32_t pod = pod_find(p, in->id);
     if (pod == NONE || !p->pods.at[pod].wait)
@@ -130,11 +130,11 @@ static void held_set(struct project *p, const struct project_input *in)
     p->pods.at[pod].wait->failures = in->failures;
     p->pods.at[pod].wait->begin_ns = in->moment_ns;
     for (size_t i = 0; i < in->nodes_len; i++)
-        pod_shun(p, pod, in->nodes[i]);
+        pod_exclude_node(p, pod, in->nodes[i]);
     pod_mark(p, pod);
 }
 
-static void places_add(struct project *p, size_t len)
+static void pod_slots_add(struct cache *p, size_t len)
 {
     while (p->pods.len < len) {
         vec_push(&p->pods_free, (uint32_t)p->pods.len);
@@ -145,7 +145,7 @@ static void places_add(struct project *p, size_t len)
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
 /* Fills in the members that a `known` input leaves out; false: there is no such pod. */
-static bool known_fill(struct project *p, struct kube_object *o, struct project_input *in)
+static bool known_fill(struct cache *p, struct kube_object *o, struct cache_change *in)
 {
     uint32_t pod = pod_find(p, arena_fmt(&p->arena, "%s:%s", o->namespace, o->name));
     if (pod == NONE || p->pods.at[pod].template == NONE)
@@ -159,78 +159,78 @@ static bool known_fill(struct project *p, struct kube_object *o, struct project_
     return true;
 }
 
-static bool object_take(struct project *p, struct project_input in)
+static bool object_apply(struct cache *p, struct cache_change in)
 {
     CLEANUP(str) struct str whole = {0};
     struct kube_object o = *in.object;
-    if (in.op == PROJECT_DROP) {
-        project_object_drop(p, in.kind, &o);
+    if (in.op == CACHE_OP_DROP) {
+        cache_object_drop(p, in.kind, &o);
         return true;
     }
     if (in.known && !known_fill(p, &o, &in))
         return false;
     o.raw = in.kept;
     in.object = &o;
-    if (in.kind == PROJECT_POD) {
-        pod_join(&in, &whole);
+    if (in.kind == CACHE_POD) {
+        pod_merge_own_fields(&in, &whole);
         o.raw = proto_reader(str_text(&whole), whole.len);
     }
-    project_object_put(p, in.kind, &o);
+    cache_object_put(p, in.kind, &o);
     return true;
 }
 
-static uint64_t place_take(struct project *p, const struct project_input *in, bool image)
+static uint64_t placement_apply(struct cache *p, const struct cache_change *in, bool image)
 {
     const char *node = arena_strndup(&p->arena, in->node.at, in->node.len);
-    if (in->op == PROJECT_TASK_ASSUME)
-        return project_task_assume(p, &(struct project_place){.role = in->id,
-                                                              .name = in->name,
-                                                              .ordinal = in->ordinal,
-                                                              .attempt = in->attempt,
-                                                              .node = node,
-                                                              .gpus = in->gpus,
-                                                              .waits = in->waits,
-                                                              .waits_len = in->waits_len,
-                                                              .recorded = image});
-    return image ? assumed_set(p, in) : project_assume(p, in->id, node, in->gpus, in->waits, in->waits_len);
+    if (in->op == CACHE_OP_TASK_ASSUME)
+        return cache_assume_task(p, &(struct cache_task_placement){.role = in->id,
+                                                                   .name = in->name,
+                                                                   .ordinal = in->ordinal,
+                                                                   .attempt = in->attempt,
+                                                                   .node = node,
+                                                                   .gpus = in->gpus,
+                                                                   .waits = in->waits,
+                                                                   .waits_len = in->waits_len,
+                                                                   .recorded = image});
+    return image ? assumption_restore(p, in) : cache_assume_pod(p, in->id, node, in->gpus, in->waits, in->waits_len);
 }
 
-static bool take(struct project *p, const struct project_input *in, bool image)
+static bool change_apply(struct cache *p, const struct cache_change *in, bool image)
 {
     switch (in->op) {
-    case PROJECT_PUT:
-    case PROJECT_DROP: return object_take(p, *in);
-    case PROJECT_SETTLE: (void)project_cluster(p); return true;
-    case PROJECT_ASSUME:
-    case PROJECT_TASK_ASSUME: return place_take(p, in, image) == in->instance;
-    case PROJECT_PROMOTE: (void)project_promote(p, in->instance); return true;
-    case PROJECT_GIVE_BACK: project_give_back(p, in->instance, in->moment_ns); return true;
-    case PROJECT_STOPPING: project_stopping(p, in->instance, in->stopping); return true;
-    case PROJECT_ROLE_PUT:
-        return project_role_put(p, &(struct project_role){in->id, in->namespace, in->owner, in->kept});
-    case PROJECT_ROLE_DROP: project_role_drop(p, in->id); return true;
-    case PROJECT_ROLE_CHANGED: project_role_changed(p, in->id); return true;
-    case PROJECT_TASK_END: project_task_end(p, in->id, in->ordinal); return p->instances == in->instance;
-    case PROJECT_TASKS_AGAIN: project_tasks_again(p, in->id); return true;
-    case PROJECT_HELD: held_set(p, in); return true;
-    case PROJECT_TAKEN: volumes_take(p, in->id, in->volumes, in->volumes_len); return true;
-    case PROJECT_RENEW:
+    case CACHE_OP_PUT:
+    case CACHE_OP_DROP: return object_apply(p, *in);
+    case CACHE_OP_SETTLE: (void)cache_cluster(p); return true;
+    case CACHE_OP_ASSUME:
+    case CACHE_OP_TASK_ASSUME: return placement_apply(p, in, image) == in->instance;
+    case CACHE_OP_PROMOTE: (void)cache_promote_pod(p, in->instance); return true;
+    case CACHE_OP_FORGET: cache_forget_pod(p, in->instance, in->moment_ns); return true;
+    case CACHE_OP_STOPPING: cache_set_stopping(p, in->instance, in->stopping); return true;
+    case CACHE_OP_ROLE_PUT:
+        return cache_role_put(p, &(struct cache_job_role){in->id, in->namespace, in->owner, in->kept});
+    case CACHE_OP_ROLE_DROP: cache_role_drop(p, in->id); return true;
+    case CACHE_OP_ROLE_CHANGED: cache_role_changed(p, in->id); return true;
+    case CACHE_OP_TASK_SUCCEEDED: cache_task_succeeded(p, in->id, in->ordinal); return p->instances == in->instance;
+    case CACHE_OP_TASKS_RERUN: cache_tasks_rerun(p, in->id); return true;
+    case CACHE_OP_BACKOFF: backoff_restore(p, in); return true;
+    case CACHE_OP_VOLUMES: volumes_restore(p, in->id, in->volumes, in->volumes_len); return true;
+    case CACHE_OP_IMAGE_END:
         p->instances = in->instance;
-        places_add(p, in->places);
-        project_renew(p);
+        pod_slots_add(p, in->places);
+        cache_refill_cluster(p);
         return true;
-    case PROJECT_TOLD:
-    case PROJECT_OPS: break;
+    case CACHE_OP_REPORTED:
+    case CACHE_OPS: break;
     }
     return true;
 }
 
-bool project_input_take(struct project *p, const struct project_input *in, bool image)
+bool cache_change_apply(struct cache *p, const struct cache_change *in, bool image)
 {
     struct arena_mark mark = arena_mark(&p->arena);
-    if (image && in->instance && in->op != PROJECT_RENEW)
+    if (image && in->instance && in->op != CACHE_OP_IMAGE_END)
         p->instances = in->instance - 1;
-    bool same = take(p, in, image);
+    bool same = change_apply(p, in, image);
     arena_rewind(&p->arena, mark);
     return same;
 }

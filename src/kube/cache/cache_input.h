@@ -6,38 +6,38 @@
  * that changes nothing produces no input.
  *
  * To add an input: an enum constant here, a call of input_tell where it takes effect, a row in journal_ops.c, a case in
- * cache_input.c; and, if it leaves state behind, an entry in project_image.
+ * cache_input.c; and, if it leaves state behind, an entry in cache_dump_changes.
  */
 #pragma once
 
 #include "kube/cache/cache.h"
 
-enum project_op {
-    PROJECT_PUT,
-    PROJECT_DROP,
-    PROJECT_SETTLE, /* dependents of changed objects were updated */
-    PROJECT_ASSUME,
-    PROJECT_PROMOTE,
-    PROJECT_GIVE_BACK,
-    PROJECT_STOPPING,
-    PROJECT_TOLD, /* changes nothing that a plan depends on */
-    PROJECT_ROLE_PUT,
-    PROJECT_ROLE_DROP,
-    PROJECT_ROLE_CHANGED,
-    PROJECT_TASK_ASSUME,
-    PROJECT_TASK_END,
-    PROJECT_TASKS_AGAIN,
+enum cache_op {
+    CACHE_OP_PUT,
+    CACHE_OP_DROP,
+    CACHE_OP_SETTLE, /* dependents of changed objects were updated */
+    CACHE_OP_ASSUME,
+    CACHE_OP_PROMOTE,
+    CACHE_OP_FORGET,
+    CACHE_OP_STOPPING,
+    CACHE_OP_REPORTED, /* changes nothing that a plan depends on */
+    CACHE_OP_ROLE_PUT,
+    CACHE_OP_ROLE_DROP,
+    CACHE_OP_ROLE_CHANGED,
+    CACHE_OP_TASK_ASSUME,
+    CACHE_OP_TASK_SUCCEEDED,
+    CACHE_OP_TASKS_RERUN,
     /* The following occur only in an image. */
-    PROJECT_HELD,  /* a waiting pod: failures, backoff and excluded nodes */
-    PROJECT_TAKEN, /* an assumed or reserved pod: the volumes chosen for it */
-    PROJECT_RENEW, /* end of the image: the cluster is filled anew */
-    PROJECT_OPS,
+    CACHE_OP_BACKOFF,   /* a waiting pod: failures, backoff and excluded nodes */
+    CACHE_OP_VOLUMES,   /* an assumed or reserved pod: the volumes chosen for it */
+    CACHE_OP_IMAGE_END, /* end of the image: the cluster is filled anew */
+    CACHE_OPS,
 };
 
 /* One input. `op` says which members are set; texts that are set are never NULL. Valid during the call. */
-struct project_input {
-    enum project_op op;
-    enum project_kind kind;           /* of PUT and DROP */
+struct cache_change {
+    enum cache_op op;
+    enum cache_kind kind;             /* of PUT and DROP */
     const struct kube_object *object; /* of PUT and DROP: namespace, name, uid and version */
     struct proto_reader kept;         /* stripped object; for a pod without its own fields, which are: */
     int64_t created_ns, deleted_ns;
@@ -59,20 +59,20 @@ struct project_input {
     const char *text;
     const char *const *nodes; /* of HELD: excluded nodes */
     size_t nodes_len;
-    const struct project_volume *volumes; /* of TAKEN */
+    const struct cache_claim_volume *volumes; /* of TAKEN */
     size_t volumes_len;
     size_t places; /* of RENEW: number of pod slots, free ones included */
 };
 
 /* Applies the input to a cache. With `image`, instances get the numbers they were recorded with. Returns false if the
  * operation produced another instance than recorded. */
-bool project_input_take(struct project *p, const struct project_input *in, bool image);
+bool cache_change_apply(struct cache *p, const struct cache_change *in, bool image);
 
-/* Emits the inputs that rebuild this cache from an empty one. Call right after project_cluster, with nothing marked.
- * Refills this cache's own cluster too, so that both start from equal clusters; forgets the pods that project_orphans
+/* Emits the inputs that rebuild this cache from an empty one. Call right after cache_cluster, with nothing marked.
+ * Refills this cache's own cluster too, so that both start from equal clusters; forgets the pods that cache_has_orphans
  * reports. O(cache). */
-void project_image(struct project *p, void (*tell)(void *ctx, const struct project_input *in), void *ctx);
+void cache_dump_changes(struct cache *p, void (*tell)(void *ctx, const struct cache_change *in), void *ctx);
 
 /* Reports whether there are assumed tasks, not seen yet, whose job is gone. No input describes them; until their pods
  * are seen, shortly after, only this cache knows that their node is taken. O(pods). */
-bool project_orphans(const struct project *p);
+bool cache_has_orphans(const struct cache *p);

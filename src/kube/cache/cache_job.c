@@ -11,13 +11,13 @@
 
 /* ---- roles ------------------------------------------------------------------------------------------------------------- */
 
-static uint32_t role_find(const struct project *p, const char *id)
+static uint32_t role_find(const struct cache *p, const char *id)
 {
     uint32_t pod = pod_find(p, id);
     return pod != NONE && p->pods.at[pod].job ? pod : NONE;
 }
 
-static void ended_clear(struct project *p, struct pod_job *job)
+static void ended_clear(struct cache *p, struct pod_job *job)
 {
     for (size_t i = 0; i < job->ended.len; i++)
         if (job->ended.at[i])
@@ -25,7 +25,7 @@ static void ended_clear(struct project *p, struct pod_job *job)
     job->ended.len = 0;
 }
 
-void job_parts_free(struct project *p, struct pod_entry *e)
+void job_parts_free(struct cache *p, struct pod_entry *e)
 {
     if (e->job) {
         ended_clear(p, e->job);
@@ -42,7 +42,7 @@ void job_parts_free(struct project *p, struct pod_entry *e)
     e->task = NULL;
 }
 
-void role_claim(struct project *p, uint32_t pod, struct shaped *shaped)
+void role_claim(struct cache *p, uint32_t pod, struct shaped *shaped)
 {
     static const struct berth_term nowhere = {0};
     const char *why = NULL;
@@ -57,37 +57,38 @@ void role_claim(struct project *p, uint32_t pod, struct shaped *shaped)
 }
 
 /* The node of an ended task no longer matters, but the model requires a name. */
-static void ended_tell(struct project *p, const struct pod_entry *e, uint32_t ordinal)
+static void ended_task_put(struct cache *p, const struct pod_entry *e, uint32_t ordinal)
 {
     const struct berth_instance i = {
         .id = e->job->ended.at[ordinal], .workload = e->id, .ordinal = ordinal, .node = "ended", .state = BERTH_ENDED};
     struct berth_err err = {0};
     if (i.id && berth_instance_put(p->cluster, &i, &err) < 0)
-        project_trouble(p, "task %u of %s: %s", ordinal, e->id, err.text);
+        cache_trouble(p, "task %u of %s: %s", ordinal, e->id, err.text);
 }
 
-void role_told(struct project *p, uint32_t pod)
+void role_restore_ended(struct cache *p, uint32_t pod)
 {
     const struct pod_entry *e = &p->pods.at[pod];
     for (uint32_t i = 0; i < e->job->ended.len; i++)
-        ended_tell(p, e, i);
+        ended_task_put(p, e, i);
 }
 
 struct instances {
     VEC(uint64_t) ids;
 };
 
-static void instance_add(void *ctx, const struct berth_instance_seen *i)
+static void instance_add(void *ctx, const struct berth_instance_view *i)
 {
     struct instances *found = ctx;
     vec_push(&found->ids, i->id);
 }
 
-static bool task_settle(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node, uint64_t gpus);
+static bool task_put_on_node(struct cache *p, uint32_t pod, const struct kube_pod *from, const char *node,
+                             uint64_t gpus);
 
 /* Pods left by an earlier job of the same name are not tasks of this job. A task whose pod is not seen yet keeps its
  * instance number, by which the job controller knows it. */
-static void stranger_move(struct project *p, uint32_t pod)
+static void foreign_task_move(struct cache *p, uint32_t pod)
 {
     struct pod_entry *e = &p->pods.at[pod];
     const char *node = arena_strdup(&p->arena, p->nodes.at[e->node].name);
@@ -101,22 +102,22 @@ static void stranger_move(struct project *p, uint32_t pod)
     e->node = node_enter(p, node);
     e->instance = instance;
     map_add(&p->pods_by_instance, hash_u64(instance), pod);
-    (void)task_settle(p, pod, &from, node, 0);
+    (void)task_put_on_node(p, pod, &from, node, 0);
 }
 
-static void strangers_move(struct project *p, const char *id)
+static void foreign_tasks_move(struct cache *p, const char *id)
 {
     struct instances found = {0};
     berth_instances(p->cluster, id, instance_add, &found);
     for (size_t i = 0; i < found.ids.len; i++) {
         uint32_t pod = pod_by_instance(p, found.ids.at[i]);
         if (pod != NONE && strcmp(task_workload(p, p->pods.at[pod].task), id) != 0)
-            stranger_move(p, pod);
+            foreign_task_move(p, pod);
     }
     vec_done(&found.ids);
 }
 
-static uint32_t role_new(struct project *p, const struct project_role *role)
+static uint32_t role_new(struct cache *p, const struct cache_job_role *role)
 {
     const struct kube_object o = {
         .namespace = role->namespace, .name = role->id + strlen(role->namespace) + 1, .uid = role->owner};
@@ -126,22 +127,22 @@ static uint32_t role_new(struct project *p, const struct project_role *role)
     e->job->owner = mem_strdup(role->owner);
     e->wait = mem_zalloc(sizeof *e->wait);
     e->scheduler = p->config.schedulers[0];
-    strangers_move(p, role->id);
+    foreign_tasks_move(p, role->id);
     return pod;
 }
 
-static bool role_put(struct project *p, const struct project_role *role)
+static bool role_put(struct cache *p, const struct cache_job_role *role)
 {
     struct kube_pod_facts facts = {0};
     struct kube_pod from;
     if (!pod_strip(p, role->pod, &facts) ||
         !kube_pod_read(&p->arena, proto_reader(str_text(&p->stripped), p->stripped.len), &from))
         return false;
-    input_tell(p, &(struct project_input){.op = PROJECT_ROLE_PUT,
-                                          .id = role->id,
-                                          .namespace = role->namespace,
-                                          .owner = role->owner,
-                                          .kept = proto_reader(str_text(&p->stripped), p->stripped.len)});
+    input_tell(p, &(struct cache_change){.op = CACHE_OP_ROLE_PUT,
+                                         .id = role->id,
+                                         .namespace = role->namespace,
+                                         .owner = role->owner,
+                                         .kept = proto_reader(str_text(&p->stripped), p->stripped.len)});
     uint32_t pod = role_find(p, role->id);
     if (pod != NONE && strcmp(p->pods.at[pod].job->owner, role->owner) != 0) {
         pod_forget(p, pod);
@@ -161,7 +162,7 @@ static bool role_put(struct project *p, const struct project_role *role)
     return true;
 }
 
-bool project_role_put(struct project *p, const struct project_role *role)
+bool cache_role_put(struct cache *p, const struct cache_job_role *role)
 {
     struct arena_mark mark = arena_mark(&p->arena);
     bool ok = role_put(p, role);
@@ -169,33 +170,33 @@ bool project_role_put(struct project *p, const struct project_role *role)
     return ok;
 }
 
-void project_role_drop(struct project *p, const char *id)
+void cache_role_drop(struct cache *p, const char *id)
 {
     uint32_t pod = role_find(p, id);
     if (pod == NONE)
         return;
-    input_tell(p, &(struct project_input){.op = PROJECT_ROLE_DROP, .id = id});
+    input_tell(p, &(struct cache_change){.op = CACHE_OP_ROLE_DROP, .id = id});
     pod_forget(p, pod);
 }
 
-void project_role_changed(struct project *p, const char *id)
+void cache_role_changed(struct cache *p, const char *id)
 {
     uint32_t pod = role_find(p, id);
     if (pod == NONE)
         return;
     if (!p->pods.at[pod].marked)
-        input_tell(p, &(struct project_input){.op = PROJECT_ROLE_CHANGED, .id = id});
+        input_tell(p, &(struct cache_change){.op = CACHE_OP_ROLE_CHANGED, .id = id});
     pod_mark(p, pod);
 }
 
-bool project_role_there(const struct project *p, const char *id)
+bool cache_role_exists(const struct cache *p, const char *id)
 {
     return role_find(p, id) != NONE;
 }
 
 /* ---- ended tasks ------------------------------------------------------------------------------------------------ */
 
-void project_task_end(struct project *p, const char *role, uint32_t ordinal)
+void cache_task_succeeded(struct cache *p, const char *role, uint32_t ordinal)
 {
     uint32_t pod = role_find(p, role);
     if (pod == NONE)
@@ -206,26 +207,26 @@ void project_task_end(struct project *p, const char *role, uint32_t ordinal)
     if (ordinal >= job->ended.len)
         vec_resize(&job->ended, ordinal + 1);
     job->ended.at[ordinal] = ++p->instances;
-    input_tell(
-        p, &(struct project_input){.op = PROJECT_TASK_END, .id = role, .ordinal = ordinal, .instance = p->instances});
+    input_tell(p, &(struct cache_change){
+                      .op = CACHE_OP_TASK_SUCCEEDED, .id = role, .ordinal = ordinal, .instance = p->instances});
     if (p->pods.at[pod].there)
-        ended_tell(p, &p->pods.at[pod], ordinal);
-    project_changed(p);
+        ended_task_put(p, &p->pods.at[pod], ordinal);
+    cache_notify(p);
 }
 
-void project_tasks_again(struct project *p, const char *role)
+void cache_tasks_rerun(struct cache *p, const char *role)
 {
     uint32_t pod = role_find(p, role);
     if (pod == NONE)
         return;
-    input_tell(p, &(struct project_input){.op = PROJECT_TASKS_AGAIN, .id = role});
+    input_tell(p, &(struct cache_change){.op = CACHE_OP_TASKS_RERUN, .id = role});
     ended_clear(p, p->pods.at[pod].job);
-    project_changed(p);
+    cache_notify(p);
 }
 
 /* ---- tasks on nodes ----------------------------------------------------------------------------------------------------- */
 
-const char *task_workload(struct project *p, const struct pod_task *task)
+const char *task_workload(struct cache *p, const struct pod_task *task)
 {
     uint32_t role = role_find(p, task->role);
     if (role == NONE || strcmp(p->pods.at[role].job->owner, task->owner) == 0)
@@ -234,25 +235,26 @@ const char *task_workload(struct project *p, const struct pod_task *task)
     return arena_fmt(&p->arena, "%s:%s", task->role, task->owner);
 }
 
-static int instance_tell(struct project *p, uint32_t pod, const struct kube_pod *from, uint64_t gpus,
-                         struct berth_err *err)
+static int task_instance_put(struct cache *p, uint32_t pod, const struct kube_pod *from, uint64_t gpus,
+                             struct berth_err *err)
 {
     topic_leave_all(p, pod);
     struct shaped shaped = shape_pod(p, pod, from, true);
-    return pod_instance_tell(p, &p->pods.at[pod], gpus, &shaped.workload.shape, err);
+    return pod_instance_put(p, &p->pods.at[pod], gpus, &shaped.workload.shape, err);
 }
 
-void task_tell(struct project *p, uint32_t pod, const struct kube_pod *from)
+void task_refresh(struct cache *p, uint32_t pod, const struct kube_pod *from)
 {
     struct berth_err err = {0};
-    if (!p->pods.at[pod].instance || instance_tell(p, pod, from, 0, &err) == 0)
+    if (!p->pods.at[pod].instance || task_instance_put(p, pod, from, 0, &err) == 0)
         return;
     const struct pod_entry *e = &p->pods.at[pod];
-    project_trouble(p, "pod %s/%s: %s", pod_namespace(p, e), e->name, err.text);
+    cache_trouble(p, "pod %s/%s: %s", pod_namespace(p, e), e->name, err.text);
 }
 
 /* Puts the task on the node, creating its instance if it has none there. */
-static bool task_settle(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node, uint64_t gpus)
+static bool task_put_on_node(struct cache *p, uint32_t pod, const struct kube_pod *from, const char *node,
+                             uint64_t gpus)
 {
     struct pod_entry *e = &p->pods.at[pod];
     struct berth_err err = {0};
@@ -263,25 +265,25 @@ static bool task_settle(struct project *p, uint32_t pod, const struct kube_pod *
         e->instance = ++p->instances;
         map_add(&p->pods_by_instance, hash_u64(e->instance), pod);
     }
-    if (instance_tell(p, pod, from, gpus, &err) == 0)
+    if (task_instance_put(p, pod, from, gpus, &err) == 0)
         return true;
     e = &p->pods.at[pod];
-    project_trouble(p, "pod %s/%s on node %s: %s", pod_namespace(p, e), e->name, node, err.text);
+    cache_trouble(p, "pod %s/%s on node %s: %s", pod_namespace(p, e), e->name, node, err.text);
     pod_instance_clear(p, pod);
     return false;
 }
 
-void task_bound(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node)
+void task_bound(struct cache *p, uint32_t pod, const struct kube_pod *from, const char *node)
 {
     struct pod_entry *e = &p->pods.at[pod];
     e->stopping = e->stopping || from->meta.deleted_ns != 0;
     e->state = POD_BOUND;
     pod_wait_free(p, pod);
-    (void)task_settle(p, pod, from, node, 0);
-    project_changed(p);
+    (void)task_put_on_node(p, pod, from, node, 0);
+    cache_notify(p);
 }
 
-static uint64_t task_assume(struct project *p, const struct project_place *place)
+static uint64_t task_assume(struct cache *p, const struct cache_task_placement *place)
 {
     uint32_t role = role_find(p, place->role);
     if (role == NONE || !p->pods.at[role].there || node_find(p, place->node) == NONE)
@@ -310,19 +312,19 @@ static uint64_t task_assume(struct project *p, const struct project_place *place
     struct kube_pod from = pod_read(p, pod);
     bool served = place->recorded || volumes_choose(p, pod, &from, place->node);
     if (!served)
-        pod_shun(p, role, place->node);
-    if (served && task_settle(p, pod, &from, place->node, place->gpus))
+        pod_exclude_node(p, role, place->node);
+    if (served && task_put_on_node(p, pod, &from, place->node, place->gpus))
         return p->pods.at[pod].instance;
     pod_forget(p, pod);
     return 0;
 }
 
-uint64_t project_task_assume(struct project *p, const struct project_place *place)
+uint64_t cache_assume_task(struct cache *p, const struct cache_task_placement *place)
 {
     struct arena_mark mark = arena_mark(&p->arena);
     uint64_t instance = task_assume(p, place);
-    input_tell(p, &(struct project_input){
-                      .op = PROJECT_TASK_ASSUME,
+    input_tell(p, &(struct cache_change){
+                      .op = CACHE_OP_TASK_ASSUME,
                       .id = place->role,
                       .name = place->name,
                       .node = {place->node, strlen(place->node)},

@@ -31,7 +31,7 @@ static const char *claim(void *ctx, const char *role, struct arena *arena, struc
     return p->refuses;
 }
 
-static void task(void *ctx, const struct project_task *t)
+static void task(void *ctx, const struct cache_task_view *t)
 {
     static const char *const phases[] = {"pending", "running", "succeeded", "failed", "gone"};
     struct play *p = ctx;
@@ -44,14 +44,14 @@ static void play_begin(struct play *p)
     static const char *const names[] = {"berth"};
     *p = (struct play){.tasks = 2, .gang = true};
     p->s.tenants = tenants_new(scene_changed, p);
-    p->s.p = project_new(&(struct project_config){.schedulers = names,
-                                                  .schedulers_len = 1,
-                                                  .tenants = p->s.tenants,
-                                                  .changed = scene_changed,
-                                                  .trouble = scene_trouble,
-                                                  .ctx = p,
-                                                  .claim = claim,
-                                                  .task = task});
+    p->s.p = cache_new(&(struct cache_config){.schedulers = names,
+                                              .schedulers_len = 1,
+                                              .tenants = p->s.tenants,
+                                              .changed = scene_changed,
+                                              .trouble = scene_trouble,
+                                              .ctx = p,
+                                              .claim = claim,
+                                              .task = task});
     scene_node(&p->s, "n1", "a", "");
     scene_node(&p->s, "n2", "b", "");
 }
@@ -66,8 +66,8 @@ static void role(struct play *p, const char *id, const char *owner, const char *
 {
     CLEANUP(str) struct str bytes = {0}, yaml = {0};
     str_addf(&yaml, "{metadata: {namespace: default, labels: {app: x}}, %s}", pod);
-    kit_object(&bytes, PROJECT_POD, yaml.at);
-    assert_true(project_role_put(p->s.p, &(struct project_role){.id = id,
+    kit_object(&bytes, CACHE_POD, yaml.at);
+    assert_true(cache_role_put(p->s.p, &(struct cache_job_role){.id = id,
                                                                 .namespace = "default",
                                                                 .owner = owner,
                                                                 .pod = proto_reader(str_text(&bytes), bytes.len)}));
@@ -85,18 +85,18 @@ static void pod(struct play *p, const char *owner, unsigned ordinal, unsigned at
         "[{kind: Job, apiVersion: berth.dev/v1, uid: %s, controller: true}]}, spec: {schedulerName: berth, nodeName: %s, containers: [{name: c, "
         "resources: {requests: {cpu: 3}}}]}%s%s}",
         ordinal, owner, ordinal, ordinal, attempt, owner, node, *more ? ", " : "", more);
-    scene_tell(&p->s, PROJECT_POD, yaml.at, put);
+    scene_tell(&p->s, CACHE_POD, yaml.at, put);
 }
 
 static uint64_t assume(struct play *p, unsigned ordinal, const char *node)
 {
     char name[32];
     (void)snprintf(name, sizeof name, "train-w-%u", ordinal);
-    return project_task_assume(
-        p->s.p, &(struct project_place){.role = ROLE, .name = name, .ordinal = ordinal, .attempt = 1, .node = node});
+    return cache_assume_task(p->s.p, &(struct cache_task_placement){
+                                         .role = ROLE, .name = name, .ordinal = ordinal, .attempt = 1, .node = node});
 }
 
-static void a_role_is_placed_as_a_whole(void **state)
+static void gang_role_is_placed_as_a_whole(void **state)
 {
     (void)state;
     CLEANUP(play) struct play p;
@@ -104,20 +104,20 @@ static void a_role_is_placed_as_a_whole(void **state)
     role(&p, ROLE, "j-1", CPU("3"));
     assert_string_equal(scene_says(&p.s), "train:w->n1 train:w->n2");
     p.tasks = 3; /* two nodes have room for two tasks */
-    project_role_changed(p.s.p, ROLE);
+    cache_role_changed(p.s.p, ROLE);
     assert_string_equal(scene_says(&p.s), "?train:w");
     assert_non_null(strstr(scene_why(&p.s, "train:w"), "0/2 nodes are available"));
     p.min = 2;
-    project_role_changed(p.s.p, ROLE);
+    cache_role_changed(p.s.p, ROLE);
     assert_string_equal(scene_says(&p.s), "?train:w train:w->n1 train:w->n2");
     p.suspended = true;
-    project_role_changed(p.s.p, ROLE);
+    cache_role_changed(p.s.p, ROLE);
     assert_string_equal(scene_says(&p.s), "");
     p.suspended = false;
     p.refuses = "its queue is closed";
-    project_role_changed(p.s.p, ROLE);
+    cache_role_changed(p.s.p, ROLE);
     assert_string_equal(scene_why(&p.s, "train:w"), "0/2 nodes are available: its queue is closed.");
-    project_role_drop(p.s.p, ROLE);
+    cache_role_drop(p.s.p, ROLE);
     assert_string_equal(scene_says(&p.s), "");
 }
 
@@ -134,11 +134,11 @@ static void two_roles_start_together(void **state)
     assert_string_equal(scene_says(&p.s), "train:m->n1 train:w->n2");
 }
 
-static void a_task_from_its_promise_to_its_end(void **state)
+static void task_from_assumption_to_success(void **state)
 {
     (void)state;
     CLEANUP(play) struct play p;
-    struct project_pod seen;
+    struct cache_pod_view seen;
     play_begin(&p);
     p.gang = false;
     role(&p, ROLE, "j-1", CPU("3"));
@@ -148,25 +148,25 @@ static void a_task_from_its_promise_to_its_end(void **state)
     assert_int_equal(assume(&p, 0, "n1"), 0); /* task 0 is assumed already */
     assert_int_equal(assume(&p, 1, "n9"), 0);
     assert_string_equal(scene_says(&p.s), "");
-    project_give_back(p.s.p, second, 0); /* its pod could not be created */
+    cache_forget_pod(p.s.p, second, 0); /* its pod could not be created */
     assert_string_equal(scene_says(&p.s), "train:w->n2");
-    assert_false(project_pod_by_instance(p.s.p, second, &seen));
+    assert_false(cache_pod_by_instance(p.s.p, second, &seen));
     pod(&p, "j-1", 0, 1, "n1", "status: {phase: Running}", true);
     assert_string_equal(p.told, "train/w/train-w-0 0.1 running n1");
-    assert_true(project_pod_by_instance(p.s.p, first, &seen)); /* the instance is unchanged */
+    assert_true(cache_pod_by_instance(p.s.p, first, &seen)); /* the instance is unchanged */
     assert_true(seen.bound);
     assert_string_equal(seen.uid, "uid-j-1-0");
     assert_string_equal(seen.role, ROLE);
     assert_string_equal(scene_says(&p.s), "train:w->n2");
     pod(&p, "j-1", 0, 1, "n1", "status: {phase: Succeeded}", true);
     assert_string_equal(p.told, "train/w/train-w-0 0.1 succeeded n1");
-    project_task_end(p.s.p, ROLE, 0);
+    cache_task_succeeded(p.s.p, ROLE, 0);
     assert_string_equal(scene_says(&p.s), "train:w->n1"); /* task 1; n1 has room again */
-    project_tasks_again(p.s.p, ROLE);
+    cache_tasks_rerun(p.s.p, ROLE);
     assert_string_equal(scene_says(&p.s), "train:w->n1 train:w->n2");
 }
 
-static void what_failed_says_why(void **state)
+static void failed_task_has_reason(void **state)
 {
     (void)state;
     CLEANUP(play) struct play p;
@@ -180,7 +180,7 @@ static void what_failed_says_why(void **state)
 }
 
 /* A pod of another job, or of a deleted job, is no task of this job, and its instance is stopped. */
-static void those_of_others_are_left_alone(void **state)
+static void pods_of_other_jobs_are_not_tasks(void **state)
 {
     (void)state;
     CLEANUP(play) struct play p;
@@ -195,13 +195,13 @@ static void those_of_others_are_left_alone(void **state)
     uint64_t instance = assume(&p, 0, "n2");
     assert_true(instance);
     pod(&p, "j-9", 0, 1, "n1", "status: {phase: Running}", true); /* another job created a pod of that name first */
-    struct project_pod seen;
-    assert_false(project_pod_by_instance(p.s.p, instance, &seen));
+    struct cache_pod_view seen;
+    assert_false(cache_pod_by_instance(p.s.p, instance, &seen));
     assert_string_equal(scene_says(&p.s), "-train:w:j-9 train:w->n2");
 }
 
 /* Labels without the owner do not make a pod a task. */
-static void pods_of_other_makers_are_pods(void **state)
+static void labels_without_owner_make_no_task(void **state)
 {
     static const char *const owners[] = {
         "", "ownerReferences: [{kind: ReplicaSet, apiVersion: apps/v1, uid: r, controller: true}]",
@@ -216,32 +216,32 @@ static void pods_of_other_makers_are_pods(void **state)
                  "{metadata: {name: train-w-0, namespace: default, labels: {berth.dev/job: train, berth.dev/role: w, "
                  "berth.dev/index: '0', berth.dev/attempt: '1'}, %s}, spec: {nodeName: n1, containers: [{name: c}]}}",
                  owners[i]);
-        scene_put(&p.s, PROJECT_POD, yaml.at);
+        scene_put(&p.s, CACHE_POD, yaml.at);
         assert_string_equal(p.told, "");
         assert_string_equal(scene_says(&p.s), ""); /* no plan stops it */
     }
 }
 
-static void a_promise_is_kept(void **state)
+static void reserved_task_is_promoted(void **state)
 {
     (void)state;
     CLEANUP(play) struct play p;
-    struct project_pod seen;
+    struct cache_pod_view seen;
     play_begin(&p);
     p.tasks = 1;
     role(&p, ROLE, "j-1", CPU("3"));
     scene_pod(&p.s, "other", "", "n1", "containers: [{name: c, resources: {requests: {cpu: 3}}}]");
     (void)scene_says(&p.s);
-    assert_true(project_pod_of(p.s.p, "default:other", &seen));
+    assert_true(cache_pod_find(p.s.p, "default:other", &seen));
     uint64_t waits = seen.instance;
-    uint64_t instance = project_task_assume(
-        p.s.p, &(struct project_place){
+    uint64_t instance = cache_assume_task(
+        p.s.p, &(struct cache_task_placement){
                    .role = ROLE, .name = "train-w-0", .attempt = 1, .node = "n1", .waits = &waits, .waits_len = 1});
-    project_stopping(p.s.p, waits, true);
+    cache_set_stopping(p.s.p, waits, true);
     assert_string_equal(scene_says(&p.s), "");
-    scene_drop(&p.s, PROJECT_POD, "{metadata: {name: other, namespace: default}}");
+    scene_drop(&p.s, CACHE_POD, "{metadata: {name: other, namespace: default}}");
     assert_string_equal(scene_says(&p.s), "train:w->n1"); /* promoted */
-    assert_true(project_promote(p.s.p, instance));
+    assert_true(cache_promote_pod(p.s.p, instance));
     assert_string_equal(scene_says(&p.s), "");
 }
 
@@ -258,74 +258,73 @@ static void a_promise_is_kept(void **state)
 
 /* A WaitForFirstConsumer claim is provisioned for the first task; the others wait for the same volume and may turn out
  * not to reach it. */
-static void a_claim_is_made_for_the_first_task(void **state)
+static void claim_is_provisioned_for_first_task(void **state)
 {
     (void)state;
     CLEANUP(play) struct play p;
-    struct project_volume chosen[2];
+    struct cache_claim_volume chosen[2];
     play_begin(&p);
     role(&p, ROLE, "j-1", MOUNTS("3"));
     assert_string_equal(scene_why(&p.s, "train:w"), "0/2 nodes are available: persistentvolumeclaim \"c\" not found.");
-    scene_put(&p.s, PROJECT_CLAIM, CLAIM("", ""));
+    scene_put(&p.s, CACHE_CLAIM, CLAIM("", ""));
     assert_non_null(strstr(scene_why(&p.s, "train:w"), "unbound immediate"));
-    scene_put(&p.s, PROJECT_STORAGE_CLASS, LATE);
+    scene_put(&p.s, CACHE_STORAGE_CLASS, LATE);
     assert_string_equal(scene_says(&p.s), "train:w->n1 train:w->n2");
     uint64_t a = assume(&p, 0, "n1"), b = assume(&p, 1, "n2");
     assert_true(a && b);
-    assert_int_equal(project_volumes(p.s.p, a, chosen, 2), 1);
+    assert_int_equal(cache_claim_volumes(p.s.p, a, chosen, 2), 1);
     assert_string_equal(chosen[0].claim_uid, "c-1");
     assert_string_equal(chosen[0].volume, "");
     assert_false(chosen[0].joined);
-    assert_int_equal(project_volumes(p.s.p, b, chosen, 2), 1);
+    assert_int_equal(cache_claim_volumes(p.s.p, b, chosen, 2), 1);
     assert_true(chosen[0].joined);
-    assert_false(project_volumes_bound(p.s.p, b));
-    scene_put(&p.s, PROJECT_VOLUME, "{metadata: {name: pv}, spec: {csi: {driver: d, volumeHandle: h}, " ON("n1") "}}");
-    scene_put(&p.s, PROJECT_CLAIM, IS_BOUND);
-    assert_true(project_volumes_bound(p.s.p, a) && project_volumes_bound(p.s.p, b));
-    assert_true(project_volumes_reached(p.s.p, a));
-    assert_false(project_volumes_reached(p.s.p, b));
-    project_give_back(p.s.p, a, 0);
-    project_give_back(p.s.p, b, 0);
+    assert_false(cache_volumes_are_bound(p.s.p, b));
+    scene_put(&p.s, CACHE_VOLUME, "{metadata: {name: pv}, spec: {csi: {driver: d, volumeHandle: h}, " ON("n1") "}}");
+    scene_put(&p.s, CACHE_CLAIM, IS_BOUND);
+    assert_true(cache_volumes_are_bound(p.s.p, a) && cache_volumes_are_bound(p.s.p, b));
+    assert_true(cache_volumes_are_reachable(p.s.p, a));
+    assert_false(cache_volumes_are_reachable(p.s.p, b));
+    cache_forget_pod(p.s.p, a, 0);
+    cache_forget_pod(p.s.p, b, 0);
     assert_string_equal(scene_says(&p.s), "?train:w"); /* the node of the volume has no room for both */
     p.tasks = 1;
-    project_role_changed(p.s.p, ROLE);
+    cache_role_changed(p.s.p, ROLE);
     assert_string_equal(scene_says(&p.s), "train:w->n1");
 }
 
 /* An existing volume is taken by the claim of the first task and by no other claim. */
-static void a_volume_is_taken(void **state)
+static void chosen_volume_is_taken(void **state)
 {
     (void)state;
     CLEANUP(play) struct play p;
-    struct project_volume chosen[2];
+    struct cache_claim_volume chosen[2];
     play_begin(&p);
     role(&p, ROLE, "j-1", MOUNTS("1"));
-    scene_put(&p.s, PROJECT_STORAGE_CLASS,
+    scene_put(&p.s, CACHE_STORAGE_CLASS,
               "{metadata: {name: late}, provisioner: kubernetes.io/no-provisioner, volumeBindingMode: "
               "WaitForFirstConsumer}");
-    scene_put(&p.s, PROJECT_CLAIM, CLAIM("", ""));
-    scene_put(&p.s, PROJECT_VOLUME,
+    scene_put(&p.s, CACHE_CLAIM, CLAIM("", ""));
+    scene_put(&p.s, CACHE_VOLUME,
               "{metadata: {name: pv}, spec: {storageClassName: late, " ON("n2") "}, status: {phase: Available}}");
     assert_string_equal(scene_says(&p.s), "train:w->n2 train:w->n2");
     assert_int_equal(assume(&p, 0, "n1"), 0); /* no volume there: the role is planned again without this node */
     uint64_t a = assume(&p, 0, "n2"), b = assume(&p, 1, "n2");
-    assert_int_equal(project_volumes(p.s.p, a, chosen, 2), 1);
+    assert_int_equal(cache_claim_volumes(p.s.p, a, chosen, 2), 1);
     assert_string_equal(chosen[0].volume, "pv");
-    assert_int_equal(project_volumes(p.s.p, b, chosen, 2), 1);
+    assert_int_equal(cache_claim_volumes(p.s.p, b, chosen, 2), 1);
     assert_string_equal(chosen[0].volume, "pv");
     assert_true(chosen[0].joined);
-    scene_put(&p.s, PROJECT_CLAIM,
-              "{metadata: {name: d, namespace: default, uid: d-1}, spec: {storageClassName: late}}");
+    scene_put(&p.s, CACHE_CLAIM, "{metadata: {name: d, namespace: default, uid: d-1}, spec: {storageClassName: late}}");
     scene_pod(&p.s, "q", "", "", "volumes: [{name: v, persistentVolumeClaim: {claimName: d}}]");
     assert_string_equal(scene_says(&p.s), "?q");
-    project_give_back(p.s.p, b, 0);
+    cache_forget_pod(p.s.p, b, 0);
     assert_non_null(strstr(scene_says(&p.s), "?q"));
-    project_give_back(p.s.p, a, 0);
+    cache_forget_pod(p.s.p, a, 0);
     assert_non_null(strstr(scene_says(&p.s), "q->n2"));
 }
 
 /* Tasks that share an attached ReadWriteOnce volume are kept on one node; plain pods are not, as in kube-scheduler. */
-static void one_node_for_what_is_attached(void **state)
+static void shared_rwo_claim_keeps_tasks_on_one_node(void **state)
 {
     static const struct {
         const char *label, *driver, *mode, *want;
@@ -340,11 +339,11 @@ static void one_node_for_what_is_attached(void **state)
         CLEANUP(play) struct play p;
         CLEANUP(str) struct str yaml = {0};
         play_begin(&p);
-        scene_put(&p.s, PROJECT_STORAGE_CLASS, LATE);
+        scene_put(&p.s, CACHE_STORAGE_CLASS, LATE);
         if (rows[i / 2].driver)
             str_addf(&yaml, "{metadata: {name: x}, spec: {%s}}", rows[i / 2].driver);
         if (yaml.len)
-            scene_put(&p.s, PROJECT_CSI_DRIVER, yaml.at);
+            scene_put(&p.s, CACHE_CSI_DRIVER, yaml.at);
         str_clear(&yaml);
         bool bound = i % 2;
         str_addf(&yaml,
@@ -352,8 +351,8 @@ static void one_node_for_what_is_attached(void **state)
                  "[%s]%s}}",
                  bound ? ", annotations: {pv.kubernetes.io/bind-completed: 'yes'}" : "", rows[i / 2].mode,
                  bound ? ", volumeName: pv" : "");
-        scene_put(&p.s, PROJECT_CLAIM, yaml.at);
-        scene_put(&p.s, PROJECT_VOLUME, "{metadata: {name: pv}, spec: {csi: {driver: x, volumeHandle: h}}}");
+        scene_put(&p.s, CACHE_CLAIM, yaml.at);
+        scene_put(&p.s, CACHE_VOLUME, "{metadata: {name: pv}, spec: {csi: {driver: x, volumeHandle: h}}}");
         role(&p, ROLE, "j-1", MOUNTS("2"));
         scene_pod(&p.s, "small", "", "n1", "containers: [{name: c, resources: {requests: {cpu: 1}}}]");
         const char *says = scene_says(&p.s);
@@ -369,7 +368,7 @@ struct told_claims {
     char name[64];
 };
 
-static void claim_told(void *ctx, const struct project_volume *claim, bool selected)
+static void claim_told(void *ctx, const struct cache_claim_volume *claim, bool selected)
 {
     struct told_claims *t = ctx;
     t->count += !selected;
@@ -382,7 +381,7 @@ static void claim_told(void *ctx, const struct project_volume *claim, bool selec
     "true}]" notes "}, spec: {storageClassName: late" spec "}}"
 
 /* Each pod has an ephemeral claim, created after the pod, for its node. */
-static void each_pod_has_a_claim(void **state)
+static void ephemeral_claim_per_task(void **state)
 {
     (void)state;
     CLEANUP(play) struct play p;
@@ -395,63 +394,63 @@ static void each_pod_has_a_claim(void **state)
          "{cpu: 3}}}]}");
     assert_non_null(
         strstr(scene_why(&p.s, "train:w"), "volume v is created for each pod of the job: its claim must name"));
-    scene_put(&p.s, PROJECT_STORAGE_CLASS,
+    scene_put(&p.s, CACHE_STORAGE_CLASS,
               "{metadata: {name: late}, provisioner: x, volumeBindingMode: WaitForFirstConsumer, allowedTopologies: "
               "[{matchLabelExpressions: [{key: kubernetes.io/hostname, values: [n2]}]}]}");
     assert_string_equal(scene_says(&p.s), "train:w->n2");
-    scene_put(&p.s, PROJECT_CSI_DRIVER, "{metadata: {name: x}, spec: {storageCapacity: true}}");
+    scene_put(&p.s, CACHE_CSI_DRIVER, "{metadata: {name: x}, spec: {storageCapacity: true}}");
     assert_non_null(strstr(scene_why(&p.s, "train:w"), "did not have enough free storage"));
-    scene_put(&p.s, PROJECT_CAPACITY, "{metadata: {name: s}, storageClassName: late, capacity: 2Gi, nodeTopology: {}}");
+    scene_put(&p.s, CACHE_STORAGE_CAPACITY,
+              "{metadata: {name: s}, storageClassName: late, capacity: 2Gi, nodeTopology: {}}");
     assert_string_equal(scene_says(&p.s), "train:w->n2");
     p.tasks = 2; /* the driver attaches volumes, but each pod has its own */
-    scene_put(&p.s, PROJECT_STORAGE_CLASS, LATE);
-    project_role_changed(p.s.p, ROLE);
+    scene_put(&p.s, CACHE_STORAGE_CLASS, LATE);
+    cache_role_changed(p.s.p, ROLE);
     assert_string_equal(scene_says(&p.s), "train:w->n1 train:w->n2");
     p.tasks = 1;
-    project_role_changed(p.s.p, ROLE);
+    cache_role_changed(p.s.p, ROLE);
     uint64_t a = assume(&p, 0, "n2");
-    assert_int_equal(project_volumes(p.s.p, a, NULL, 0), 0); /* nothing to provision before the pod is created */
+    assert_int_equal(cache_claim_volumes(p.s.p, a, NULL, 0), 0); /* nothing to provision before the pod is created */
     scene_put(
-        &p.s, PROJECT_POD,
+        &p.s, CACHE_POD,
         "{metadata: {name: train-w-0, namespace: default, uid: uid-j-1-0, labels: {berth.dev/job: train, berth.dev/role: "
         "w, berth.dev/index: '0', berth.dev/attempt: '1'}, ownerReferences: [{kind: Job, apiVersion: berth.dev/v1, "
         "uid: j-1, controller: true}]}, spec: {schedulerName: berth, nodeName: n2, volumes: [{name: v, ephemeral: "
         "{volumeClaimTemplate: {spec: {storageClassName: late}}}}], containers: [{name: c}]}}");
     assert_string_equal(scene_says(&p.s), "");
     /* the claim is not created yet */
-    assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 1);
+    assert_int_equal(cache_ephemeral_claims(p.s.p, "default:train-w-0", claim_told, &told), 1);
     assert_int_equal(told.count, 0);
-    scene_put(&p.s, PROJECT_CLAIM,
-              "{metadata: {name: train-w-0-v, namespace: default}, spec: {storageClassName: late}}");
-    assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 1);
+    scene_put(&p.s, CACHE_CLAIM, "{metadata: {name: train-w-0-v, namespace: default}, spec: {storageClassName: late}}");
+    assert_int_equal(cache_ephemeral_claims(p.s.p, "default:train-w-0", claim_told, &told), 1);
     assert_int_equal(told.count, 0); /* the claim has another owner */
-    scene_put(&p.s, PROJECT_CLAIM, OWN_CLAIM("", ""));
-    assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 1);
+    scene_put(&p.s, CACHE_CLAIM, OWN_CLAIM("", ""));
+    assert_int_equal(cache_ephemeral_claims(p.s.p, "default:train-w-0", claim_told, &told), 1);
     assert_string_equal(told.name, "train-w-0-v/c-1");
-    scene_put(&p.s, PROJECT_CLAIM, OWN_CLAIM(", annotations: {volume.kubernetes.io/selected-node: n2}", ""));
-    assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 1);
+    scene_put(&p.s, CACHE_CLAIM, OWN_CLAIM(", annotations: {volume.kubernetes.io/selected-node: n2}", ""));
+    assert_int_equal(cache_ephemeral_claims(p.s.p, "default:train-w-0", claim_told, &told), 1);
     assert_int_equal(told.count, 1);
     assert_int_equal(told.selected, 1);
-    scene_put(&p.s, PROJECT_CLAIM,
+    scene_put(&p.s, CACHE_CLAIM,
               OWN_CLAIM(", annotations: {pv.kubernetes.io/bind-completed: 'yes'}", ", volumeName: pv"));
-    assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 0);
+    assert_int_equal(cache_ephemeral_claims(p.s.p, "default:train-w-0", claim_told, &told), 0);
     assert_int_equal(told.count + told.selected, 2);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_role_is_placed_as_a_whole),
+        cmocka_unit_test(gang_role_is_placed_as_a_whole),
         cmocka_unit_test(two_roles_start_together),
-        cmocka_unit_test(a_task_from_its_promise_to_its_end),
-        cmocka_unit_test(what_failed_says_why),
-        cmocka_unit_test(those_of_others_are_left_alone),
-        cmocka_unit_test(a_promise_is_kept),
-        cmocka_unit_test(pods_of_other_makers_are_pods),
-        cmocka_unit_test(a_claim_is_made_for_the_first_task),
-        cmocka_unit_test(a_volume_is_taken),
-        cmocka_unit_test(one_node_for_what_is_attached),
-        cmocka_unit_test(each_pod_has_a_claim),
+        cmocka_unit_test(task_from_assumption_to_success),
+        cmocka_unit_test(failed_task_has_reason),
+        cmocka_unit_test(pods_of_other_jobs_are_not_tasks),
+        cmocka_unit_test(reserved_task_is_promoted),
+        cmocka_unit_test(labels_without_owner_make_no_task),
+        cmocka_unit_test(claim_is_provisioned_for_first_task),
+        cmocka_unit_test(chosen_volume_is_taken),
+        cmocka_unit_test(shared_rwo_claim_keeps_tasks_on_one_node),
+        cmocka_unit_test(ephemeral_claim_per_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

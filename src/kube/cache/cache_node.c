@@ -14,7 +14,7 @@
 
 static bool node_same(const void *ctx, uint32_t value, const void *key)
 {
-    return strcmp(((const struct project *)ctx)->nodes.at[value].name, key) == 0;
+    return strcmp(((const struct cache *)ctx)->nodes.at[value].name, key) == 0;
 }
 
 static uint64_t name_hash(const char *name)
@@ -22,12 +22,12 @@ static uint64_t name_hash(const char *name)
     return hash_bytes(name, strlen(name), 0);
 }
 
-uint32_t node_find(const struct project *p, const char *name)
+uint32_t node_find(const struct cache *p, const char *name)
 {
     return map_find(&p->nodes_by_name, name_hash(name), node_same, p, name);
 }
 
-static uint32_t node_new(struct project *p, const char *name)
+static uint32_t node_new(struct cache *p, const char *name)
 {
     uint32_t i;
     if (p->nodes_free.len) {
@@ -50,7 +50,7 @@ static const char *label_of(const struct kube_node *node, const char *key)
 }
 
 /* Adds labels: the node's name, its GPU properties, and copies of labels whose names clash with built-in topologies. */
-static void labels_add(struct project *p, struct kube_node *node)
+static void labels_add(struct cache *p, struct kube_node *node)
 {
     static const char *const words[] = {"node", "zone", "rack"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -63,17 +63,17 @@ static void labels_add(struct project *p, struct kube_node *node)
     kube_gpu_labels_add(&p->arena, &node->meta.labels);
 }
 
-static void attach_add(struct project *p, struct kube_node *node)
+static void volume_limits_add(struct cache *p, struct kube_node *node)
 {
-    const struct shelf *shelf = &p->shelves[PROJECT_CSI_NODE];
+    const struct shelf *shelf = &p->shelves[CACHE_CSI_NODE];
     struct kube_csi_node csi;
     uint32_t at = shelf_find(shelf, node->meta.name);
-    attached_look(p, node->meta.name);
+    attached_rehash(p, node->meta.name);
     if (at == NONE || !kube_csi_node_read(&p->arena, shelf_bytes(shelf, at), &csi))
         return;
     for (size_t i = 0; i < csi.drivers.len; i++) {
         const char *driver = csi.drivers.at[i].driver;
-        int64_t alone = csi.drivers.at[i].count > 0 ? attached_alone(p, node->meta.name, driver) : 0;
+        int64_t alone = csi.drivers.at[i].count > 0 ? attached_unused_count(p, node->meta.name, driver) : 0;
         int64_t left = csi.drivers.at[i].count - alone;
         if (csi.drivers.at[i].count >= 0)
             kube_push(&p->arena, &node->allocatable,
@@ -91,7 +91,7 @@ static void allocatable_trim(struct kube_node *node)
     node->allocatable.len = to;
 }
 
-static void taint_add(struct project *p, struct kube_node *node)
+static void taint_add(struct cache *p, struct kube_node *node)
 {
     for (size_t i = 0; i < node->taints.len; i++)
         if (strcmp(node->taints.at[i].key, TAINT_UNSCHEDULABLE) == 0 && node->taints.at[i].effect == BERTH_NO_SCHEDULE)
@@ -100,7 +100,7 @@ static void taint_add(struct project *p, struct kube_node *node)
         kube_push(&p->arena, &node->taints, ((struct berth_taint){TAINT_UNSCHEDULABLE, "", BERTH_NO_SCHEDULE}));
 }
 
-static struct berth_node describe(struct project *p, const struct node_entry *e, struct kube_node *node)
+static struct berth_node describe(struct cache *p, const struct node_entry *e, struct kube_node *node)
 {
     struct berth_image *images = ARENA_ARRAY(&p->arena, struct berth_image, e->images_len);
     for (size_t i = 0; i < e->images_len; i++)
@@ -108,7 +108,7 @@ static struct berth_node describe(struct project *p, const struct node_entry *e,
             (struct berth_image){intern_text(&p->names, e->images[i].name), (int64_t)e->images[i].size_kib << 10};
     const char *zone = label_of(node, "topology.kubernetes.io/zone");
     allocatable_trim(node);
-    attach_add(p, node);
+    volume_limits_add(p, node);
     taint_add(p, node);
     const char *arch = label_of(node, "kubernetes.io/arch");
     labels_add(p, node);
@@ -127,7 +127,7 @@ static struct berth_node describe(struct project *p, const struct node_entry *e,
     };
 }
 
-static void node_project(struct project *p, uint32_t i)
+static void node_put_to_cluster(struct cache *p, uint32_t i)
 {
     struct node_entry *e = &p->nodes.at[i];
     struct berth_node node = {.id = e->name, .state = BERTH_NODE_JOINING};
@@ -144,25 +144,25 @@ static void node_project(struct project *p, uint32_t i)
     }
     if (berth_node_put(p->cluster, &node, &err) == 0)
         return;
-    project_trouble(p, "node %s accepts no new pods: %s", e->name, err.text);
+    cache_trouble(p, "node %s accepts no new pods: %s", e->name, err.text);
     node = (struct berth_node){.id = e->name, .state = BERTH_NODE_JOINING};
     (void)berth_node_put(p->cluster, &node, NULL);
 }
 
 /* ---- pod counts ------------------------------------------------------------------------------------------------- */
 
-uint32_t node_enter(struct project *p, const char *name)
+uint32_t node_enter(struct cache *p, const char *name)
 {
     uint32_t i = node_find(p, name);
     if (i == NONE) {
         i = node_new(p, name);
-        node_project(p, i);
+        node_put_to_cluster(p, i);
     }
     p->nodes.at[i].pods++;
     return i;
 }
 
-static void node_forget(struct project *p, uint32_t i)
+static void node_forget(struct cache *p, uint32_t i)
 {
     struct node_entry *e = &p->nodes.at[i];
     if (e->bytes || e->pods)
@@ -174,7 +174,7 @@ static void node_forget(struct project *p, uint32_t i)
     vec_push(&p->nodes_free, i);
 }
 
-void node_leave(struct project *p, uint32_t node)
+void node_leave(struct cache *p, uint32_t node)
 {
     assert(p->nodes.at[node].pods > 0);
     p->nodes.at[node].pods--;
@@ -183,7 +183,7 @@ void node_leave(struct project *p, uint32_t node)
 
 /* ---- watch events ----------------------------------------------------------------------------------------------- */
 
-static void images_take(struct project *p, struct node_entry *e, const struct kube_node *node)
+static void images_store(struct cache *p, struct node_entry *e, const struct kube_node *node)
 {
     mem_free(e->images);
     e->images_len = node->images.len;
@@ -195,12 +195,12 @@ static void images_take(struct project *p, struct node_entry *e, const struct ku
     }
 }
 
-void node_put(struct project *p, const struct kube_object *o)
+void node_put(struct cache *p, const struct kube_object *o)
 {
     struct kube_node node;
     str_clear(&p->stripped);
     if (!kube_strip(o->raw, &kube_keep_node, &p->stripped)) {
-        project_trouble(p, "node %s is malformed; keeping its previous version", o->name);
+        cache_trouble(p, "node %s is malformed; keeping its previous version", o->name);
         return;
     }
     uint64_t hash = hash_bytes(str_text(&p->stripped), p->stripped.len, 0);
@@ -208,17 +208,17 @@ void node_put(struct project *p, const struct kube_object *o)
     if (i != NONE && p->nodes.at[i].bytes && p->nodes.at[i].hash == hash)
         return;
     if (!kube_node_read(&p->arena, proto_reader(str_text(&p->stripped), p->stripped.len), &node)) {
-        project_trouble(p, "node %s is malformed; keeping its previous version", o->name);
+        cache_trouble(p, "node %s is malformed; keeping its previous version", o->name);
         return;
     }
-    input_tell(p, &(struct project_input){.op = PROJECT_PUT,
-                                          .kind = PROJECT_NODE,
-                                          .object = o,
-                                          .kept = proto_reader(str_text(&p->stripped), p->stripped.len)});
+    input_tell(p, &(struct cache_change){.op = CACHE_OP_PUT,
+                                         .kind = CACHE_NODE,
+                                         .object = o,
+                                         .kept = proto_reader(str_text(&p->stripped), p->stripped.len)});
     if (i == NONE)
         i = node_new(p, o->name);
     struct node_entry *e = &p->nodes.at[i];
-    images_take(p, e, &node);
+    images_store(p, e, &node);
     str_clear(&p->stripped);
     (void)kube_strip(o->raw, &kube_keep_node_bare, &p->stripped);
     p->nodes_there += e->bytes == NULL;
@@ -228,17 +228,17 @@ void node_put(struct project *p, const struct kube_object *o)
     memcpy(e->bytes, str_text(&p->stripped), e->len);
     e->hash = hash;
     e->unschedulable = node.unschedulable;
-    node_project(p, i);
-    project_changed(p);
+    node_put_to_cluster(p, i);
+    cache_notify(p);
 }
 
-void node_drop(struct project *p, const char *name)
+void node_drop(struct cache *p, const char *name)
 {
     uint32_t i = node_find(p, name);
     if (i == NONE || !p->nodes.at[i].bytes)
         return;
     const struct kube_object gone = {.namespace = "", .name = name, .uid = ""};
-    input_tell(p, &(struct project_input){.op = PROJECT_DROP, .kind = PROJECT_NODE, .object = &gone});
+    input_tell(p, &(struct cache_change){.op = CACHE_OP_DROP, .kind = CACHE_NODE, .object = &gone});
     struct node_entry *e = &p->nodes.at[i];
     mem_free(e->bytes);
     mem_free(e->images);
@@ -248,37 +248,37 @@ void node_drop(struct project *p, const char *name)
     e->unschedulable = false;
     p->nodes_there--;
     if (e->pods)
-        node_project(p, i);
+        node_put_to_cluster(p, i);
     node_forget(p, i);
-    project_changed(p);
+    cache_notify(p);
 }
 
-bool node_again(struct project *p, const char *name)
+bool node_refresh(struct cache *p, const char *name)
 {
     uint32_t i = node_find(p, name);
     if (i == NONE || !p->nodes.at[i].bytes)
         return false;
-    node_project(p, i);
+    node_put_to_cluster(p, i);
     return true;
 }
 
-void node_attach_changed(struct project *p, const char *name)
+void node_attach_changed(struct cache *p, const char *name)
 {
-    if (node_again(p, name))
-        project_changed(p);
+    if (node_refresh(p, name))
+        cache_notify(p);
 }
 
-void nodes_tell(struct project *p)
+void nodes_refill(struct cache *p)
 {
     for (uint32_t i = 0; i < p->nodes.len; i++) {
         struct arena_mark mark = arena_mark(&p->arena);
         if (p->nodes.at[i].name)
-            node_project(p, i);
+            node_put_to_cluster(p, i);
         arena_rewind(&p->arena, mark);
     }
 }
 
-size_t project_domain_nodes(const struct project *p, const char *domain)
+size_t cache_domain_nodes(const struct cache *p, const char *domain)
 {
     sym name = intern_find(&p->names, domain);
     size_t found = 0;
@@ -287,7 +287,7 @@ size_t project_domain_nodes(const struct project *p, const char *domain)
     return found;
 }
 
-void nodes_done(struct project *p)
+void nodes_done(struct cache *p)
 {
     for (size_t i = 0; i < p->nodes.len; i++) {
         mem_free(p->nodes.at[i].name);

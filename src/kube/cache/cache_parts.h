@@ -1,7 +1,7 @@
 /* cache_parts.h - internals of the cache; included only by the files of this folder.
  *
  * Three tables: stripped objects by kind (shelves), nodes and pods. A pod that depends on other objects follows their
- * topics ("claim:ns:name"). A change to such an object marks the pods of its topic, and project_cluster puts each
+ * topics ("claim:ns:name"). A change to such an object marks the pods of its topic, and cache_cluster puts each
  * marked pod into the cluster again, once.
  */
 #pragma once
@@ -95,9 +95,9 @@ struct pod_wait {
     uint32_t failures;
     uint64_t *waits; /* instances that a reserved pod waits for */
     size_t waits_len;
-    struct project_volume *volumes; /* chosen for its claims; texts are owned */
+    struct cache_claim_volume *volumes; /* chosen for its claims; texts are owned */
     size_t volumes_len;
-    VEC(char *) shunned; /* nodes without volumes for the pod's claims; cleared when these objects change */
+    VEC(char *) excluded_nodes; /* nodes without volumes for the pod's claims; cleared when these objects change */
 };
 
 /* Of a pod that is a task of a job, or of an assumed task whose pod is not created yet (its uid is ""). */
@@ -171,14 +171,14 @@ struct taken {
     uint32_t pod;
 };
 
-struct project {
-    struct project_config config;
+struct cache {
+    struct cache_config config;
     struct berth_cluster *cluster;
     struct arena arena; /* per call; empty between calls */
     struct str stripped;
     uint64_t instances; /* last instance id given */
     size_t forgotten;   /* pods removed since the cluster was created */
-    struct shelf shelves[PROJECT_GROUP + 1];
+    struct shelf shelves[CACHE_POD_GROUP + 1];
     VEC(struct topic) topics;
     VEC(uint32_t) topics_free;
     struct map topics_by_key;
@@ -210,83 +210,83 @@ struct project {
 };
 
 /* Returns "kind:a:b", or "kind:" with a hash if that is too long or not a valid id of the model. In the arena. */
-const char *project_key(struct project *p, const char *kind, const char *a, const char *b);
-void project_changed(struct project *p);
+const char *cache_key(struct cache *p, const char *kind, const char *a, const char *b);
+void cache_notify(struct cache *p);
 /* Replaces the cluster by a new one with everything the cache holds. */
-void project_renew(struct project *p);
-void project_trouble(struct project *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static inline void input_tell(struct project *p, const struct project_input *in)
+void cache_refill_cluster(struct cache *p);
+void cache_trouble(struct cache *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static inline void input_tell(struct cache *p, const struct cache_change *in)
 {
     if (p->config.input)
         p->config.input(p->config.ctx, in);
 }
 
 /* cache_index.c */
-void topic_follow(struct project *p, uint32_t pod, const char *key);
-void topic_leave_all(struct project *p, uint32_t pod);
-void topic_mark(struct project *p, const char *key);
-const struct topic *topic_look(const struct project *p, const char *key); /* NULL: no follower */
-void topic_mark_others(struct project *p, const char *key, uint32_t but);
+void topic_follow(struct cache *p, uint32_t pod, const char *key);
+void topic_leave_all(struct cache *p, uint32_t pod);
+void topic_mark(struct cache *p, const char *key);
+const struct topic *topic_look(const struct cache *p, const char *key); /* NULL: no follower */
+void topic_mark_others(struct cache *p, const char *key, uint32_t but);
 /* Excludes a node that has no volumes for the pod's claims, until these objects change. */
-void pod_shun(struct project *p, uint32_t pod, const char *node);
-void pod_shun_none(struct pod_wait *wait);
-void topics_clear(struct project *p);
+void pod_exclude_node(struct cache *p, uint32_t pod, const char *node);
+void pod_clear_excluded_nodes(struct pod_wait *wait);
+void topics_clear(struct cache *p);
 
 /* cache_node.c */
-uint32_t node_find(const struct project *p, const char *name); /* NONE */
+uint32_t node_find(const struct cache *p, const char *name); /* NONE */
 /* Returns the index of the node, counting one more pod on it; creates an entry without resources for a node not seen
  * yet. */
-uint32_t node_enter(struct project *p, const char *name);
-void node_leave(struct project *p, uint32_t node);
-void node_put(struct project *p, const struct kube_object *o);
-void node_drop(struct project *p, const char *name);
-void node_attach_changed(struct project *p, const char *name); /* its volume limits changed */
-bool node_again(struct project *p, const char *name);          /* puts the node into the cluster; false: no such node */
-void nodes_tell(struct project *p);                            /* puts all nodes into a new cluster */
-void nodes_done(struct project *p);
+uint32_t node_enter(struct cache *p, const char *name);
+void node_leave(struct cache *p, uint32_t node);
+void node_put(struct cache *p, const struct kube_object *o);
+void node_drop(struct cache *p, const char *name);
+void node_attach_changed(struct cache *p, const char *name); /* its volume limits changed */
+bool node_refresh(struct cache *p, const char *name);        /* puts the node into the cluster; false: no such node */
+void nodes_refill(struct cache *p);                          /* puts all nodes into a new cluster */
+void nodes_done(struct cache *p);
 
 /* cache_index.c: templates */
-uint32_t template_take(struct project *p, const struct str *bytes);
-void template_leave(struct project *p, uint32_t template);
-void templates_done(struct project *p);
+uint32_t template_take(struct cache *p, const struct str *bytes);
+void template_leave(struct cache *p, uint32_t template);
+void templates_done(struct cache *p);
 
 /* cache_pod.c */
-uint32_t pod_find(const struct project *p, const char *id); /* NONE */
+uint32_t pod_find(const struct cache *p, const char *id); /* NONE */
 /* Returns the name as the configuration holds it; NULL: not one of our schedulers. */
-const char *pod_scheduler(const struct project *p, const char *name);
-void pod_put(struct project *p, const struct kube_object *o);
-void pod_drop(struct project *p, const struct kube_object *o);
-/* Marks the pod to be put into the cluster again by the next project_cluster, and calls `changed`; callers need not
+const char *pod_scheduler(const struct cache *p, const char *name);
+void pod_put(struct cache *p, const struct kube_object *o);
+void pod_drop(struct cache *p, const struct kube_object *o);
+/* Marks the pod to be put into the cluster again by the next cache_cluster, and calls `changed`; callers need not
  * call it. */
-void pod_mark(struct project *p, uint32_t pod);
+void pod_mark(struct cache *p, uint32_t pod);
 /* Puts the pod's present state into the cluster. */
-void pod_project(struct project *p, uint32_t pod);
-static inline const char *pod_namespace(const struct project *p, const struct pod_entry *e)
+void pod_refresh(struct cache *p, uint32_t pod);
+static inline const char *pod_namespace(const struct cache *p, const struct pod_entry *e)
 {
     return intern_text(&p->names, e->namespace);
 }
 /* Returns the pod of the template plus the entry's own fields, in the arena. Cannot fail: the template was parsed when
  * the pod came. */
-struct kube_pod pod_read(struct project *p, uint32_t pod);
-uint32_t pod_by_instance(const struct project *p, uint64_t instance); /* NONE */
+struct kube_pod pod_read(struct cache *p, uint32_t pod);
+uint32_t pod_by_instance(const struct cache *p, uint64_t instance); /* NONE */
 /* Puts the workload and its instance, if any, into the cluster. The instance keeps its id and node and gets the pod's
  * present shape. */
-void pod_tell(struct project *p, uint32_t pod, const struct kube_pod *from);
+void pod_refresh_now(struct cache *p, uint32_t pod, const struct kube_pod *from);
 /* `shape`: what the instance holds from now on; NULL: unchanged, or the workload's shape for a new instance. */
-int pod_instance_tell(struct project *p, const struct pod_entry *e, uint64_t gpus, const struct berth_shape *shape,
-                      struct berth_err *err);
+int pod_instance_put(struct cache *p, const struct pod_entry *e, uint64_t gpus, const struct berth_shape *shape,
+                     struct berth_err *err);
 /* Creates an instance on the node with the workload's present class. */
-bool pod_instance_make(struct project *p, uint32_t pod, const char *node, uint64_t gpus);
-void pod_instance_clear(struct project *p, uint32_t pod);
+bool pod_instance_new(struct cache *p, uint32_t pod, const char *node, uint64_t gpus);
+void pod_instance_clear(struct cache *p, uint32_t pod);
 void pod_text_set(char **text, const char *at, size_t len); /* NULL for "" */
-void pods_tell(struct project *p);
-void pods_done(struct project *p);
+void pods_refill(struct cache *p);
+void pods_done(struct cache *p);
 
 /* Creates an entry for an object of this name. A pod_wait of the entry is freed with pod_wait_free. */
-uint32_t pod_new(struct project *p, const char *id, const struct kube_object *o);
-void pod_forget(struct project *p, uint32_t pod);
-void pod_wait_free(struct project *p, uint32_t pod);
-bool pod_strip(struct project *p, struct proto_reader raw, const struct kube_pod_facts *facts);
+uint32_t pod_new(struct cache *p, const char *id, const struct kube_object *o);
+void pod_forget(struct cache *p, uint32_t pod);
+void pod_wait_free(struct cache *p, uint32_t pod);
+bool pod_strip(struct cache *p, struct proto_reader raw, const struct kube_pod_facts *facts);
 
 /* Returns since when the pod is bound. */
 static inline int64_t pod_began_ns(const struct pod_entry *e)
@@ -296,35 +296,35 @@ static inline int64_t pod_began_ns(const struct pod_entry *e)
 
 /* cache_usage.c */
 /* Returns the payer of a workload from its quotas (index + 1); 0: none. */
-uint32_t use_payer(struct project *p, const struct berth_workload *w);
+uint32_t usage_payer_of(struct cache *p, const struct berth_workload *w);
 /* Books the usage of a pod that is about to go, if it ran. */
-void use_ends(struct project *p, uint32_t pod);
+void usage_pod_ended(struct cache *p, uint32_t pod);
 /* Copies the payer of a role that is about to go to its running tasks, which stay charged to it. */
-void use_roles_left(struct project *p, uint32_t role);
-void uses_done(struct project *p);
+void usage_role_removed(struct cache *p, uint32_t role);
+void usage_done(struct cache *p);
 
 /* cache_task.c */
 /* Returns the uid of the job that created the pod; "" if none did. */
-const char *task_owner(struct project *p, struct proto_reader raw);
+const char *task_owner(struct cache *p, struct proto_reader raw);
 /* Handles the appearance of a pod with the name of an assumed task: the entry takes the pod's uid; or, if the pod
  * belongs to another task, the entry is forgotten (NONE). */
-uint32_t task_met(struct project *p, uint32_t pod, const struct kube_object *o);
+uint32_t task_pod_appeared(struct cache *p, uint32_t pod, const struct kube_object *o);
 /* Makes a new entry a task if the pod's labels and owner say so. */
-void task_join(struct project *p, uint32_t pod, const struct kube_pod *from, const struct kube_object *o);
+void task_detect(struct cache *p, uint32_t pod, const struct kube_pod *from, const struct kube_object *o);
 /* Calls the `task` callback if the pod belongs to a job. */
-void task_note(struct project *p, const struct kube_object *o);
-void task_note_gone(struct project *p, const struct pod_entry *e);
+void task_report(struct cache *p, const struct kube_object *o);
+void task_report_gone(struct cache *p, const struct pod_entry *e);
 
 /* cache_job.c */
-void task_bound(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node);
-void task_tell(struct project *p, uint32_t pod, const struct kube_pod *from);
-const char *task_workload(struct project *p, const struct pod_task *task);
-/* role_claim adds the result of the `claim` callback to the role's workload before the cluster gets it; role_told adds
+void task_bound(struct cache *p, uint32_t pod, const struct kube_pod *from, const char *node);
+void task_refresh(struct cache *p, uint32_t pod, const struct kube_pod *from);
+const char *task_workload(struct cache *p, const struct pod_task *task);
+/* role_claim adds the result of the `claim` callback to the role's workload before the cluster gets it; role_restore_ended adds
  * the ended tasks after that. */
 struct shaped;
-void role_claim(struct project *p, uint32_t pod, struct shaped *shaped);
-void role_told(struct project *p, uint32_t pod);
-void job_parts_free(struct project *p, struct pod_entry *e);
+void role_claim(struct cache *p, uint32_t pod, struct shaped *shaped);
+void role_restore_ended(struct cache *p, uint32_t pod);
+void job_parts_free(struct cache *p, struct pod_entry *e);
 
 /* cache_shape.c: returns the pod as a workload, in the arena. `why`: NULL, or why the pod cannot be placed at all.
  * `settled`: the pod has a node, so only what it holds and its effect on other pods go into the shape. Follows
@@ -333,9 +333,9 @@ struct shaped {
     struct berth_workload workload;
     const char *why;
 };
-void budgets_tell(struct project *p);
-void budget_changed(struct project *p, const char *namespace, const char *name);
-struct shaped shape_pod(struct project *p, uint32_t pod, const struct kube_pod *from, bool settled);
+void budgets_refill(struct cache *p);
+void budget_changed(struct cache *p, const char *namespace, const char *name);
+struct shaped shape_pod(struct cache *p, uint32_t pod, const struct kube_pod *from, bool settled);
 
 /* cache_volume.c: adds the requirements of the pod's claims to the shape. */
 struct volumes_shape {
@@ -344,63 +344,62 @@ struct volumes_shape {
     struct kube_texts alone;   /* names of ReadWriteOncePod claims */
     const char *why;
 };
-void shape_volumes(struct project *p, uint32_t pod, const struct kube_pod *from, bool settled,
-                   struct volumes_shape *ret);
-bool claim_find(struct project *p, const char *namespace, const char *name, struct kube_claim *ret);
-bool volume_find(struct project *p, const char *name, struct kube_volume *ret);
-bool class_find(struct project *p, const char *name, struct kube_class *ret);
+void shape_volumes(struct cache *p, uint32_t pod, const struct kube_pod *from, bool settled, struct volumes_shape *ret);
+bool claim_find(struct cache *p, const char *namespace, const char *name, struct kube_claim *ret);
+bool volume_find(struct cache *p, const char *name, struct kube_volume *ret);
+bool class_find(struct cache *p, const char *name, struct kube_class *ret);
 /* Returns the name of the claim that the mount refers to. */
-const char *mount_claim(struct project *p, const struct kube_pod *from, const struct kube_mount *mount);
+const char *mount_claim(struct cache *p, const struct kube_pod *from, const struct kube_mount *mount);
 
 /* cache_bind_volume.c */
 /* Reports whether the volume was chosen for an assumed or reserved pod other than `but`. */
-bool volume_taken(const struct project *p, const char *volume, uint32_t but);
+bool volume_taken(const struct cache *p, const char *volume, uint32_t but);
 /* Returns the node for which another assumed pod has the claim's volume provisioned; "": none. */
-const char *claim_made_on(struct project *p, uint32_t pod, const struct kube_claim *claim);
+const char *claim_provisioned_on(struct cache *p, uint32_t pod, const struct kube_claim *claim);
 /* Chooses the volumes of the pod's claims on the node; false: one of the claims has none. */
-bool volumes_choose(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node);
+bool volumes_choose(struct cache *p, uint32_t pod, const struct kube_pod *from, const char *node);
 /* Reports whether all chosen volumes are bound to their claims. */
-bool volumes_are_bound(struct project *p, const struct pod_wait *wait);
-bool volumes_are_reached(struct project *p, const struct pod_entry *e);
-void volumes_forget(struct project *p, uint32_t pod);
-/* Implements project_claims_made. */
-size_t claims_made(struct project *p, uint32_t pod, project_claim_teller *tell, void *ctx);
+bool volumes_are_bound(struct cache *p, const struct pod_wait *wait);
+bool volumes_are_reachable(struct cache *p, const struct pod_entry *e);
+void volumes_forget(struct cache *p, uint32_t pod);
+/* Implements cache_ephemeral_claims. */
+size_t ephemeral_claims_visit(struct cache *p, uint32_t pod, cache_claim_visitor *tell, void *ctx);
 /* Replaces the chosen volumes by recorded ones. */
-void volumes_take(struct project *p, const char *workload, const struct project_volume *volumes, size_t len);
-void volumes_done(struct project *p);
+void volumes_restore(struct cache *p, const char *workload, const struct cache_claim_volume *volumes, size_t len);
+void volumes_done(struct cache *p);
 
 /* cache_capacity.c: returns in *to the nodes where the class can provision a volume of the claim's size; empty: none.
  * False: all nodes. */
-bool capacity_where(struct project *p, const struct kube_claim *claim, const struct kube_class *class,
+bool capacity_where(struct cache *p, const struct kube_claim *claim, const struct kube_class *class,
                     struct kube_terms *to);
 /* Reports whether the class can provision the volume on the node with these labels. */
-bool capacity_on(struct project *p, const struct kube_claim *claim, const struct kube_class *class,
+bool capacity_on(struct cache *p, const struct kube_claim *claim, const struct kube_class *class,
                  const struct kube_labels *node);
 /* Finds the CSI driver of this name; false: unknown. */
-bool driver_find(struct project *p, const char *name, struct kube_driver *ret);
+bool driver_find(struct cache *p, const char *name, struct kube_driver *ret);
 
 /* cache_attach.c: attachment_join is called after an attachment was put on its shelf, attachment_leave before it is
  * removed. */
-void attachment_join(struct project *p, const char *name);
-void attachment_leave(struct project *p, const char *name);
+void attachment_join(struct cache *p, const char *name);
+void attachment_leave(struct cache *p, const char *name);
 /* Notes that the volume was added, changed or removed. */
-void attached_volume_changed(struct project *p, const char *volume);
+void attached_volume_changed(struct cache *p, const char *volume);
 /* Notes that the volumes used by pods on the node may have changed. */
-void attached_touch(struct project *p, const char *node);
+void attached_mark(struct cache *p, const char *node);
 /* Updates the hash of the node's attachments that no pod uses. */
-void attached_look(struct project *p, const char *node);
+void attached_rehash(struct cache *p, const char *node);
 /* Returns how many volumes of the driver are attached to the node and used by no pod there. */
-int64_t attached_alone(struct project *p, const char *node, const char *driver);
+int64_t attached_unused_count(struct cache *p, const char *node, const char *driver);
 /* Puts nodes whose unused attachments changed into the cluster again; returns false if there were none. Called when
  * pods are up to date, and after a new cluster was filled. */
-bool attached_settle(struct project *p);
-void attached_done(struct project *p);
+bool attached_update(struct cache *p);
+void attached_done(struct cache *p);
 
 /* cache_gang.c */
-void gang_join(struct project *p, uint32_t pod, const struct kube_pod *from);
-void gang_leave(struct project *p, uint32_t pod);
+void gang_join(struct cache *p, uint32_t pod, const struct kube_pod *from);
+void gang_leave(struct cache *p, uint32_t pod);
 /* Updates the roles of the gang's waiting pods after pods of the gang were added, removed or placed. */
-void gang_changed(struct project *p, uint32_t gang);
-void gang_object(struct project *p, const char *namespace, const char *name);
-const char *gang_why(struct project *p, uint32_t pod); /* NULL: the gang does not hold the pod up */
-void gangs_done(struct project *p);
+void gang_changed(struct cache *p, uint32_t gang);
+void gang_object(struct cache *p, const char *namespace, const char *name);
+const char *gang_why(struct cache *p, uint32_t pod); /* NULL: the gang does not hold the pod up */
+void gangs_done(struct cache *p);

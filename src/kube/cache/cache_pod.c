@@ -10,12 +10,12 @@
 
 static bool pod_same(const void *ctx, uint32_t value, const void *key)
 {
-    return strcmp(((const struct project *)ctx)->pods.at[value].id, key) == 0;
+    return strcmp(((const struct cache *)ctx)->pods.at[value].id, key) == 0;
 }
 
 static bool instance_same(const void *ctx, uint32_t value, const void *key)
 {
-    return ((const struct project *)ctx)->pods.at[value].instance == *(const uint64_t *)key;
+    return ((const struct cache *)ctx)->pods.at[value].instance == *(const uint64_t *)key;
 }
 
 static uint64_t id_hash(const char *id)
@@ -23,25 +23,25 @@ static uint64_t id_hash(const char *id)
     return hash_bytes(id, strlen(id), 0);
 }
 
-uint32_t pod_find(const struct project *p, const char *id)
+uint32_t pod_find(const struct cache *p, const char *id)
 {
     return map_find(&p->pods_by_id, id_hash(id), pod_same, p, id);
 }
 
-uint32_t pod_by_instance(const struct project *p, uint64_t instance)
+uint32_t pod_by_instance(const struct cache *p, uint64_t instance)
 {
     return instance ? map_find(&p->pods_by_instance, hash_u64(instance), instance_same, p, &instance) : NONE;
 }
 
 /* "namespace:name": a namespace contains no colon. */
-static const char *id_of(struct project *p, const struct kube_object *o)
+static const char *id_of(struct cache *p, const struct kube_object *o)
 {
     if (strlen(o->namespace) + strlen(o->name) + 1 > BERTH_NAME_MAX)
         return arena_strdup(&p->arena, o->uid);
     return arena_fmt(&p->arena, "%s:%s", o->namespace, o->name);
 }
 
-static void own_add(const struct project *p, const struct pod_entry *e, struct kube_pod *to)
+static void own_fields_add(const struct cache *p, const struct pod_entry *e, struct kube_pod *to)
 {
     to->meta.namespace = pod_namespace(p, e);
     to->meta.name = e->name;
@@ -50,7 +50,7 @@ static void own_add(const struct project *p, const struct pod_entry *e, struct k
     to->meta.deleted_ns = e->deleted_ns;
 }
 
-struct kube_pod pod_read(struct project *p, uint32_t pod)
+struct kube_pod pod_read(struct cache *p, uint32_t pod)
 {
     const struct pod_entry *e = &p->pods.at[pod];
     const struct template *t = &p->templates.at[e->template];
@@ -58,7 +58,7 @@ struct kube_pod pod_read(struct project *p, uint32_t pod)
     bool ok = kube_pod_read(&p->arena, proto_reader(t->bytes, t->len), &from);
     assert(ok); /* it was parsed when the pod came */
     (void)ok;
-    own_add(p, e, &from);
+    own_fields_add(p, e, &from);
     return from;
 }
 
@@ -74,13 +74,13 @@ void pod_text_set(char **text, const char *at, size_t len)
     }
 }
 
-void pod_wait_free(struct project *p, uint32_t pod)
+void pod_wait_free(struct cache *p, uint32_t pod)
 {
     struct pod_entry *e = &p->pods.at[pod];
     if (!e->wait)
         return;
     volumes_forget(p, pod);
-    pod_shun_none(e->wait);
+    pod_clear_excluded_nodes(e->wait);
     mem_free(e->wait->told);
     mem_free(e->wait->nominated);
     mem_free(e->wait->why);
@@ -89,7 +89,7 @@ void pod_wait_free(struct project *p, uint32_t pod)
     e->wait = NULL;
 }
 
-uint32_t pod_new(struct project *p, const char *id, const struct kube_object *o)
+uint32_t pod_new(struct cache *p, const char *id, const struct kube_object *o)
 {
     uint32_t i;
     if (p->pods_free.len) {
@@ -115,7 +115,7 @@ uint32_t pod_new(struct project *p, const char *id, const struct kube_object *o)
 
 /* ---- instances ---------------------------------------------------------------------------------------------------- */
 
-void pod_instance_clear(struct project *p, uint32_t pod)
+void pod_instance_clear(struct cache *p, uint32_t pod)
 {
     struct pod_entry *e = &p->pods.at[pod];
     if (!e->instance)
@@ -123,7 +123,7 @@ void pod_instance_clear(struct project *p, uint32_t pod)
     map_drop(&p->pods_by_instance, hash_u64(e->instance), pod);
     (void)berth_instance_remove(p->cluster, e->instance, NULL);
     if (e->holds)
-        attached_touch(p, p->nodes.at[e->node].name);
+        attached_mark(p, p->nodes.at[e->node].name);
     e->instance = 0;
     node_leave(p, e->node);
     e->node = NONE;
@@ -138,8 +138,8 @@ static enum berth_state state_of(const struct pod_entry *e)
 }
 
 /* `shape`: what the instance holds from now on; NULL: unchanged, or the workload's shape for a new instance. */
-int pod_instance_tell(struct project *p, const struct pod_entry *e, uint64_t gpus, const struct berth_shape *shape,
-                      struct berth_err *err)
+int pod_instance_put(struct cache *p, const struct pod_entry *e, uint64_t gpus, const struct berth_shape *shape,
+                     struct berth_err *err)
 {
     bool reserved = e->state == POD_RESERVED && e->wait;
     struct berth_instance i = {.id = e->instance,
@@ -155,21 +155,21 @@ int pod_instance_tell(struct project *p, const struct pod_entry *e, uint64_t gpu
                                .waits_len = reserved ? e->wait->waits_len : 0,
                                .shape = shape};
     if (e->holds)
-        attached_touch(p, i.node);
+        attached_mark(p, i.node);
     return berth_instance_put(p->cluster, &i, err);
 }
 
 /* Creates an instance on the node with the workload's present class. */
-bool pod_instance_make(struct project *p, uint32_t pod, const char *node, uint64_t gpus)
+bool pod_instance_new(struct cache *p, uint32_t pod, const char *node, uint64_t gpus)
 {
     struct pod_entry *e = &p->pods.at[pod];
     struct berth_err err = {0};
     e->node = node_enter(p, node);
     e->instance = ++p->instances;
     map_add(&p->pods_by_instance, hash_u64(e->instance), pod);
-    if (pod_instance_tell(p, e, gpus, NULL, &err) == 0)
+    if (pod_instance_put(p, e, gpus, NULL, &err) == 0)
         return true;
-    project_trouble(p, "pod %s/%s on node %s: %s", pod_namespace(p, e), e->name, node, err.text);
+    cache_trouble(p, "pod %s/%s on node %s: %s", pod_namespace(p, e), e->name, node, err.text);
     pod_instance_clear(p, pod);
     return false;
 }
@@ -184,7 +184,7 @@ static void why_set(struct pod_entry *e, const char *why)
 
 /* Puts the workload into the cluster. If the cluster rejects it, a waiting pod waits with the error as reason; a pod
  * with a node counts with its resources only. */
-static bool workload_tell(struct project *p, uint32_t pod, const struct kube_pod *from, struct berth_shape *ret_shape)
+static bool workload_put(struct cache *p, uint32_t pod, const struct kube_pod *from, struct berth_shape *ret_shape)
 {
     struct pod_entry *e = &p->pods.at[pod];
     bool settled = e->state >= POD_ASSUMED;
@@ -195,7 +195,7 @@ static bool workload_tell(struct project *p, uint32_t pod, const struct kube_pod
     e = &p->pods.at[pod];
     if (e->job)
         role_claim(p, pod, &shaped);
-    e->payer = use_payer(p, &shaped.workload);
+    e->payer = usage_payer_of(p, &shaped.workload);
     why_set(e, shaped.why);
     if (berth_workload_put(p->cluster, &shaped.workload, &err) == 0) {
         *ret_shape = shaped.workload.shape;
@@ -209,8 +209,8 @@ static bool workload_tell(struct project *p, uint32_t pod, const struct kube_pod
     if (settled) {
         bare.shape.requests = shaped.workload.shape.requests;
         bare.shape.requests_len = shaped.workload.shape.requests_len;
-        project_trouble(p, "pod %s/%s counts with its resource requests only: %s", pod_namespace(p, e), e->name,
-                        err.text);
+        cache_trouble(p, "pod %s/%s counts with its resource requests only: %s", pod_namespace(p, e), e->name,
+                      err.text);
     } else {
         bare.shape.require = &nowhere;
         bare.shape.require_len = 1;
@@ -220,7 +220,7 @@ static bool workload_tell(struct project *p, uint32_t pod, const struct kube_pod
     return berth_workload_put(p->cluster, &bare, &err) == 0;
 }
 
-static void workload_clear(struct project *p, uint32_t pod)
+static void workload_clear(struct cache *p, uint32_t pod)
 {
     if (p->pods.at[pod].there)
         (void)berth_workload_remove(p->cluster, p->pods.at[pod].id, NULL);
@@ -228,24 +228,24 @@ static void workload_clear(struct project *p, uint32_t pod)
 }
 
 /* The instance, if any, keeps its id and node and gets the pod's present shape. */
-void pod_tell(struct project *p, uint32_t pod, const struct kube_pod *from)
+void pod_refresh_now(struct cache *p, uint32_t pod, const struct kube_pod *from)
 {
     struct berth_shape shape;
     struct berth_err err = {0};
     if (p->pods.at[pod].task) {
-        task_tell(p, pod, from);
+        task_refresh(p, pod, from);
         return;
     }
     bool anew = !p->pods.at[pod].there;
-    p->pods.at[pod].there = workload_tell(p, pod, from, &shape);
+    p->pods.at[pod].there = workload_put(p, pod, from, &shape);
     const struct pod_entry *e = &p->pods.at[pod];
     if (e->job && anew)
-        role_told(p, pod);
-    if (e->instance && e->there && pod_instance_tell(p, e, 0, &shape, &err) < 0)
-        project_trouble(p, "pod %s/%s: %s", pod_namespace(p, e), e->name, err.text);
+        role_restore_ended(p, pod);
+    if (e->instance && e->there && pod_instance_put(p, e, 0, &shape, &err) < 0)
+        cache_trouble(p, "pod %s/%s: %s", pod_namespace(p, e), e->name, err.text);
 }
 
-void pod_project(struct project *p, uint32_t pod)
+void pod_refresh(struct cache *p, uint32_t pod)
 {
     struct kube_pod from = pod_read(p, pod);
     if (p->pods.at[pod].state == POD_WAITS && p->pods.at[pod].gated) {
@@ -253,24 +253,24 @@ void pod_project(struct project *p, uint32_t pod)
         workload_clear(p, pod);
         return;
     }
-    pod_tell(p, pod, &from);
+    pod_refresh_now(p, pod, &from);
 }
 
-void pod_mark(struct project *p, uint32_t pod)
+void pod_mark(struct cache *p, uint32_t pod)
 {
     struct pod_entry *e = &p->pods.at[pod];
     if (!e->marked)
         vec_push(&p->marked, pod);
     e->marked = true;
-    project_changed(p);
+    cache_notify(p);
 }
 
-void pod_forget(struct project *p, uint32_t pod)
+void pod_forget(struct cache *p, uint32_t pod)
 {
     if (p->pods.at[pod].job)
-        use_roles_left(p, pod);
+        usage_role_removed(p, pod);
     else
-        use_ends(p, pod);
+        usage_pod_ended(p, pod);
     pod_instance_clear(p, pod);
     workload_clear(p, pod);
     topic_leave_all(p, pod);
@@ -284,15 +284,15 @@ void pod_forget(struct project *p, uint32_t pod)
     if (e->template != NONE)
         template_leave(p, e->template);
     bool marked = e->marked;
-    *e = (struct pod_entry){.marked = marked}; /* project_cluster skips a marked free entry and then frees its slot */
+    *e = (struct pod_entry){.marked = marked}; /* cache_cluster skips a marked free entry and then frees its slot */
     if (!marked)
         vec_push(&p->pods_free, pod);
-    project_changed(p);
+    cache_notify(p);
 }
 
 /* ---- watch events ----------------------------------------------------------------------------------------------- */
 
-const char *pod_scheduler(const struct project *p, const char *name)
+const char *pod_scheduler(const struct cache *p, const char *name)
 {
     for (size_t i = 0; i < p->config.schedulers_len; i++)
         if (strcmp(p->config.schedulers[i], name) == 0)
@@ -301,7 +301,7 @@ const char *pod_scheduler(const struct project *p, const char *name)
 }
 
 /* Copies the status fields that do not affect placement; no plan is requested for them. */
-static void status_take(struct pod_entry *e, const struct kube_pod_facts *status)
+static void status_update(struct pod_entry *e, const struct kube_pod_facts *status)
 {
     if (!e->wait)
         return;
@@ -311,7 +311,7 @@ static void status_take(struct pod_entry *e, const struct kube_pod_facts *status
 }
 
 /* The API server reports the pod bound to this node. A pod that was assumed there needs no update. */
-static void pod_bound(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node)
+static void pod_bound(struct cache *p, uint32_t pod, const struct kube_pod *from, const char *node)
 {
     struct pod_entry *e = &p->pods.at[pod];
     if (e->task) {
@@ -328,16 +328,16 @@ static void pod_bound(struct project *p, uint32_t pod, const struct kube_pod *fr
     pod_wait_free(p, pod);
     if (expected) {
         if (e->payer) /* its usage is charged from now on */
-            (void)pod_instance_tell(p, e, 0, NULL, NULL);
+            (void)pod_instance_put(p, e, 0, NULL, NULL);
         return;
     }
-    pod_tell(p, pod, from);
+    pod_refresh_now(p, pod, from);
     if (!here && p->pods.at[pod].there)
-        (void)pod_instance_make(p, pod, node, 0);
-    project_changed(p);
+        (void)pod_instance_new(p, pod, node, 0);
+    cache_notify(p);
 }
 
-static void pod_take(struct project *p, uint32_t pod, struct kube_pod *from, const struct kube_pod_facts *facts)
+static void pod_apply(struct cache *p, uint32_t pod, struct kube_pod *from, const struct kube_pod_facts *facts)
 {
     struct pod_entry *e = &p->pods.at[pod];
     uint32_t old = e->template;
@@ -347,7 +347,7 @@ static void pod_take(struct project *p, uint32_t pod, struct kube_pod *from, con
     e->created_ns = facts->created_ns + e->created_ns % SECOND_NS;
     e->deleted_ns = facts->deleted_ns;
     e->bound_ns = facts->bound_ns;
-    own_add(p, e, from);
+    own_fields_add(p, e, from);
     e->scheduler = pod_scheduler(p, from->scheduler);
     e->gated = from->gated;
     if (!facts->node.len && !e->wait)
@@ -364,7 +364,7 @@ static void pod_take(struct project *p, uint32_t pod, struct kube_pod *from, con
 }
 
 /* Reports whether nothing that affects placement has changed. */
-static bool pod_unchanged(const struct project *p, const struct pod_entry *e, const struct kube_pod_facts *facts)
+static bool pod_unchanged(const struct cache *p, const struct pod_entry *e, const struct kube_pod_facts *facts)
 {
     const struct template *t = &p->templates.at[e->template];
     bool bound = e->state == POD_BOUND;
@@ -374,13 +374,13 @@ static bool pod_unchanged(const struct project *p, const struct pod_entry *e, co
 }
 
 /* Reports whether the pod is ours to place, or holds resources on a node. */
-static bool pod_matters(const struct project *p, const struct kube_pod *from, const struct kube_pod_facts *facts)
+static bool pod_is_relevant(const struct cache *p, const struct kube_pod *from, const struct kube_pod_facts *facts)
 {
     return !facts->ended && (facts->node.len || (!facts->deleted_ns && pod_scheduler(p, from->scheduler)));
 }
 
 /* The resources reported by the node are kept only while a resize makes them differ: every started pod has them. */
-bool pod_strip(struct project *p, struct proto_reader raw, const struct kube_pod_facts *facts)
+bool pod_strip(struct cache *p, struct proto_reader raw, const struct kube_pod_facts *facts)
 {
     struct kube_pod pod;
     str_clear(&p->stripped);
@@ -393,7 +393,7 @@ bool pod_strip(struct project *p, struct proto_reader raw, const struct kube_pod
 }
 
 /* Reports whether all of the pod's own fields except its node are unchanged. */
-static bool is_known(const struct project *p, uint32_t pod, const struct kube_pod_facts *facts)
+static bool is_known(const struct cache *p, uint32_t pod, const struct kube_pod_facts *facts)
 {
     if (pod == NONE || p->pods.at[pod].template == NONE)
         return false;
@@ -406,25 +406,25 @@ static bool is_known(const struct project *p, uint32_t pod, const struct kube_po
 
 /* Records the input. A pod that neither waits for us nor holds resources is recorded as deleted. `pod`: its entry, or
  * NONE if new. */
-static void put_told(struct project *p, uint32_t pod, const struct kube_object *o, const struct kube_pod *from,
-                     const struct kube_pod_facts *facts, bool matters)
+static void put_record(struct cache *p, uint32_t pod, const struct kube_object *o, const struct kube_pod *from,
+                       const struct kube_pod_facts *facts, bool matters)
 {
-    bool of_job = matters && p->config.task && kube_labels_find(&from->meta.labels, PROJECT_JOB_LABEL);
+    bool of_job = matters && p->config.task && kube_labels_find(&from->meta.labels, KUBE_JOB_LABEL);
     if (p->config.input)
         p->config.input(p->config.ctx,
-                        &(struct project_input){.op = matters ? PROJECT_PUT : PROJECT_DROP,
-                                                .kind = PROJECT_POD,
-                                                .object = o,
-                                                .kept = proto_reader(str_text(&p->stripped), p->stripped.len),
-                                                .known = !of_job && is_known(p, pod, facts),
-                                                .created_ns = facts->created_ns,
-                                                .deleted_ns = facts->deleted_ns,
-                                                .bound_ns = facts->bound_ns,
-                                                .node = facts->node,
-                                                .owner = of_job ? task_owner(p, o->raw) : ""});
+                        &(struct cache_change){.op = matters ? CACHE_OP_PUT : CACHE_OP_DROP,
+                                               .kind = CACHE_POD,
+                                               .object = o,
+                                               .kept = proto_reader(str_text(&p->stripped), p->stripped.len),
+                                               .known = !of_job && is_known(p, pod, facts),
+                                               .created_ns = facts->created_ns,
+                                               .deleted_ns = facts->deleted_ns,
+                                               .bound_ns = facts->bound_ns,
+                                               .node = facts->node,
+                                               .owner = of_job ? task_owner(p, o->raw) : ""});
 }
 
-void pod_put(struct project *p, const struct kube_object *o)
+void pod_put(struct cache *p, const struct kube_object *o)
 {
     const char *id = id_of(p, o);
     uint32_t pod = pod_find(p, id);
@@ -433,61 +433,61 @@ void pod_put(struct project *p, const struct kube_object *o)
     struct kube_pod from;
     bool ok = kube_pod_facts_read(o->raw, &facts) && pod_strip(p, o->raw, &facts);
     if (ok && pod != NONE && p->pods.at[pod].task && !*p->pods.at[pod].uid)
-        pod = task_met(p, pod, o);
+        pod = task_pod_appeared(p, pod, o);
     if (ok && pod != NONE && strcmp(p->pods.at[pod].uid, o->uid) != 0) { /* a new pod of the same name */
         pod_forget(p, pod);
         pod = NONE;
     }
     if (ok && pod != NONE && !facts.ended && pod_unchanged(p, &p->pods.at[pod], &facts)) {
-        status_take(&p->pods.at[pod], &facts);
+        status_update(&p->pods.at[pod], &facts);
         if (p->pods.at[pod].task)
-            task_note(p, o);
+            task_report(p, o);
         return;
     }
     if (!ok || !kube_pod_read(&p->arena, proto_reader(str_text(&p->stripped), p->stripped.len), &from)) {
-        project_trouble(p, "pod %s/%s is malformed; keeping its previous version", o->namespace, o->name);
+        cache_trouble(p, "pod %s/%s is malformed; keeping its previous version", o->namespace, o->name);
         return;
     }
-    bool matters = pod_matters(p, &from, &facts);
+    bool matters = pod_is_relevant(p, &from, &facts);
     if (matters || known)
-        put_told(p, pod, o, &from, &facts, matters);
+        put_record(p, pod, o, &from, &facts, matters);
     if (matters) {
         if (pod == NONE) {
             pod = pod_new(p, id, o);
             if (facts.node.len)
-                task_join(p, pod, &from, o);
+                task_detect(p, pod, &from, o);
         }
-        pod_take(p, pod, &from, &facts);
-        status_take(&p->pods.at[pod], &facts);
+        pod_apply(p, pod, &from, &facts);
+        status_update(&p->pods.at[pod], &facts);
     } else if (pod != NONE) {
         pod_forget(p, pod);
     }
-    if (p->config.task && kube_labels_find(&from.meta.labels, PROJECT_JOB_LABEL))
-        task_note(p, o);
+    if (p->config.task && kube_labels_find(&from.meta.labels, KUBE_JOB_LABEL))
+        task_report(p, o);
 }
 
-void pod_drop(struct project *p, const struct kube_object *o)
+void pod_drop(struct cache *p, const struct kube_object *o)
 {
     uint32_t pod = pod_find(p, id_of(p, o));
     if (pod == NONE)
         return;
-    task_note_gone(p, &p->pods.at[pod]);
-    input_tell(p, &(struct project_input){.op = PROJECT_DROP, .kind = PROJECT_POD, .object = o});
+    task_report_gone(p, &p->pods.at[pod]);
+    input_tell(p, &(struct cache_change){.op = CACHE_OP_DROP, .kind = CACHE_POD, .object = o});
     pod_forget(p, pod);
 }
 
-void pods_tell(struct project *p)
+void pods_refill(struct cache *p)
 {
     for (uint32_t i = 0; i < p->pods.len; i++) {
         struct arena_mark mark = arena_mark(&p->arena);
         p->pods.at[i].there = false;
         if (p->pods.at[i].id)
-            pod_project(p, i);
+            pod_refresh(p, i);
         arena_rewind(&p->arena, mark);
     }
 }
 
-void pods_done(struct project *p)
+void pods_done(struct cache *p)
 {
     for (uint32_t i = 0; i < p->pods.len; i++) {
         struct pod_entry *e = &p->pods.at[i];

@@ -4,36 +4,36 @@
 /* ---- the demand of a pod ---------------------------------------------------------------------------------------- */
 
 /* Removes the given requirements; returns whether the pod had any of them. */
-static bool leave_out(struct project *p, struct kube_pod *pod, enum project_but but)
+static bool requirements_relax(struct cache *p, struct kube_pod *pod, enum cache_relaxation but)
 {
     size_t near = 0, spread = 0;
     switch (but) {
-    case PROJECT_AS_IS: return true;
-    case PROJECT_ANY_LABELS: {
+    case CACHE_RELAX_NOTHING: return true;
+    case CACHE_RELAX_NODE_LABELS: {
         bool any = pod->node_selector.len || pod->has_affinity;
         pod->node_selector.len = 0;
         pod->has_affinity = false;
         return any;
     }
-    case PROJECT_ANY_TAINTS:
+    case CACHE_RELAX_TAINTS:
         kube_push(&p->arena, &pod->tolerations,
                   ((struct berth_toleration){.key = "", .value = "", .exists = true, .effect = BERTH_EFFECT_ANY}));
         return true;
-    case PROJECT_ANY_NEIGHBOURS:
+    case CACHE_RELAX_POD_AFFINITY:
         for (size_t i = 0; i < pod->near.len; i++)
             if (pod->near.at[i].weight)
                 pod->near.at[near++] = pod->near.at[i];
         near = pod->near.len - near;
         pod->near.len -= near;
         return near > 0;
-    case PROJECT_ANY_SPREAD:
+    case CACHE_RELAX_SPREAD:
         for (size_t i = 0; i < pod->spread.len; i++)
             if (pod->spread.at[i].soft)
                 pod->spread.at[spread++] = pod->spread.at[i];
         spread = pod->spread.len - spread;
         pod->spread.len -= spread;
         return spread > 0;
-    case PROJECT_ANY_PORTS: {
+    case CACHE_RELAX_PORTS: {
         bool any = pod->ports.len > 0;
         pod->ports.len = 0;
         return any;
@@ -42,30 +42,30 @@ static bool leave_out(struct project *p, struct kube_pod *pod, enum project_but 
     return false;
 }
 
-bool project_wish(struct project *p, const char *workload, enum project_but but, struct project_wish *ret)
+bool cache_demand(struct cache *p, const char *workload, enum cache_relaxation but, struct cache_demand *ret)
 {
     uint32_t pod = pod_find(p, workload);
     if (pod == NONE)
         return false;
     struct kube_pod from = pod_read(p, pod);
-    bool differs = leave_out(p, &from, but);
+    bool differs = requirements_relax(p, &from, but);
     struct shaped shaped = shape_pod(p, pod, &from, false);
     if (p->pods.at[pod].job)
         role_claim(p, pod, &shaped);
-    *ret = (struct project_wish){.workload = shaped.workload, .why = shaped.why, .differs = differs};
+    *ret = (struct cache_demand){.workload = shaped.workload, .why = shaped.why, .differs = differs};
     return true;
 }
 
 /* ---- pods on nodes ---------------------------------------------------------------------------------------------- */
 
-static bool holder_read(struct project *p, uint32_t pod, struct project_holder *ret)
+static bool holder_read(struct cache *p, uint32_t pod, struct cache_workload *ret)
 {
     const struct pod_entry *e = &p->pods.at[pod];
-    struct project_wish wish;
+    struct cache_demand wish;
     if (!e->id)
         return false;
     struct kube_pod from = pod_read(p, pod);
-    *ret = (struct project_holder){.workload = e->id,
+    *ret = (struct cache_workload){.workload = e->id,
                                    .namespace = pod_namespace(p, e),
                                    .name = e->name,
                                    .node = e->node == NONE ? "" : p->nodes.at[e->node].name,
@@ -78,7 +78,7 @@ static bool holder_read(struct project *p, uint32_t pod, struct project_holder *
                                    .stopping = e->stopping,
                                    .requests = from.requests.at,
                                    .requests_len = from.requests.len};
-    if (e->job && project_wish(p, e->id, PROJECT_AS_IS, &wish)) {
+    if (e->job && cache_demand(p, e->id, CACHE_RELAX_NOTHING, &wish)) {
         ret->name = strchr(e->id, ':') + 1; /* "job:role" */
         ret->tasks = wish.workload.replicas;
         ret->priority = wish.workload.priority;
@@ -89,24 +89,24 @@ static bool holder_read(struct project *p, uint32_t pod, struct project_holder *
     return true;
 }
 
-bool project_holder(struct project *p, const char *workload, struct project_holder *ret)
+bool cache_workload(struct cache *p, const char *workload, struct cache_workload *ret)
 {
     uint32_t pod = pod_find(p, workload);
     return pod != NONE && holder_read(p, pod, ret);
 }
 
-bool project_holder_by_instance(struct project *p, uint64_t instance, struct project_holder *ret)
+bool cache_workload_by_instance(struct cache *p, uint64_t instance, struct cache_workload *ret)
 {
     uint32_t pod = pod_by_instance(p, instance);
     return pod != NONE && holder_read(p, pod, ret);
 }
 
-void project_holders(struct project *p, const char *node, void (*tell)(void *ctx, const struct project_holder *holder),
-                     void *ctx)
+void cache_workloads_on_node(struct cache *p, const char *node,
+                             void (*tell)(void *ctx, const struct cache_workload *holder), void *ctx)
 {
     for (uint32_t i = 0; i < p->pods.len; i++) {
         const struct pod_entry *e = &p->pods.at[i];
-        struct project_holder holder;
+        struct cache_workload holder;
         bool here = e->id && e->node != NONE && strcmp(p->nodes.at[e->node].name, node) == 0;
         if (here && holder_read(p, i, &holder))
             tell(ctx, &holder);
@@ -115,17 +115,17 @@ void project_holders(struct project *p, const char *node, void (*tell)(void *ctx
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------------- */
 
-void project_nodes(struct project *p, void (*tell)(void *ctx, const struct project_node *node), void *ctx)
+void cache_nodes(struct cache *p, void (*tell)(void *ctx, const struct cache_node_view *node), void *ctx)
 {
     for (size_t i = 0; i < p->nodes.len; i++) {
         const struct node_entry *e = &p->nodes.at[i];
         struct kube_node from;
         if (!e->name || !e->bytes || !kube_node_read(&p->arena, proto_reader(e->bytes, e->len), &from))
             continue;
-        tell(ctx, &(struct project_node){.name = e->name,
-                                         .unschedulable = e->unschedulable,
-                                         .pods = e->pods,
-                                         .allocatable = from.allocatable.at,
-                                         .allocatable_len = from.allocatable.len});
+        tell(ctx, &(struct cache_node_view){.name = e->name,
+                                            .unschedulable = e->unschedulable,
+                                            .pods = e->pods,
+                                            .allocatable = from.allocatable.at,
+                                            .allocatable_len = from.allocatable.len});
     }
 }

@@ -49,7 +49,7 @@ static bool tolerates_cordon(const struct kube_pod *pod)
 }
 
 /* A cordon is a taint in Berth but has a sentence of its own in kube-scheduler. */
-static void taints_add(struct parts *parts, const struct project *p, const struct kube_pod *pod, uint64_t nodes)
+static void taints_add(struct parts *parts, const struct cache *p, const struct kube_pod *pod, uint64_t nodes)
 {
     uint64_t cordoned = 0;
     for (size_t i = 0; i < p->nodes.len; i++)
@@ -66,7 +66,7 @@ static uint64_t less(uint64_t nodes, uint64_t gone)
     return nodes > gone ? nodes - gone : 0;
 }
 
-static void reason_add(struct parts *parts, const struct project *p, const struct kube_pod *pod,
+static void reason_add(struct parts *parts, const struct cache *p, const struct kube_pod *pod,
                        const struct berth_reason *r, uint64_t gone)
 {
     const char *word, *sentence = r->text;
@@ -109,7 +109,7 @@ static void sort(struct kube_texts *texts)
         }
 }
 
-void project_refusal(const struct project *p, const struct berth_pending *pending, struct str *to)
+void cache_unschedulable_message(const struct cache *p, const struct berth_pending *pending, struct str *to)
 {
     uint32_t pod = pod_find(p, pending->workload);
     if (pod == NONE)

@@ -11,11 +11,11 @@ struct shape_lists {
     struct kube_terms require;
     KUBE_LIST(struct berth_port) ports;
     KUBE_LIST(struct berth_spread) spread;
-    KUBE_LIST(struct berth_near) near;
+    KUBE_LIST(struct berth_affinity) near;
 };
 
 struct shaping {
-    struct project *p;
+    struct cache *p;
     uint32_t pod;
     const struct kube_pod *from;
     struct shape_lists lists;
@@ -30,7 +30,7 @@ static struct berth_expr one_of(const char *key, const char *const *values, size
 }
 
 /* A term that matches no pod, because every pod has a namespace. */
-static struct berth_term nobody(struct arena *arena)
+static struct berth_term match_nothing(struct arena *arena)
 {
     struct berth_expr *e = ARENA_NEW(arena, struct berth_expr);
     *e = (struct berth_expr){NAMESPACE_LABEL, BERTH_NOT_EXISTS, NULL, 0};
@@ -62,7 +62,7 @@ static bool listed(const struct kube_texts *texts, const char *text)
 /* The namespaces of an affinity term: those it names and those its selector matches now; by default the pod's own. */
 static struct berth_expr namespaces_of(struct shaping *s, const struct kube_near *near)
 {
-    const struct shelf *shelf = &s->p->shelves[PROJECT_NAMESPACE];
+    const struct shelf *shelf = &s->p->shelves[CACHE_NAMESPACE];
     struct kube_texts names = {0};
     if (!near->namespace_select.present && near->namespaces.len == 0)
         return in_namespace(s);
@@ -94,7 +94,7 @@ static struct berth_term select_of(struct shaping *s, const struct kube_selector
 {
     struct kube_exprs all = {0};
     if (!select->present || select->never)
-        return nobody(&s->p->arena);
+        return match_nothing(&s->p->arena);
     for (size_t i = 0; i < select->exprs.len; i++)
         kube_push(&s->p->arena, &all, select->exprs.at[i]);
     kube_push(&s->p->arena, &all, where); /* last, because the other conditions match fewer pods */
@@ -102,7 +102,7 @@ static struct berth_term select_of(struct shaping *s, const struct kube_selector
 }
 
 /* Pod affinity requires a pod that matches all terms together, so each term gets the conditions of all. */
-static void near_add(struct shaping *s)
+static void pod_affinity_add(struct shaping *s)
 {
     struct arena *arena = &s->p->arena;
     struct kube_exprs all = {0};
@@ -119,14 +119,14 @@ static void near_add(struct shaping *s)
         if (near->apart || near->weight)
             continue;
         kube_push(arena, &s->lists.near,
-                  ((struct berth_near){
+                  ((struct berth_affinity){
                       topology_of(s, near->topology), {all.at, all.len, 0},
                         false
         }));
     }
 }
 
-static void apart_add(struct shaping *s, bool settled)
+static void pod_anti_affinity_add(struct shaping *s, bool settled)
 {
     struct arena *arena = &s->p->arena;
     for (size_t i = 0; i < s->from->near.len; i++) {
@@ -136,7 +136,7 @@ static void apart_add(struct shaping *s, bool settled)
             continue;
         struct berth_term term = select_of(s, &near->select, namespaces_of(s, near));
         term.weight = near->weight;
-        kube_push(arena, &s->lists.near, ((struct berth_near){topology_of(s, near->topology), term, near->apart}));
+        kube_push(arena, &s->lists.near, ((struct berth_affinity){topology_of(s, near->topology), term, near->apart}));
     }
 }
 
@@ -154,7 +154,7 @@ static void spread_add(struct shaping *s)
         bool counts = select.exprs.len > 0;
         struct berth_spread to = {
             .topology = topology_of(s, from->topology),
-            .select = counts ? select_of(s, &select, in_namespace(s)) : nobody(&s->p->arena),
+            .select = counts ? select_of(s, &select, in_namespace(s)) : match_nothing(&s->p->arena),
             .max_skew = from->max_skew,
             .soft = from->soft,
             .min_domains = from->soft ? 0 : from->min_domains,
@@ -217,17 +217,17 @@ static void ports_add(struct shaping *s)
 }
 
 /* ReadWriteOncePod claims: anti-affinity keeps other users of the claim off the node, and its volume is on one node. */
-static void alone_add(struct shaping *s, const struct kube_texts *claims, struct kube_labels *labels)
+static void rwop_claims_add(struct shaping *s, const struct kube_texts *claims, struct kube_labels *labels)
 {
     static const char *const yes[] = {"true"};
     for (size_t i = 0; i < claims->len; i++) {
-        const char *key = project_key(s->p, "@alone", claims->at[i], NULL);
+        const char *key = cache_key(s->p, "@alone", claims->at[i], NULL);
         struct berth_expr *e = ARENA_ARRAY(&s->p->arena, struct berth_expr, 2);
         e[0] = one_of(key, yes, 1);
         e[1] = in_namespace(s);
         kube_push(&s->p->arena, labels, ((struct berth_label){key, yes[0]}));
         kube_push(&s->p->arena, &s->lists.near,
-                  ((struct berth_near){
+                  ((struct berth_affinity){
                       "node", {e, 2, 0},
                        true
         }));
@@ -240,12 +240,12 @@ static void disks_add(struct shaping *s, struct kube_labels *labels)
     static const char *const writes[] = {"writes"};
     for (size_t i = 0; i < s->from->disks.len; i++) {
         const struct kube_disk *disk = &s->from->disks.at[i];
-        const char *key = project_key(s->p, "@disk", disk->id, NULL);
+        const char *key = cache_key(s->p, "@disk", disk->id, NULL);
         struct berth_expr *e = ARENA_NEW(&s->p->arena, struct berth_expr);
         *e = disk->reads ? one_of(key, writes, 1) : (struct berth_expr){key, BERTH_EXISTS, NULL, 0};
         kube_push(&s->p->arena, labels, ((struct berth_label){key, disk->reads ? "reads" : writes[0]}));
         kube_push(&s->p->arena, &s->lists.near,
-                  ((struct berth_near){
+                  ((struct berth_affinity){
                       "node", {e, 1, 0},
                        true
         }));
@@ -256,7 +256,7 @@ static void disks_add(struct shaping *s, struct kube_labels *labels)
 
 /* Charges a pod of ours that names a queue or a user, and queues it there. Time limits apply to jobs only, so a queue's
  * limit becomes the estimate of a plain pod. */
-static void claim_add(struct shaping *s, bool settled, struct berth_workload *w)
+static void queue_claim_add(struct shaping *s, bool settled, struct berth_workload *w)
 {
     const struct kube_labels *labels = &s->from->meta.labels;
     const char *queue = kube_labels_find(labels, TENANT_QUEUE_LABEL);
@@ -281,7 +281,7 @@ static void claim_add(struct shaping *s, bool settled, struct berth_workload *w)
 /* ---- the workload ----------------------------------------------------------------------------------------------- */
 
 /* Returns the profile configured for the pod's scheduler name. */
-static const char *profile_of(const struct project *p, const struct pod_entry *e)
+static const char *profile_of(const struct cache *p, const struct pod_entry *e)
 {
     for (size_t i = 0; p->config.profiles && i < p->config.schedulers_len; i++)
         if (e->scheduler == p->config.schedulers[i])
@@ -319,7 +319,7 @@ static struct berth_shape shape_of(struct shaping *s, const struct volumes_shape
     return shape;
 }
 
-struct shaped shape_pod(struct project *p, uint32_t pod, const struct kube_pod *from, bool settled)
+struct shaped shape_pod(struct cache *p, uint32_t pod, const struct kube_pod *from, bool settled)
 {
     static const struct berth_term nowhere = {0};
     struct shaping s = {.p = p, .pod = pod, .from = from};
@@ -335,15 +335,15 @@ struct shaped shape_pod(struct project *p, uint32_t pod, const struct kube_pod *
     if (!settled) {
         affinity_add(&s);
         require_add(&s, &volumes.require);
-        near_add(&s);
+        pod_affinity_add(&s);
         spread_add(&s);
         s.why = s.why ? s.why : volumes.why;
         if (from->devices)
             s.why = "resource claims are not supported; use another scheduler for this pod";
         s.why = s.why ? s.why : gang_why(p, pod);
     }
-    apart_add(&s, settled);
-    alone_add(&s, &volumes.alone, &labels);
+    pod_anti_affinity_add(&s, settled);
+    rwop_claims_add(&s, &volumes.alone, &labels);
     disks_add(&s, &labels);
     struct shaped ret = {
         .workload = {.id = e->id,
@@ -359,7 +359,7 @@ struct shaped shape_pod(struct project *p, uint32_t pod, const struct kube_pod *
     };
     if (!settled && e->role == ROLE_TOGETHER && e->gang != NONE)
         ret.workload.gang = p->gangs.at[e->gang].key;
-    claim_add(&s, settled, &ret.workload);
+    queue_claim_add(&s, settled, &ret.workload);
     ret.why = s.why;
     if (ret.why) { /* the pod keeps its place in the queue but fits no node */
         ret.workload.shape.require = &nowhere;
@@ -371,10 +371,10 @@ struct shaped shape_pod(struct project *p, uint32_t pod, const struct kube_pod *
 /* ---- budgets ------------------------------------------------------------------------------------------------------ */
 
 /* A budget is identified by its shelf key. */
-static void budget_tell(struct project *p, const char *key)
+static void budget_put(struct cache *p, const char *key)
 {
-    const struct shelf *shelf = &p->shelves[PROJECT_BUDGET];
-    const char *id = project_key(p, "budget", key, NULL);
+    const struct shelf *shelf = &p->shelves[CACHE_BUDGET];
+    const char *id = cache_key(p, "budget", key, NULL);
     uint32_t at = shelf_find(shelf, key);
     struct kube_budget from;
     struct berth_err err = {0};
@@ -388,18 +388,18 @@ static void budget_tell(struct project *p, const char *key)
                               .select = select_of(&s, &from.select, in_namespace(&s)),
                               .allowed = from.allowed > 0 ? (uint32_t)from.allowed : 0};
     if (berth_budget_put(p->cluster, &to, &err) < 0)
-        project_trouble(p, "disruption budget %s has no effect: %s", key, err.text);
+        cache_trouble(p, "disruption budget %s has no effect: %s", key, err.text);
 }
 
-void budget_changed(struct project *p, const char *namespace, const char *name)
+void budget_changed(struct cache *p, const char *namespace, const char *name)
 {
-    budget_tell(p, arena_fmt(&p->arena, "%s:%s", namespace, name));
-    project_changed(p);
+    budget_put(p, arena_fmt(&p->arena, "%s:%s", namespace, name));
+    cache_notify(p);
 }
 
-void budgets_tell(struct project *p)
+void budgets_refill(struct cache *p)
 {
-    for (size_t i = 0; i < p->shelves[PROJECT_BUDGET].at.len; i++)
-        if (p->shelves[PROJECT_BUDGET].at.at[i].key)
-            budget_tell(p, p->shelves[PROJECT_BUDGET].at.at[i].key);
+    for (size_t i = 0; i < p->shelves[CACHE_BUDGET].at.len; i++)
+        if (p->shelves[CACHE_BUDGET].at.at[i].key)
+            budget_put(p, p->shelves[CACHE_BUDGET].at.at[i].key);
 }

@@ -37,12 +37,12 @@ static bool number_of(const struct kube_meta *meta, const char *key, uint32_t le
 }
 
 /* Reads the task from the pod's labels and owner; false: the pod is no task. */
-static bool task_of(const struct kube_meta *meta, struct project_task *ret)
+static bool task_of(const struct kube_meta *meta, struct cache_task_view *ret)
 {
-    const char *job = kube_labels_find(&meta->labels, PROJECT_JOB_LABEL);
-    const char *role = kube_labels_find(&meta->labels, PROJECT_ROLE_LABEL);
-    if (!job || !role || !*meta->controller || !number_of(meta, PROJECT_INDEX_LABEL, 0, &ret->ordinal) ||
-        !number_of(meta, PROJECT_ATTEMPT_LABEL, 1, &ret->attempt) ||
+    const char *job = kube_labels_find(&meta->labels, KUBE_JOB_LABEL);
+    const char *role = kube_labels_find(&meta->labels, KUBE_ROLE_LABEL);
+    if (!job || !role || !*meta->controller || !number_of(meta, KUBE_INDEX_LABEL, 0, &ret->ordinal) ||
+        !number_of(meta, KUBE_ATTEMPT_LABEL, 1, &ret->attempt) ||
         strlen(meta->namespace) + strlen(job) + strlen(role) + 2 + 1 + strlen(meta->controller) > BERTH_NAME_MAX)
         return false;
     ret->namespace = meta->namespace;
@@ -56,7 +56,7 @@ static bool task_of(const struct kube_meta *meta, struct project_task *ret)
 }
 
 /* Returns the uid of the job that created the pod; "" if none did. */
-static const char *job_of(struct project *p, struct proto_reader meta)
+static const char *job_of(struct cache *p, struct proto_reader meta)
 {
     static const char group[] = "berth.dev/";
     struct kube_in in = {.arena = &p->arena};
@@ -82,7 +82,7 @@ static const char *job_of(struct project *p, struct proto_reader meta)
     return "";
 }
 
-static struct kube_meta meta_of(struct project *p, struct proto_reader raw)
+static struct kube_meta meta_of(struct cache *p, struct proto_reader raw)
 {
     struct kube_in in = {.arena = &p->arena};
     struct kube_meta meta = KUBE_META_NONE;
@@ -95,21 +95,21 @@ static struct kube_meta meta_of(struct project *p, struct proto_reader raw)
     return meta;
 }
 
-const char *task_owner(struct project *p, struct proto_reader raw)
+const char *task_owner(struct cache *p, struct proto_reader raw)
 {
     return meta_of(p, raw).controller;
 }
 
-static const char *role_id(struct project *p, const struct project_task *t)
+static const char *role_id(struct cache *p, const struct cache_task_view *t)
 {
     return arena_fmt(&p->arena, "%s:%s:%s", t->namespace, t->job, t->role);
 }
 
-uint32_t task_met(struct project *p, uint32_t pod, const struct kube_object *o)
+uint32_t task_pod_appeared(struct cache *p, uint32_t pod, const struct kube_object *o)
 {
     struct pod_entry *e = &p->pods.at[pod];
     struct kube_meta meta = meta_of(p, o->raw);
-    struct project_task t = {0};
+    struct cache_task_view t = {0};
     if (!task_of(&meta, &t) || strcmp(t.owner, e->task->owner) != 0 || strcmp(role_id(p, &t), e->task->role) != 0 ||
         t.ordinal != e->task->ordinal || t.attempt != e->task->attempt) {
         pod_forget(p, pod);
@@ -126,10 +126,10 @@ uint32_t task_met(struct project *p, uint32_t pod, const struct kube_object *o)
     return pod;
 }
 
-void task_join(struct project *p, uint32_t pod, const struct kube_pod *from, const struct kube_object *o)
+void task_detect(struct cache *p, uint32_t pod, const struct kube_pod *from, const struct kube_object *o)
 {
-    struct project_task t = {0};
-    if (!p->config.task || !kube_labels_find(&from->meta.labels, PROJECT_JOB_LABEL))
+    struct cache_task_view t = {0};
+    if (!p->config.task || !kube_labels_find(&from->meta.labels, KUBE_JOB_LABEL))
         return;
     struct kube_meta meta = meta_of(p, o->raw);
     if (!task_of(&meta, &t))
@@ -142,7 +142,7 @@ void task_join(struct project *p, uint32_t pod, const struct kube_pod *from, con
 /* ---- status ----------------------------------------------------------------------------------------------------- */
 
 /* Returns a text like "container main ended with status 3 (OOMKilled)"; NULL if the container did not fail. */
-static const char *container_end(struct project *p, struct proto_reader status)
+static const char *container_end(struct cache *p, struct proto_reader status)
 {
     struct kube_in in = {.arena = &p->arena};
     struct proto_field f, g, h;
@@ -169,7 +169,7 @@ static const char *container_end(struct project *p, struct proto_reader status)
                      plain ? "" : reason, plain ? "" : ")");
 }
 
-static void status_read(struct project *p, struct proto_reader status, struct project_task *t)
+static void status_read(struct cache *p, struct proto_reader status, struct cache_task_view *t)
 {
     struct kube_in in = {.arena = &p->arena};
     struct proto_field f;
@@ -177,10 +177,10 @@ static void status_read(struct project *p, struct proto_reader status, struct pr
     while (proto_next(&status, &f)) {
         struct proto_text text = proto_text(&f);
         if (f.number == STATUS_PHASE)
-            t->phase = proto_is(text, "Succeeded") ? PROJECT_SUCCEEDED
-                       : proto_is(text, "Failed")  ? PROJECT_FAILED
-                       : proto_is(text, "Running") ? PROJECT_RUNNING
-                                                   : PROJECT_PENDING;
+            t->phase = proto_is(text, "Succeeded") ? CACHE_TASK_SUCCEEDED
+                       : proto_is(text, "Failed")  ? CACHE_TASK_FAILED
+                       : proto_is(text, "Running") ? CACHE_TASK_RUNNING
+                                                   : CACHE_TASK_PENDING;
         else if (f.number == STATUS_MESSAGE)
             message = kube_text(&in, &f);
         else if (f.number == STATUS_REASON)
@@ -188,14 +188,14 @@ static void status_read(struct project *p, struct proto_reader status, struct pr
         else if (f.number == STATUS_CONTAINERS && !container)
             container = container_end(p, proto_sub(&f));
     }
-    if (t->phase == PROJECT_FAILED)
+    if (t->phase == CACHE_TASK_FAILED)
         t->why = *message ? message : *reason ? reason : container ? container : "";
 }
 
-void task_note(struct project *p, const struct kube_object *o)
+void task_report(struct cache *p, const struct kube_object *o)
 {
     struct kube_in in = {.arena = &p->arena};
-    struct project_task t = {.node = "", .why = ""};
+    struct cache_task_view t = {.node = "", .why = ""};
     struct kube_meta meta = meta_of(p, o->raw);
     struct proto_reader raw = o->raw;
     struct proto_field f, g;
@@ -213,21 +213,22 @@ void task_note(struct project *p, const struct kube_object *o)
         p->config.task(p->config.ctx, &t);
 }
 
-void task_note_gone(struct project *p, const struct pod_entry *e)
+void task_report_gone(struct cache *p, const struct pod_entry *e)
 {
     if (!p->config.task || !e->task || !*e->uid)
         return;
     const char *namespace = pod_namespace(p, e), *job = e->task->role + strlen(namespace) + 1;
     const char *role = strrchr(e->task->role, ':') + 1;
-    p->config.task(p->config.ctx, &(struct project_task){.namespace = namespace,
-                                                         .job = arena_strndup(&p->arena, job, (size_t)(role - job) - 1),
-                                                         .role = role,
-                                                         .owner = e->task->owner,
-                                                         .name = e->name,
-                                                         .uid = e->uid,
-                                                         .node = e->node == NONE ? "" : p->nodes.at[e->node].name,
-                                                         .ordinal = e->task->ordinal,
-                                                         .attempt = e->task->attempt,
-                                                         .phase = PROJECT_GONE,
-                                                         .why = ""});
+    p->config.task(p->config.ctx,
+                   &(struct cache_task_view){.namespace = namespace,
+                                             .job = arena_strndup(&p->arena, job, (size_t)(role - job) - 1),
+                                             .role = role,
+                                             .owner = e->task->owner,
+                                             .name = e->name,
+                                             .uid = e->uid,
+                                             .node = e->node == NONE ? "" : p->nodes.at[e->node].name,
+                                             .ordinal = e->task->ordinal,
+                                             .attempt = e->task->attempt,
+                                             .phase = CACHE_TASK_GONE,
+                                             .why = ""});
 }

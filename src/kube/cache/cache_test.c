@@ -28,7 +28,7 @@ static void node(struct scene *s, const char *name, const char *zone, const char
         "{metadata: {name: %s, labels: {kubernetes.io/hostname: %s, topology.kubernetes.io/zone: %s}}, spec: {%s}, "
         "status: {allocatable: {cpu: 4, memory: 8Gi, pods: %d}}}",
         name, name, zone, spec ? spec : "", open ? 10 : 0);
-    scene_put(s, PROJECT_NODE, yaml.at);
+    scene_put(s, CACHE_NODE, yaml.at);
 }
 
 /* Reports whether the pod fits this node while the other node takes no pods. */
@@ -177,7 +177,7 @@ static void ports(void **state)
 #define AT_HOST "topologyKey: kubernetes.io/hostname"
 #define AT_ZONE "topologyKey: topology.kubernetes.io/zone"
 
-static void other_pods(void **state)
+static void pod_affinity(void **state)
 {
     static const struct row rows[] = {
         {"near",                   "",                                                          "app: web", .spec = NEAR("{" AT_HOST ", " SELECT("web") "}"), .want = "n1"                                                                               },
@@ -241,8 +241,8 @@ static void spreading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resources), cmocka_unit_test(taints),     cmocka_unit_test(node_affinity),
-        cmocka_unit_test(ports),     cmocka_unit_test(other_pods), cmocka_unit_test(spreading),
+        cmocka_unit_test(resources), cmocka_unit_test(taints),       cmocka_unit_test(node_affinity),
+        cmocka_unit_test(ports),     cmocka_unit_test(pod_affinity), cmocka_unit_test(spreading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

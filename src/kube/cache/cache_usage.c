@@ -10,17 +10,17 @@
 
 static bool payer_same(const void *ctx, uint32_t value, const void *key)
 {
-    const struct payer *a = &((const struct project *)ctx)->payers.at[value], *b = key;
+    const struct payer *a = &((const struct cache *)ctx)->payers.at[value], *b = key;
     return a->user == b->user && a->group == b->group && a->queue == b->queue;
 }
 
-static sym named(struct project *p, const char *quota, const char *prefix)
+static sym named(struct cache *p, const char *quota, const char *prefix)
 {
     size_t len = strlen(prefix);
     return strncmp(quota, prefix, len) == 0 ? intern_put(&p->names, quota + len) : 0;
 }
 
-uint32_t use_payer(struct project *p, const struct berth_workload *w)
+uint32_t usage_payer_of(struct cache *p, const struct berth_workload *w)
 {
     struct payer of = {0};
     for (size_t i = 0; i < w->quotas_len; i++) {
@@ -44,7 +44,7 @@ uint32_t use_payer(struct project *p, const struct berth_workload *w)
 /* Returns the payer of a pod; a task has its role's. If the role is not in the cache yet (right after a start, until
  * the API server answered the dry run of its pod), asks the job. Only if tenants are in use already: a claim would put
  * them in use, and this claim is not recorded. */
-static uint32_t payer_of(struct project *p, const struct pod_entry *e)
+static uint32_t payer_of(struct cache *p, const struct pod_entry *e)
 {
     if (!e->task)
         return e->payer;
@@ -56,18 +56,18 @@ static uint32_t payer_of(struct project *p, const struct pod_entry *e)
         return e->payer;
     struct berth_workload w = {.id = e->task->role};
     (void)p->config.claim(p->config.ctx, e->task->role, &p->arena, &w);
-    return use_payer(p, &w);
+    return usage_payer_of(p, &w);
 }
 
-static void payer_keep(void *ctx, const struct berth_instance_seen *i)
+static void payer_keep(void *ctx, const struct berth_instance_view *i)
 {
-    struct project *p = ctx;
+    struct cache *p = ctx;
     uint32_t pod = pod_by_instance(p, i->id);
     if (pod != NONE)
         p->pods.at[pod].payer = payer_of(p, &p->pods.at[pod]);
 }
 
-void use_roles_left(struct project *p, uint32_t role)
+void usage_role_removed(struct cache *p, uint32_t role)
 {
     if (p->config.tenants)
         berth_instances(p->cluster, p->pods.at[role].id, payer_keep, p);
@@ -80,7 +80,7 @@ static bool runs(const struct pod_entry *e)
     return e->id && !e->job && e->state == POD_BOUND && e->instance;
 }
 
-static struct tenant_run run_of(const struct project *p, const struct pod_entry *e, uint32_t payer,
+static struct tenant_run run_of(const struct cache *p, const struct pod_entry *e, uint32_t payer,
                                 const struct kube_amounts *holds)
 {
     const struct payer *of = &p->payers.at[payer - 1];
@@ -92,7 +92,7 @@ static struct tenant_run run_of(const struct project *p, const struct pod_entry 
                                .amounts_len = holds->len};
 }
 
-void use_ends(struct project *p, uint32_t pod)
+void usage_pod_ended(struct cache *p, uint32_t pod)
 {
     const struct pod_entry *e = &p->pods.at[pod];
     uint32_t payer = p->config.tenants && runs(e) ? payer_of(p, e) : 0;
@@ -100,12 +100,12 @@ void use_ends(struct project *p, uint32_t pod)
         return;
     struct kube_pod from = pod_read(p, pod);
     struct tenant_run run = run_of(p, &p->pods.at[pod], payer, &from.requests);
-    tenants_ran(p->config.tenants, &run);
+    tenants_work_ended(p->config.tenants, &run);
 }
 
-void project_runs(void *of, void (*tell)(void *ctx, const struct tenant_run *run), void *ctx)
+void cache_running_pods(void *of, void (*tell)(void *ctx, const struct tenant_run *run), void *ctx)
 {
-    struct project *p = of;
+    struct cache *p = of;
     struct arena_mark mark = arena_mark(&p->arena);
     struct kube_amounts *holds = ARENA_ARRAY(&p->arena, struct kube_amounts, p->templates.len);
     for (uint32_t i = 0; i < p->pods.len; i++) {
@@ -121,7 +121,7 @@ void project_runs(void *of, void (*tell)(void *ctx, const struct tenant_run *run
     arena_rewind(&p->arena, mark);
 }
 
-void uses_done(struct project *p)
+void usage_done(struct cache *p)
 {
     vec_done(&p->payers);
     map_done(&p->payers_by_names);

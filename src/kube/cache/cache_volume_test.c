@@ -92,15 +92,15 @@ static void told(struct scene *s, const struct row *r, const char *closed, bool 
     scene_node(s, "n1", "a", strcmp(closed, "n1") == 0 ? "taints: [{key: k, effect: NoSchedule}]" : "");
     scene_node(s, "n2", "b", strcmp(closed, "n2") == 0 ? "taints: [{key: k, effect: NoSchedule}]" : "");
     if (r->class)
-        scene_put(s, PROJECT_STORAGE_CLASS, r->class);
+        scene_put(s, CACHE_STORAGE_CLASS, r->class);
     if (r->claim && claim_first) {
-        scene_put(s, PROJECT_CLAIM, r->claim);
+        scene_put(s, CACHE_CLAIM, r->claim);
         (void)scene_says(s);
     }
     if (r->volume)
-        scene_put(s, PROJECT_VOLUME, r->volume);
+        scene_put(s, CACHE_VOLUME, r->volume);
     if (r->claim)
-        scene_put(s, PROJECT_CLAIM, r->claim);
+        scene_put(s, CACHE_CLAIM, r->claim);
 }
 
 /* The order of objects makes no difference. */
@@ -124,11 +124,11 @@ static bool goes_to(struct scene *s, const struct row *r, const char *driver, co
     scene_begin(s);
     (void)answer(s, r, strcmp(open, "n1") == 0 ? "n2" : "n1", pod_first);
     if (driver)
-        scene_put(s, PROJECT_CSI_DRIVER, driver);
+        scene_put(s, CACHE_CSI_DRIVER, driver);
     if (pod_first)
         (void)scene_says(s);
     if (left)
-        scene_put(s, PROJECT_CAPACITY, left);
+        scene_put(s, CACHE_STORAGE_CAPACITY, left);
     return strcmp(scene_says(s), want) == 0;
 }
 
@@ -146,7 +146,7 @@ static void where_is(const struct row *r, const char *driver, const char *left, 
         fail_msg("%s: \"%s\", not \"%s\"", r->label, got, r->want);
 }
 
-static void where(void **state)
+static void claims_restrict_nodes(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 2 * ROWS(rows); i++)
@@ -154,14 +154,14 @@ static void where(void **state)
 }
 
 /* In a cluster of one zone nodes may have no zone labels. */
-static void no_zones(void **state)
+static void volume_zones_without_node_labels(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
     scene_begin(&s);
-    scene_put(&s, PROJECT_NODE, "{metadata: {name: n1}, status: {allocatable: {pods: 10}}}");
-    scene_put(&s, PROJECT_VOLUME, VOLUME("topology.kubernetes.io/zone: b, topology.kubernetes.io/region: r", ""));
-    scene_put(&s, PROJECT_CLAIM, CLAIM(", " BOUND, "volumeName: pv1"));
+    scene_put(&s, CACHE_NODE, "{metadata: {name: n1}, status: {allocatable: {pods: 10}}}");
+    scene_put(&s, CACHE_VOLUME, VOLUME("topology.kubernetes.io/zone: b, topology.kubernetes.io/region: r", ""));
+    scene_put(&s, CACHE_CLAIM, CLAIM(", " BOUND, "volumeName: pv1"));
     scene_pod(&s, "p", "", "", USES("data"));
     assert_string_equal(scene_says(&s), "p->n1");
 }
@@ -172,198 +172,197 @@ static void ephemeral(void **state)
     (void)state;
     scene_begin(&s);
     scene_node(&s, "n1", "a", "");
-    scene_put(&s, PROJECT_VOLUME, VOLUME("", ""));
+    scene_put(&s, CACHE_VOLUME, VOLUME("", ""));
     scene_pod(&s, "p", "", "", "volumes: [{name: scratch, ephemeral: {}}]");
     assert_string_equal(
         scene_why(&s, "p"),
         "0/1 nodes are available: waiting for ephemeral volume controller to create the persistentvolumeclaim \"p-scratch\".");
-    scene_put(&s, PROJECT_CLAIM,
-              "{metadata: {name: p-scratch, namespace: default, " BOUND "}, spec: {volumeName: pv1}}");
+    scene_put(&s, CACHE_CLAIM, "{metadata: {name: p-scratch, namespace: default, " BOUND "}, spec: {volumeName: pv1}}");
     assert_non_null(strstr(scene_why(&s, "p"), "pod is not owner"));
     scene_put(
-        &s, PROJECT_CLAIM,
+        &s, CACHE_CLAIM,
         "{metadata: {name: p-scratch, namespace: default, ownerReferences: [{uid: uid-p, controller: true}], " BOUND
         "}, spec: {volumeName: pv1}}");
     assert_string_equal(scene_says(&s), "p->n1");
 }
 
 /* The smallest suitable volume is chosen, and is then taken. */
-static void which(void **state)
+static void smallest_suitable_volume_is_chosen(void **state)
 {
     CLEANUP(scene) struct scene s;
-    struct project_volume chosen[2];
+    struct cache_claim_volume chosen[2];
     (void)state;
     scene_begin(&s);
     scene_node(&s, "n1", "a", "");
-    scene_put(&s, PROJECT_STORAGE_CLASS, WAITS(""));
-    scene_put(&s, PROJECT_VOLUME, "{metadata: {name: large}, spec: {" HAS "}, status: {phase: Available}}");
+    scene_put(&s, CACHE_STORAGE_CLASS, WAITS(""));
+    scene_put(&s, CACHE_VOLUME, "{metadata: {name: large}, spec: {" HAS "}, status: {phase: Available}}");
     scene_put(
-        &s, PROJECT_VOLUME,
+        &s, CACHE_VOLUME,
         "{metadata: {name: small}, spec: {storageClassName: fast, accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}}, status: {phase: "
         "Available}}");
-    scene_put(&s, PROJECT_CLAIM, CLAIM("", ASKS));
-    scene_put(&s, PROJECT_CLAIM, "{metadata: {name: more, namespace: default, uid: u2}, spec: {" ASKS "}}");
-    scene_put(&s, PROJECT_CLAIM, "{metadata: {name: third, namespace: default, uid: u3}, spec: {" ASKS "}}");
+    scene_put(&s, CACHE_CLAIM, CLAIM("", ASKS));
+    scene_put(&s, CACHE_CLAIM, "{metadata: {name: more, namespace: default, uid: u2}, spec: {" ASKS "}}");
+    scene_put(&s, CACHE_CLAIM, "{metadata: {name: third, namespace: default, uid: u3}, spec: {" ASKS "}}");
     scene_pod(&s, "p", "", "", USES("data"));
     scene_pod(&s, "q", "", "", USES("more"));
     scene_pod(&s, "r", "", "", USES("third"));
     assert_string_equal(scene_says(&s), "p->n1 q->n1 r->n1");
-    uint64_t p = project_assume(s.p, "default:p", "n1", 0, NULL, 0);
-    assert_int_equal(project_volumes(s.p, p, chosen, 2), 1);
+    uint64_t p = cache_assume_pod(s.p, "default:p", "n1", 0, NULL, 0);
+    assert_int_equal(cache_claim_volumes(s.p, p, chosen, 2), 1);
     assert_string_equal(chosen[0].claim, "data");
     assert_string_equal(chosen[0].claim_uid, "u1");
     assert_string_equal(chosen[0].volume, "small");
-    uint64_t q = project_assume(s.p, "default:q", "n1", 0, NULL, 0);
-    assert_int_equal(project_volumes(s.p, q, chosen, 2), 1);
+    uint64_t q = cache_assume_pod(s.p, "default:q", "n1", 0, NULL, 0);
+    assert_int_equal(cache_claim_volumes(s.p, q, chosen, 2), 1);
     assert_string_equal(chosen[0].volume, "large");
     assert_string_equal(scene_says(&s), "?r"); /* no volume is left */
-    assert_int_equal(project_assume(s.p, "default:r", "n1", 0, NULL, 0), 0);
+    assert_int_equal(cache_assume_pod(s.p, "default:r", "n1", 0, NULL, 0), 0);
     assert_string_equal(scene_says(&s), "?r");
-    project_give_back(s.p, p, 0);
+    cache_forget_pod(s.p, p, 0);
     assert_non_null(strstr(scene_says(&s), "r->n1"));
-    uint64_t r = project_assume(s.p, "default:r", "n1", 0, NULL, 0);
-    assert_int_equal(project_volumes(s.p, r, chosen, 2), 1);
+    uint64_t r = cache_assume_pod(s.p, "default:r", "n1", 0, NULL, 0);
+    assert_int_equal(cache_claim_volumes(s.p, r, chosen, 2), 1);
     assert_string_equal(chosen[0].volume, "small");
 }
 
 /* Two pods are placed at once with one claim: each must be put into the cluster again because of the other, and again
  * when the claim is bound. Both request a plan. */
-static void two_of_one_claim(void **state)
+static void two_pods_share_one_claim(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
     scene_begin(&s);
     scene_node(&s, "n1", "a", "");
-    scene_put(&s, PROJECT_STORAGE_CLASS, WAITS(""));
-    scene_put(&s, PROJECT_VOLUME, "{metadata: {name: v1}, spec: {" HAS "}, status: {phase: Available}}");
-    scene_put(&s, PROJECT_CLAIM, CLAIM("", ASKS));
+    scene_put(&s, CACHE_STORAGE_CLASS, WAITS(""));
+    scene_put(&s, CACHE_VOLUME, "{metadata: {name: v1}, spec: {" HAS "}, status: {phase: Available}}");
+    scene_put(&s, CACHE_CLAIM, CLAIM("", ASKS));
     scene_pod(&s, "p", "", "", USES("data"));
     scene_pod(&s, "q", "", "", USES("data"));
     assert_string_equal(scene_says(&s), "p->n1 q->n1");
     unsigned changes = s.changes;
-    uint64_t p = project_assume(s.p, "default:p", "n1", 0, NULL, 0);
-    uint64_t q = project_assume(s.p, "default:q", "n1", 0, NULL, 0);
+    uint64_t p = cache_assume_pod(s.p, "default:p", "n1", 0, NULL, 0);
+    uint64_t q = cache_assume_pod(s.p, "default:q", "n1", 0, NULL, 0);
     assert_true(p > 0 && q > 0);
     assert_true(s.changes > changes);
     assert_string_equal(scene_says(&s), "");
     changes = s.changes;
-    scene_put(&s, PROJECT_CLAIM, CLAIM(", " BOUND, ASKS ", volumeName: v1"));
+    scene_put(&s, CACHE_CLAIM, CLAIM(", " BOUND, ASKS ", volumeName: v1"));
     assert_true(s.changes > changes);
-    assert_true(project_volumes_bound(s.p, p) && project_volumes_bound(s.p, q));
+    assert_true(cache_volumes_are_bound(s.p, p) && cache_volumes_are_bound(s.p, q));
 }
 
 /* While the volume is to be provisioned for another pod, only that pod's node is possible; when that pod goes, every
  * node is. */
-static void made_for_another(void **state)
+static void volume_provisioned_for_another_pod(void **state)
 {
     CLEANUP(scene) struct scene s;
-    struct project_pod holder;
+    struct cache_pod_view holder;
     (void)state;
     scene_begin(&s);
     scene_node(&s, "n1", "a", "");
     scene_node(&s, "n2", "b", "");
-    scene_put(&s, PROJECT_STORAGE_CLASS, WAITS(", provisioner: csi.example.com"));
-    scene_put(&s, PROJECT_CLAIM, CLAIM("", ASKS));
+    scene_put(&s, CACHE_STORAGE_CLASS, WAITS(", provisioner: csi.example.com"));
+    scene_put(&s, CACHE_CLAIM, CLAIM("", ASKS));
     scene_pod(&s, "holder", "", "n1", "");
-    assert_true(project_pod_of(s.p, "default:holder", &holder));
+    assert_true(cache_pod_find(s.p, "default:holder", &holder));
     scene_pod(&s, "p", "", "", USES("data"));
-    (void)project_cluster(s.p);
-    assert_true(project_assume(s.p, "default:p", "n1", 0, &holder.instance, 1) > 0); /* reserved */
+    (void)cache_cluster(s.p);
+    assert_true(cache_assume_pod(s.p, "default:p", "n1", 0, &holder.instance, 1) > 0); /* reserved */
     scene_pod(&s, "q", "", "", USES("data") ", nodeSelector: {topology.kubernetes.io/zone: b}");
     assert_non_null(strstr(scene_says(&s), "?q"));
-    scene_drop(&s, PROJECT_POD, "{metadata: {name: p, namespace: default}}");
+    scene_drop(&s, CACHE_POD, "{metadata: {name: p, namespace: default}}");
     assert_string_equal(scene_says(&s), "q->n2");
 }
 
 /* Two claims that each have a volume on either node, but no node has two volumes. */
-static void two_on_two_nodes(void **state)
+static void no_node_has_both_volumes(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
     scene_begin(&s);
     scene_node(&s, "n1", "a", "");
     scene_node(&s, "n2", "b", "");
-    scene_put(&s, PROJECT_STORAGE_CLASS, WAITS(""));
-    scene_put(&s, PROJECT_VOLUME,
+    scene_put(&s, CACHE_STORAGE_CLASS, WAITS(""));
+    scene_put(&s, CACHE_VOLUME,
               "{metadata: {name: v1}, spec: {" HAS ", " ON_HOST("n1") "}, status: {phase: Available}}");
-    scene_put(&s, PROJECT_VOLUME,
+    scene_put(&s, CACHE_VOLUME,
               "{metadata: {name: v2}, spec: {" HAS ", " ON_HOST("n2") "}, status: {phase: Available}}");
-    scene_put(&s, PROJECT_CLAIM, CLAIM("", ASKS));
-    scene_put(&s, PROJECT_CLAIM, "{metadata: {name: more, namespace: default, uid: u2}, spec: {" ASKS "}}");
+    scene_put(&s, CACHE_CLAIM, CLAIM("", ASKS));
+    scene_put(&s, CACHE_CLAIM, "{metadata: {name: more, namespace: default, uid: u2}, spec: {" ASKS "}}");
     scene_pod(
         &s, "p", "", "",
         "volumes: [{name: v, persistentVolumeClaim: {claimName: data}}, {name: w, persistentVolumeClaim: {claimName: more}}]");
     assert_non_null(strstr(scene_says(&s), "p->n"));
     unsigned changes = s.changes;
-    assert_int_equal(project_assume(s.p, "default:p", "n1", 0, NULL, 0), 0);
+    assert_int_equal(cache_assume_pod(s.p, "default:p", "n1", 0, NULL, 0), 0);
     assert_true(s.changes > changes); /* a new plan is requested */
     assert_string_equal(scene_says(&s), "p->n2");
-    assert_int_equal(project_assume(s.p, "default:p", "n2", 0, NULL, 0), 0);
+    assert_int_equal(cache_assume_pod(s.p, "default:p", "n2", 0, NULL, 0), 0);
     assert_string_equal(scene_says(&s), "?p");
-    scene_put(&s, PROJECT_VOLUME,
+    scene_put(&s, CACHE_VOLUME,
               "{metadata: {name: v3}, spec: {" HAS ", " ON_HOST("n1") "}, status: {phase: Available}}");
     assert_non_null(strstr(scene_says(&s), "p->n"));
-    assert_true(project_assume(s.p, "default:p", "n1", 0, NULL, 0) > 0);
+    assert_true(cache_assume_pod(s.p, "default:p", "n1", 0, NULL, 0) > 0);
 }
 
-static void made_on_the_node(void **state)
+static void provisioned_on_the_node(void **state)
 {
     CLEANUP(scene) struct scene s;
-    struct project_volume chosen[2];
+    struct cache_claim_volume chosen[2];
     (void)state;
     scene_begin(&s);
     scene_node(&s, "n1", "a", "");
-    scene_put(&s, PROJECT_STORAGE_CLASS, WAITS(", provisioner: csi.example.com"));
-    scene_put(&s, PROJECT_CLAIM, CLAIM("", ASKS));
+    scene_put(&s, CACHE_STORAGE_CLASS, WAITS(", provisioner: csi.example.com"));
+    scene_put(&s, CACHE_CLAIM, CLAIM("", ASKS));
     scene_pod(&s, "p", "", "", USES("data"));
-    (void)project_cluster(s.p);
-    uint64_t p = project_assume(s.p, "default:p", "n1", 0, NULL, 0);
-    assert_int_equal(project_volumes(s.p, p, chosen, 2), 1);
+    (void)cache_cluster(s.p);
+    uint64_t p = cache_assume_pod(s.p, "default:p", "n1", 0, NULL, 0);
+    assert_int_equal(cache_claim_volumes(s.p, p, chosen, 2), 1);
     assert_string_equal(chosen[0].volume, "");
 }
 
 /* A pod that mounts a claim twice has one volume. */
-static void mounted_twice(void **state)
+static void claim_mounted_twice(void **state)
 {
     CLEANUP(scene) struct scene s;
-    struct project_volume chosen[2];
+    struct cache_claim_volume chosen[2];
     (void)state;
     scene_begin(&s);
     scene_node(&s, "n1", "a", "");
-    scene_put(&s, PROJECT_STORAGE_CLASS, WAITS(""));
-    scene_put(&s, PROJECT_VOLUME, "{metadata: {name: v1}, spec: {" HAS "}, status: {phase: Available}}");
-    scene_put(&s, PROJECT_VOLUME, "{metadata: {name: v2}, spec: {" HAS "}, status: {phase: Available}}");
-    scene_put(&s, PROJECT_CLAIM, CLAIM("", ASKS));
+    scene_put(&s, CACHE_STORAGE_CLASS, WAITS(""));
+    scene_put(&s, CACHE_VOLUME, "{metadata: {name: v1}, spec: {" HAS "}, status: {phase: Available}}");
+    scene_put(&s, CACHE_VOLUME, "{metadata: {name: v2}, spec: {" HAS "}, status: {phase: Available}}");
+    scene_put(&s, CACHE_CLAIM, CLAIM("", ASKS));
     scene_pod(
         &s, "p", "", "",
         "volumes: [{name: v, persistentVolumeClaim: {claimName: data}}, {name: w, persistentVolumeClaim: {claimName: data}}]");
-    (void)project_cluster(s.p);
-    uint64_t p = project_assume(s.p, "default:p", "n1", 0, NULL, 0);
-    assert_int_equal(project_volumes(s.p, p, chosen, 2), 1);
+    (void)cache_cluster(s.p);
+    uint64_t p = cache_assume_pod(s.p, "default:p", "n1", 0, NULL, 0);
+    assert_int_equal(cache_claim_volumes(s.p, p, chosen, 2), 1);
     assert_string_equal(chosen[0].volume, "v1");
 }
 
 /* ReadWriteOncePod: the second pod waits until the first is gone, on every node. */
-static void for_one_pod(void **state)
+static void rwop_claim_admits_one_pod(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
     scene_begin(&s);
     scene_node(&s, "n1", "a", "");
     scene_node(&s, "n2", "b", "");
-    scene_put(&s, PROJECT_VOLUME, VOLUME("", "accessModes: [ReadWriteOncePod]"));
-    scene_put(&s, PROJECT_CLAIM, CLAIM(", " BOUND, "volumeName: pv1, accessModes: [ReadWriteOncePod]"));
+    scene_put(&s, CACHE_VOLUME, VOLUME("", "accessModes: [ReadWriteOncePod]"));
+    scene_put(&s, CACHE_CLAIM, CLAIM(", " BOUND, "volumeName: pv1, accessModes: [ReadWriteOncePod]"));
     scene_pod(&s, "p", "", "n1", USES("data"));
     scene_pod(&s, "q", "", "", USES("data"));
     assert_string_equal(scene_says(&s), "?q");
-    scene_drop(&s, PROJECT_POD, "{metadata: {name: p, namespace: default}}");
+    scene_drop(&s, CACHE_POD, "{metadata: {name: p, namespace: default}}");
     scene_pod(&s, "r", "", "", USES("data"));
     const char *says = scene_says(&s);
     assert_true(strstr(says, "?r") && strstr(says, "q->n"));
 }
 
 /* A driver's volume limit of a node; a volume counts once however many pods there use it. */
-static void so_many(void **state)
+static void driver_volume_limit(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -372,10 +371,10 @@ static void so_many(void **state)
     for (int c = '1'; c <= '3'; c++) {
         CLEANUP(str) struct str yaml = {0};
         str_addf(&yaml, "{metadata: {name: pv%c}, spec: {csi: {driver: d, volumeHandle: /h/%c}}}", c, c);
-        scene_put(&s, PROJECT_VOLUME, yaml.at);
+        scene_put(&s, CACHE_VOLUME, yaml.at);
         str_clear(&yaml);
         str_addf(&yaml, "{metadata: {name: c%c, namespace: default, " BOUND "}, spec: {volumeName: pv%c}}", c, c);
-        scene_put(&s, PROJECT_CLAIM, yaml.at);
+        scene_put(&s, CACHE_CLAIM, yaml.at);
     }
     scene_pod(&s, "a", "", "n1", USES("c1"));
     scene_pod(&s, "b", "", "", USES("c1"));
@@ -383,12 +382,12 @@ static void so_many(void **state)
     scene_pod(&s, "d", "", "", USES("c3"));
     assert_string_equal(scene_says(&s), "b->n1 c->n1 d->n1");
     unsigned changes = s.changes;
-    scene_put(&s, PROJECT_CSI_NODE,
+    scene_put(&s, CACHE_CSI_NODE,
               "{metadata: {name: n1}, spec: {drivers: [{name: d, nodeID: x, allocatable: {count: 2}}]}}");
     assert_true(s.changes > changes);
     assert_string_equal(scene_says(&s), "?d b->n1 c->n1");
     assert_string_equal(scene_why(&s, "d"), "0/1 nodes are available: 1 node(s) exceed max volume count.");
-    scene_put(&s, PROJECT_CSI_NODE, "{metadata: {name: n1}, spec: {drivers: [{name: d, nodeID: x}]}}");
+    scene_put(&s, CACHE_CSI_NODE, "{metadata: {name: n1}, spec: {drivers: [{name: d, nodeID: x}]}}");
     assert_string_equal(scene_says(&s), "b->n1 c->n1 d->n1");
 }
 
@@ -397,51 +396,51 @@ static void so_many(void **state)
     ", source: {persistentVolumeName: pv" name "}}}"
 
 /* Attached volumes count even if no pod uses them, and once if one does. */
-static void attached_alone(void **state)
+static void attached_unused_count(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
     scene_begin(&s);
     scene_node(&s, "n1", "a", "");
-    scene_put(&s, PROJECT_CSI_NODE,
+    scene_put(&s, CACHE_CSI_NODE,
               "{metadata: {name: n1}, spec: {drivers: [{name: d, nodeID: x, allocatable: {count: 2}}]}}");
-    scene_put(&s, PROJECT_ATTACHMENT, ATTACHED("1", "n1")); /* before its volume is known */
+    scene_put(&s, CACHE_ATTACHMENT, ATTACHED("1", "n1")); /* before its volume is known */
     for (int c = '1'; c <= '3'; c++) {
         CLEANUP(str) struct str yaml = {0};
         str_addf(&yaml, "{metadata: {name: pv%c}, spec: {csi: {driver: d, volumeHandle: h%c}}}", c, c);
-        scene_put(&s, PROJECT_VOLUME, yaml.at);
+        scene_put(&s, CACHE_VOLUME, yaml.at);
         str_clear(&yaml);
         str_addf(&yaml, "{metadata: {name: c%c, namespace: default, " BOUND "}, spec: {volumeName: pv%c}}", c, c);
-        scene_put(&s, PROJECT_CLAIM, yaml.at);
+        scene_put(&s, CACHE_CLAIM, yaml.at);
     }
     scene_pod(&s, "a", "", "n1", USES("c1"));
     scene_pod(&s, "p", "", "", USES("c2"));
     assert_string_equal(scene_says(&s), "p->n1"); /* the pod there uses the attached volume */
     unsigned changes = s.changes;
-    scene_put(&s, PROJECT_ATTACHMENT, ATTACHED("3", "n1"));
+    scene_put(&s, CACHE_ATTACHMENT, ATTACHED("3", "n1"));
     assert_true(s.changes > changes);
     assert_string_equal(scene_why(&s, "p"), "0/1 nodes are available: 1 node(s) exceed max volume count.");
-    scene_put(&s, PROJECT_ATTACHMENT,
+    scene_put(&s, CACHE_ATTACHMENT,
               "{metadata: {name: at-3-n1}, spec: {attacher: d, nodeName: n2, source: "
               "{persistentVolumeName: pv3}}}"); /* on another node */
     assert_string_equal(scene_says(&s), "p->n1");
-    scene_put(&s, PROJECT_ATTACHMENT, ATTACHED("3", "n1"));
+    scene_put(&s, CACHE_ATTACHMENT, ATTACHED("3", "n1"));
     assert_string_equal(scene_says(&s), "?p");
-    scene_drop(&s, PROJECT_POD, "{metadata: {name: a, namespace: default}}"); /* the volume it used is still attached */
+    scene_drop(&s, CACHE_POD, "{metadata: {name: a, namespace: default}}"); /* the volume it used is still attached */
     assert_string_equal(scene_says(&s), "?p");
     changes = s.changes;
-    scene_drop(&s, PROJECT_ATTACHMENT, ATTACHED("3", "n1"));
+    scene_drop(&s, CACHE_ATTACHMENT, ATTACHED("3", "n1"));
     assert_true(s.changes > changes);
     assert_string_equal(scene_says(&s), "p->n1");
-    scene_put(&s, PROJECT_ATTACHMENT, ATTACHED("3", "n1"));
+    scene_put(&s, CACHE_ATTACHMENT, ATTACHED("3", "n1"));
     scene_pod(&s, "b", "", "n1", USES("c1"));
     assert_string_equal(scene_says(&s), "?p"); /* one volume is used, one is not */
-    scene_drop(&s, PROJECT_VOLUME, "{metadata: {name: pv3}}");
+    scene_drop(&s, CACHE_VOLUME, "{metadata: {name: pv3}}");
     assert_string_equal(scene_says(&s), "p->n1"); /* the volume of the attachment is unknown */
 }
 
 /* Attachments whose volume or driver is unknown do not count. */
-static void attached_otherwise(void **state)
+static void unknown_attachments_do_not_count(void **state)
 {
     static const struct {
         const char *label, *attachment, *want;
@@ -462,13 +461,13 @@ static void attached_otherwise(void **state)
         CLEANUP(scene) struct scene s;
         scene_begin(&s);
         scene_node(&s, "n1", "a", "");
-        scene_put(&s, PROJECT_CSI_NODE,
+        scene_put(&s, CACHE_CSI_NODE,
                   "{metadata: {name: n1}, spec: {drivers: [{name: d, nodeID: x, allocatable: {count: 1}}]}}");
-        scene_put(&s, PROJECT_VOLUME, "{metadata: {name: pv1}, spec: {csi: {driver: d, volumeHandle: h1}}}");
-        scene_put(&s, PROJECT_VOLUME, "{metadata: {name: pv2}, spec: {csi: {driver: d, volumeHandle: h2}}}");
-        scene_put(&s, PROJECT_VOLUME, "{metadata: {name: plain}, spec: {}}");
-        scene_put(&s, PROJECT_CLAIM, CLAIM(", " BOUND, "volumeName: pv2"));
-        scene_put(&s, PROJECT_ATTACHMENT, some[i].attachment);
+        scene_put(&s, CACHE_VOLUME, "{metadata: {name: pv1}, spec: {csi: {driver: d, volumeHandle: h1}}}");
+        scene_put(&s, CACHE_VOLUME, "{metadata: {name: pv2}, spec: {csi: {driver: d, volumeHandle: h2}}}");
+        scene_put(&s, CACHE_VOLUME, "{metadata: {name: plain}, spec: {}}");
+        scene_put(&s, CACHE_CLAIM, CLAIM(", " BOUND, "volumeName: pv2"));
+        scene_put(&s, CACHE_ATTACHMENT, some[i].attachment);
         scene_pod(&s, "p", "", "", USES("data"));
         const char *got = scene_says(&s);
         if (strcmp(got, some[i].want) != 0)
@@ -483,7 +482,7 @@ static void attached_otherwise(void **state)
 #define TELLS "{metadata: {name: csi.example.com}, spec: {storageCapacity: true}}"
 
 /* Free storage as the driver reports it: a claim of 1 Gi, nodes n1 and n2 in zones a and b. */
-static void storage_left(void **state)
+static void csi_storage_capacity_filters_nodes(void **state)
 {
     static const struct {
         const char *label, *driver, *left, *want;
@@ -511,7 +510,7 @@ static void storage_left(void **state)
 }
 
 /* In-tree volumes named in pods: one pod on the node has the first list, a new pod the second. */
-static void disks(void **state)
+static void in_tree_disks_conflict(void **state)
 {
     static const struct {
         const char *label, *held, *wanted, *want;
@@ -548,7 +547,7 @@ static void disks(void **state)
 }
 
 /* Volumes migrated to CSI drivers count as the driver's, on a node with a limit of one volume. */
-static void taken_over(void **state)
+static void migrated_volumes_count(void **state)
 {
     static const struct {
         const char *label, *driver, *held, *volume, *want;
@@ -572,14 +571,14 @@ static void taken_over(void **state)
         scene_node(&s, "n1", "a", "");
         str_addf(&text, "{metadata: {name: n1}, spec: {drivers: [{name: %s, nodeID: x, allocatable: {count: 1}}]}}",
                  some[i].driver);
-        scene_put(&s, PROJECT_CSI_NODE, text.at);
+        scene_put(&s, CACHE_CSI_NODE, text.at);
         str_clear(&text);
         str_addf(&text, "volumes: [{name: v, %s}]", some[i].held);
         scene_pod(&s, "h", "", "n1", text.at);
         str_clear(&text);
         str_addf(&text, "{metadata: {name: pv1}, spec: {%s}}", some[i].volume);
-        scene_put(&s, PROJECT_VOLUME, text.at);
-        scene_put(&s, PROJECT_CLAIM, CLAIM(", " BOUND, "volumeName: pv1"));
+        scene_put(&s, CACHE_VOLUME, text.at);
+        scene_put(&s, CACHE_CLAIM, CLAIM(", " BOUND, "volumeName: pv1"));
         scene_pod(&s, "p", "", "", USES("data"));
         const char *got = scene_says(&s);
         if (strcmp(got, some[i].want) != 0)
@@ -590,22 +589,22 @@ static void taken_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(where),
-        cmocka_unit_test(no_zones),
+        cmocka_unit_test(claims_restrict_nodes),
+        cmocka_unit_test(volume_zones_without_node_labels),
         cmocka_unit_test(ephemeral),
-        cmocka_unit_test(which),
-        cmocka_unit_test(two_of_one_claim),
-        cmocka_unit_test(made_for_another),
-        cmocka_unit_test(two_on_two_nodes),
-        cmocka_unit_test(made_on_the_node),
-        cmocka_unit_test(for_one_pod),
-        cmocka_unit_test(so_many),
-        cmocka_unit_test(storage_left),
-        cmocka_unit_test(disks),
-        cmocka_unit_test(taken_over),
-        cmocka_unit_test(mounted_twice),
-        cmocka_unit_test(attached_alone),
-        cmocka_unit_test(attached_otherwise),
+        cmocka_unit_test(smallest_suitable_volume_is_chosen),
+        cmocka_unit_test(two_pods_share_one_claim),
+        cmocka_unit_test(volume_provisioned_for_another_pod),
+        cmocka_unit_test(no_node_has_both_volumes),
+        cmocka_unit_test(provisioned_on_the_node),
+        cmocka_unit_test(rwop_claim_admits_one_pod),
+        cmocka_unit_test(driver_volume_limit),
+        cmocka_unit_test(csi_storage_capacity_filters_nodes),
+        cmocka_unit_test(in_tree_disks_conflict),
+        cmocka_unit_test(migrated_volumes_count),
+        cmocka_unit_test(claim_mounted_twice),
+        cmocka_unit_test(attached_unused_count),
+        cmocka_unit_test(unknown_attachments_do_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

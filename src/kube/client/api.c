@@ -36,9 +36,9 @@ struct kube_call {
     char *patch;
     char method[8];
     unsigned tries;
-    bool renewed; /* was retried with newer credentials */
-    uint64_t era; /* of the credentials it was sent with */
-    bool spoke;   /* of a stream: data was passed on */
+    bool renewed;  /* was retried with newer credentials */
+    uint64_t era;  /* of the credentials it was sent with */
+    bool got_data; /* of a stream: data was passed on */
     struct async_call *async;
     struct loop_source *timer; /* while it pauses */
 };
@@ -73,7 +73,7 @@ struct kube_api {
     struct call_list waiting[KUBE_RANKS], sent, pausing, refused; /* `refused` waits until the exec plugin has ended */
     struct program program;
     struct kube_api_stats stats;
-    uint64_t luck;
+    uint64_t jitter_seed;
 };
 
 /* ---- lists --------------------------------------------------------------------------------------------------------- */
@@ -219,9 +219,9 @@ static void pause_for(struct kube_call *c, int64_t wait_ns)
 }
 
 /* Adds random jitter of up to half, so that requests that failed together are not retried together. */
-static int64_t with_luck(struct kube_api *api, int64_t ns)
+static int64_t with_jitter(struct kube_api *api, int64_t ns)
 {
-    return ns + (int64_t)(hash_u64(++api->luck) % (uint64_t)(ns / 2 + 1));
+    return ns + (int64_t)(hash_u64(++api->jitter_seed) % (uint64_t)(ns / 2 + 1));
 }
 
 /* Returns the pause before the next try; negative: no retry, or WAITS_FOR_PROGRAM. */
@@ -240,16 +240,16 @@ static int64_t next_try_ns(struct kube_call *c, const struct async_answer *a)
         token_read(api);
         return 0;
     }
-    if (c->spoke || c->tries >= c->request.tries_max)
+    if (c->got_data || c->tries >= c->request.tries_max)
         return -1;
     bool untouched = a->status == 0 ? !a->sent : a->status == 429 || (a->status >= 500 && a->retry_after_s > 0);
     if (!untouched && !(c->request.harmless && (a->status == 0 || a->status >= 500)))
         return -1;
     if (a->retry_after_s > 0)
-        return with_luck(api, (a->retry_after_s < RETRY_AFTER_S_MAX ? a->retry_after_s : RETRY_AFTER_S_MAX) *
-                                  INT64_C(1000000000));
+        return with_jitter(api, (a->retry_after_s < RETRY_AFTER_S_MAX ? a->retry_after_s : RETRY_AFTER_S_MAX) *
+                                    INT64_C(1000000000));
     int64_t ns = PAUSE_NS << (c->tries < 8 ? c->tries - 1 : 7);
-    return with_luck(api, ns < PAUSE_NS_MAX ? ns : PAUSE_NS_MAX);
+    return with_jitter(api, ns < PAUSE_NS_MAX ? ns : PAUSE_NS_MAX);
 }
 
 static int describe(const struct kube_call *c, const struct async_answer *a, struct berth_err *err)
@@ -264,7 +264,7 @@ static int describe(const struct kube_call *c, const struct async_answer *a, str
 static void on_piece(void *ctx, const char *at, size_t len)
 {
     struct kube_call *c = ctx;
-    c->spoke = true;
+    c->got_data = true;
     c->request.piece(c->request.ctx, at, len);
 }
 
@@ -450,7 +450,7 @@ int kube_api_new(struct loop *l, const struct kube_api_config *config, struct ku
     api->server = s;
     api->connections_max = config->connections_max ? config->connections_max : CONNECTIONS_MAX;
     api->again_ns = config->again_ns ? config->again_ns : AGAIN_NS;
-    api->luck = (uint64_t)loop_now_ns(l);
+    api->jitter_seed = (uint64_t)loop_now_ns(l);
     set_address(api, &connect_to);
     CLEANUP(kube_credential) struct kube_credential given = {0};
     int rc = s->exec ? program_start(api, &given, err) : kube_config_token(s, &api->token, err);

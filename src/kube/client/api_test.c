@@ -34,7 +34,7 @@ static struct kube_request request(const char *method, const char *path, struct 
     return (struct kube_request){.method = method, .path = path, .rank = KUBE_USUAL, .done = done, .ctx = h};
 }
 
-static void statuses(void **state)
+static void http_statuses_map_to_codes(void **state)
 {
     static const struct {
         int status;
@@ -82,7 +82,7 @@ static void a_status_in_protobuf(void **state)
     assert_int_equal(kube_status_code(0, s.at, s.len, NULL), -EBUSY);
 }
 
-static void sent_again(void **state)
+static void harmless_requests_are_retried(void **state)
 {
     static const struct {
         const char *label, *method;
@@ -120,7 +120,7 @@ static void sent_again(void **state)
         f.kit.handled = 0;
         (void)kube_start(f.api, &q);
         for (size_t k = 0; k < rows[i].requests; k++) {
-            struct http_exchange *x = fake_next(&f);
+            struct http_request *x = fake_next(&f);
             size_t len;
             assert_string_equal(http_method(x), rows[i].method);
             assert_string_equal(http_path(x), "/x");
@@ -140,7 +140,7 @@ static void sent_again(void **state)
     assert_int_equal(kube_api_stats(f.api).again, 7);
 }
 
-static void nobody_there(void **state)
+static void unreachable_server(void **state)
 {
     CLEANUP(kube_config) struct kube_config config = {.server = mem_strdup("http://127.0.0.1:1")};
     struct heard h = {0};
@@ -160,7 +160,7 @@ static void nobody_there(void **state)
 }
 
 /* A connection is lost after the request was sent: the outcome of a POST is unknown, a GET is retried. */
-static void lost_on_the_way(void **state)
+static void lost_connections_retry_only_harmless(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
     (void)state;
@@ -198,7 +198,7 @@ static void note(void *ctx, const struct kube_answer *a)
     str_addf(n->order, "%s ", n->name);
 }
 
-static void ranks(void **state)
+static void requests_wait_by_rank(void **state)
 {
     CLEANUP(fake) struct fake f = {.connections_max = 2};
     CLEANUP(str) struct str order = {0};
@@ -284,7 +284,7 @@ static void a_newer_token_is_read(void **state)
     fake_start(&f, (struct http_config){0});
     (void)kube_start(f.api, &q);
     write_token(path, "second\n");
-    struct http_exchange *x = fake_next(&f);
+    struct http_request *x = fake_next(&f);
     assert_string_equal(http_header(x, "Authorization"), "Bearer first");
     fake_answer(x, 401, "{}");
     x = fake_next(&f);
@@ -296,7 +296,7 @@ static void a_newer_token_is_read(void **state)
     (void)unlink(path);
 }
 
-static void formats(void **state)
+static void body_formats(void **state)
 {
     static const struct {
         enum kube_format format;
@@ -317,7 +317,7 @@ static void formats(void **state)
         q.body = "k8s\0x";
         q.body_len = 5;
         (void)kube_start(f.api, &q);
-        struct http_exchange *x = fake_next(&f);
+        struct http_request *x = fake_next(&f);
         size_t len;
         assert_memory_equal(http_body(x, &len), "k8s\0x", 5);
         assert_int_equal(len, 5);
@@ -333,9 +333,15 @@ static void formats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(statuses),     cmocka_unit_test(a_status_in_protobuf),  cmocka_unit_test(sent_again),
-        cmocka_unit_test(nobody_there), cmocka_unit_test(lost_on_the_way),       cmocka_unit_test(ranks),
-        cmocka_unit_test(cancelled),    cmocka_unit_test(a_newer_token_is_read), cmocka_unit_test(formats),
+        cmocka_unit_test(http_statuses_map_to_codes),
+        cmocka_unit_test(a_status_in_protobuf),
+        cmocka_unit_test(harmless_requests_are_retried),
+        cmocka_unit_test(unreachable_server),
+        cmocka_unit_test(lost_connections_retry_only_harmless),
+        cmocka_unit_test(requests_wait_by_rank),
+        cmocka_unit_test(cancelled),
+        cmocka_unit_test(a_newer_token_is_read),
+        cmocka_unit_test(body_formats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static char *file(const char *name, const char *text)
 #define CLUSTER "clusters: [{name: c, cluster: {server: \"https://api:6443/\"}}]\n"
 #define USER "users: [{name: u, user: {token: sesame}}]\n"
 
-static void good(void **state)
+static void valid_kubeconfigs(void **state)
 {
     static const struct {
         const char *label, *text, *server, *name, *ca, *cert, *key, *token, *namespace;
@@ -95,7 +95,7 @@ static void good(void **state)
     }
 }
 
-static void refused(void **state)
+static void invalid_kubeconfigs(void **state)
 {
     static const struct {
         const char *label, *text, *says;
@@ -164,7 +164,7 @@ static void refused(void **state)
     }
 }
 
-static void several_files(void **state)
+static void kubeconfig_list(void **state)
 {
     CLEANUP(mem) char *one = file("one", CLUSTER "contexts: [{name: b, context: {cluster: c, user: u}}]\n");
     CLEANUP(mem)
@@ -184,7 +184,7 @@ static void several_files(void **state)
     assert_int_equal(unsetenv("KUBECONFIG"), 0);
 }
 
-static void in_a_pod(void **state)
+static void service_account(void **state)
 {
     CLEANUP(mem) char *account = path_of("account");
     struct kube_config_where where = {.account_dir = account};
@@ -221,10 +221,10 @@ static void in_a_pod(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(several_files),
-        cmocka_unit_test(in_a_pod),
+        cmocka_unit_test(valid_kubeconfigs),
+        cmocka_unit_test(invalid_kubeconfigs),
+        cmocka_unit_test(kubeconfig_list),
+        cmocka_unit_test(service_account),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -14,14 +14,14 @@ enum {
     UNDER_WAY_MAX = 24, /* fewer cost more: etcd batches concurrent writes */
     NOTE_MAX = 1024,
     NAME_MAX_KEPT = 230, /* of the object's name in the Event's name, which may have 253 bytes with its stamp */
-    SAID_LEN = 8192,     /* a power of two */
+    RECENT_LEN = 8192,   /* a power of two */
 };
 #define SECOND_NS INT64_C(1000000000)
 #define SERIES_NS (30 * SECOND_NS)
-#define SAID_NS (6 * 60 * SECOND_NS) /* window in which a repeat becomes a series, as in client-go */
+#define SERIES_WINDOW_NS (6 * 60 * SECOND_NS) /* window in which a repeat becomes a series, as in client-go */
 
 /* A recent event and the name of its Event. One slot per hash; a later event with the same slot replaces it. */
-struct said {
+struct recent_event {
     uint64_t key, stamp;
     int64_t last_ns, written_ns; /* in the loop's clock */
     int64_t count;
@@ -36,11 +36,11 @@ struct item {
 struct kube_events {
     struct kube_events_config config;
     char *controller, *instance;
-    struct said *said;
+    struct recent_event *recent_event;
     struct item *first, **last;
     struct sent *sent; /* requests in progress */
     struct kube_events_stats stats;
-    uint64_t luck;
+    uint64_t jitter_seed;
 };
 
 struct sent {
@@ -222,17 +222,17 @@ static uint64_t key_of(const struct kube_event *v)
     return key;
 }
 
-static void add_first(struct kube_events *e, const struct kube_event *v, struct said *s, uint64_t key)
+static void add_first(struct kube_events *e, const struct kube_event *v, struct recent_event *s, uint64_t key)
 {
     int64_t now = loop_now_ns(e->config.loop);
-    uint64_t stamp = hash_pair((uint64_t)wall_ns(e), ++e->luck);
+    uint64_t stamp = hash_pair((uint64_t)wall_ns(e), ++e->jitter_seed);
     struct item *i = item_add(e);
-    *s = (struct said){.key = key, .stamp = stamp, .last_ns = now, .written_ns = now, .count = 1};
+    *s = (struct recent_event){.key = key, .stamp = stamp, .last_ns = now, .written_ns = now, .count = 1};
     str_addf(&i->path, "/apis/events.k8s.io/v1/namespaces/%s/events", place_of(v));
     add_event(&i->body, e, v, stamp);
 }
 
-static void add_again(struct kube_events *e, const struct kube_event *v, struct said *s)
+static void add_again(struct kube_events *e, const struct kube_event *v, struct recent_event *s)
 {
     char moment[TIMESTAMP_MAX];
     int64_t now = loop_now_ns(e->config.loop);
@@ -253,9 +253,9 @@ static void add_again(struct kube_events *e, const struct kube_event *v, struct 
 void kube_events_add(struct kube_events *e, const struct kube_event *event)
 {
     uint64_t key = key_of(event);
-    struct said *s = &e->said[key & (SAID_LEN - 1)];
+    struct recent_event *s = &e->recent_event[key & (RECENT_LEN - 1)];
     e->stats.added++;
-    if (s->count && s->key == key && loop_now_ns(e->config.loop) - s->last_ns < SAID_NS)
+    if (s->count && s->key == key && loop_now_ns(e->config.loop) - s->last_ns < SERIES_WINDOW_NS)
         add_again(e, event, s);
     else
         add_first(e, event, s, key);
@@ -273,9 +273,9 @@ struct kube_events *kube_events_new(const struct kube_events_config *config)
     e->config.series_ns = config->series_ns ? config->series_ns : SERIES_NS;
     e->controller = mem_strdup(config->controller);
     e->instance = mem_strdup(config->instance);
-    e->said = mem_zarray(SAID_LEN, sizeof *e->said);
+    e->recent_event = mem_zarray(RECENT_LEN, sizeof *e->recent_event);
     e->last = &e->first;
-    e->luck = (uint64_t)loop_now_ns(config->loop);
+    e->jitter_seed = (uint64_t)loop_now_ns(config->loop);
     return e;
 }
 
@@ -289,7 +289,7 @@ void kube_events_free(struct kube_events *e)
     }
     while (e->first)
         item_free(item_take(e));
-    mem_free(e->said);
+    mem_free(e->recent_event);
     mem_free(e->controller);
     mem_free(e->instance);
     mem_free(e);

@@ -69,7 +69,7 @@ static void says(const struct proto_object *o, uint32_t outer, uint32_t inner, c
         fail_msg("field %u.%u is \"%.*s\"", outer, inner, (int)f.len, (const char *)f.at);
 }
 
-static struct proto_object object_of(struct http_exchange *x)
+static struct proto_object object_of(struct http_request *x)
 {
     struct proto_object o = {0};
     size_t len;
@@ -81,7 +81,7 @@ static struct proto_object object_of(struct http_exchange *x)
     return o;
 }
 
-static void as_others_write_them(void **state)
+static void event_fields(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
     struct kube_events *e = events_start(&f, 0, 0, 0);
@@ -90,7 +90,7 @@ static void as_others_write_them(void **state)
     v.related_kind = "Node";
     v.related_name = "n1";
     kube_events_add(e, &v);
-    struct http_exchange *x = fake_next(&f);
+    struct http_request *x = fake_next(&f);
     struct proto_object o = object_of(x);
     assert_true(proto_is(o.api_version, "events.k8s.io/v1") && proto_is(o.kind, "Event"));
     says(&o, 1, 3, "shop");
@@ -119,7 +119,7 @@ static void as_others_write_them(void **state)
 }
 
 /* One process may report under several controller names. */
-static void by_another_name(void **state)
+static void controller_name_per_event(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
     struct kube_events *e = events_start(&f, 0, 0, 0);
@@ -127,7 +127,7 @@ static void by_another_name(void **state)
     (void)state;
     v.controller = "berth-pack";
     kube_events_add(e, &v);
-    struct http_exchange *x = fake_next(&f);
+    struct http_request *x = fake_next(&f);
     struct proto_object o = object_of(x);
     says(&o, 4, 0, "berth-pack");
     says(&o, 5, 0, "berth-host");
@@ -137,7 +137,7 @@ static void by_another_name(void **state)
 }
 
 /* Long notes are cut at a character boundary, and marked as cut. */
-static void long_notes(void **state)
+static void long_notes_are_cut(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
     struct kube_events *e = events_start(&f, 0, 0, 0);
@@ -149,7 +149,7 @@ static void long_notes(void **state)
             str_add(&note, "\xf0\x9f\x98\x80");
         struct kube_event v = about("web-0", note.at);
         kube_events_add(e, &v);
-        struct http_exchange *x = fake_next(&f);
+        struct http_request *x = fake_next(&f);
         struct proto_object o = object_of(x);
         struct proto_field said = at(&o, 10, 0);
         assert_true(said.len <= 1024 && said.len > 1000);
@@ -160,14 +160,14 @@ static void long_notes(void **state)
     kube_events_free(e);
 }
 
-static void repeats(void **state)
+static void repeats_become_series(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
     struct kube_events *e = events_start(&f, 0, 0, 1); /* a repeated event is written at once */
     struct kube_event v = about("web-0", "full"), other = about("web-0", "fuller");
     (void)state;
     kube_events_add(e, &v);
-    struct http_exchange *x = fake_next(&f);
+    struct http_request *x = fake_next(&f);
     struct proto_object o = object_of(x);
     struct proto_field name = at(&o, 1, 1);
     CLEANUP(str) struct str path = {0};
@@ -193,7 +193,7 @@ static void repeats(void **state)
     kube_events_free(e);
 }
 
-static void often_is_not_always(void **state)
+static void series_writes_are_limited(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
     struct kube_events *e = events_start(&f, 0, 0, INT64_C(3600) * 1000 * KIT_MS);
@@ -208,7 +208,7 @@ static void often_is_not_always(void **state)
     kube_events_free(e);
 }
 
-static void too_many(void **state)
+static void full_queue_drops_oldest(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
     struct kube_events *e = events_start(&f, 3, 2, 0);
@@ -225,7 +225,7 @@ static void too_many(void **state)
     assert_int_equal(kube_events_stats(e).dropped, 5);
     bool seen[ROWS(left)] = {false};
     for (size_t i = 0; i < ROWS(left); i++) {
-        struct http_exchange *x = fake_next(&f);
+        struct http_request *x = fake_next(&f);
         struct proto_object o = object_of(x);
         struct proto_field name = at(&o, 8, 3);
         for (size_t k = 0; k < ROWS(left); k++)
@@ -243,9 +243,12 @@ static void too_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_others_write_them), cmocka_unit_test(by_another_name),
-        cmocka_unit_test(long_notes),           cmocka_unit_test(repeats),
-        cmocka_unit_test(often_is_not_always),  cmocka_unit_test(too_many),
+        cmocka_unit_test(event_fields),
+        cmocka_unit_test(controller_name_per_event),
+        cmocka_unit_test(long_notes_are_cut),
+        cmocka_unit_test(repeats_become_series),
+        cmocka_unit_test(series_writes_are_limited),
+        cmocka_unit_test(full_queue_drops_oldest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

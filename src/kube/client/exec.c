@@ -21,9 +21,9 @@
 #include "wire/text/moment.h"
 
 #define GROUP "client.authentication.k8s.io/"
-#define PATIENCE_NS (INT64_C(60) * 1000000000)
+#define RUN_TIMEOUT_NS (INT64_C(60) * 1000000000)
 #define NS_PER_MS INT64_C(1000000)
-enum { ARGS_MAX = 256, SAID_BYTES_MAX = 1 << 20 };
+enum { ARGS_MAX = 256, OUTPUT_BYTES_MAX = 1 << 20 };
 
 typedef VEC(char *) texts;
 
@@ -208,20 +208,20 @@ static int spawn(const struct kube_exec *e, int out, pid_t *ret)
 }
 
 /* Reads available output; false: end of file, or too much output. */
-static bool listen_to(int fd, struct str *said)
+static bool read_output(int fd, struct str *plugin_output)
 {
     char buf[4096];
     ssize_t n = read(fd, buf, sizeof buf);
     if (n > 0)
-        str_add_bytes(said, buf, (size_t)n);
-    return (n > 0 && said->len <= SAID_BYTES_MAX) || (n < 0 && (errno == EINTR || errno == EAGAIN));
+        str_add_bytes(plugin_output, buf, (size_t)n);
+    return (n > 0 && plugin_output->len <= OUTPUT_BYTES_MAX) || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
 /* Reads output until the program has ended, even if another process still holds the pipe. Returns 0, -ETIMEDOUT, or
  * -ECANCELED. */
-static int hear_out(int pidfd, int out, int stop_fd, struct str *said)
+static int read_until_exit(int pidfd, int out, int stop_fd, struct str *plugin_output)
 {
-    int64_t until_ns = kube_clock_ns() + PATIENCE_NS;
+    int64_t until_ns = kube_clock_ns() + RUN_TIMEOUT_NS;
     struct pollfd fds[] = {
         {.fd = pidfd,   .events = POLLIN},
         {.fd = out,     .events = POLLIN},
@@ -235,10 +235,10 @@ static int hear_out(int pidfd, int out, int stop_fd, struct str *said)
             return -errno;
         if (fds[2].revents)
             return -ECANCELED;
-        if (fds[1].revents && !listen_to(out, said))
+        if (fds[1].revents && !read_output(out, plugin_output))
             fds[1].fd = -1;
     }
-    while (fds[1].fd >= 0 && poll(&fds[1], 1, 0) > 0 && listen_to(out, said))
+    while (fds[1].fd >= 0 && poll(&fds[1], 1, 0) > 0 && read_output(out, plugin_output))
         ;
     return 0;
 }
@@ -265,7 +265,7 @@ static int run_end(const struct kube_exec *e, pid_t pid, int rc, struct berth_er
     return 0;
 }
 
-static int run(const struct kube_exec *e, int stop_fd, struct str *said, struct berth_err *err)
+static int run(const struct kube_exec *e, int stop_fd, struct str *plugin_output, struct berth_err *err)
 {
     int ends[2], pidfd = -1;
     pid_t pid = -1;
@@ -278,7 +278,7 @@ static int run(const struct kube_exec *e, int stop_fd, struct str *said, struct 
         return err_set(err, -rc, "cannot run it: %s%s%s", strerror(-rc), *e->hint ? ". " : "", e->hint);
     }
     pidfd = pidfd_open(pid, 0);
-    rc = pidfd < 0 ? -errno : hear_out(pidfd, ends[0], stop_fd, said);
+    rc = pidfd < 0 ? -errno : read_until_exit(pidfd, ends[0], stop_fd, plugin_output);
     (void)close(ends[0]);
     if (pidfd >= 0)
         (void)close(pidfd);
@@ -287,12 +287,12 @@ static int run(const struct kube_exec *e, int stop_fd, struct str *said, struct 
 
 int kube_exec_run(const struct kube_exec *e, int stop_fd, struct kube_credential *ret, struct berth_err *err)
 {
-    CLEANUP(str) struct str said = {0};
-    int rc = run(e, stop_fd, &said, err);
+    CLEANUP(str) struct str plugin_output = {0};
+    int rc = run(e, stop_fd, &plugin_output, err);
     if (rc == 0)
-        rc = kube_credential_parse(str_text(&said), said.len, e->version, ret, err);
-    if (said.at)
-        explicit_bzero(said.at, said.len);
+        rc = kube_credential_parse(str_text(&plugin_output), plugin_output.len, e->version, ret, err);
+    if (plugin_output.at)
+        explicit_bzero(plugin_output.at, plugin_output.len);
     return rc < 0 ? err_prefix(err, "credential program %s of the kubeconfig", e->command) : 0;
 }
 

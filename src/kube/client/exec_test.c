@@ -68,7 +68,7 @@ static void kube_exec_cleanup(struct kube_exec **e)
 
 /* ---- output ----------------------------------------------------------------------------------------------------- */
 
-static void printed(void **state)
+static void credentials_are_parsed(void **state)
 {
     static const struct {
         const char *label, *text, *token, *cert, *key;
@@ -130,7 +130,7 @@ static void file_is(const char *name, const char *want)
 }
 
 /* Arguments and values are passed literally, without shell expansion. */
-static void what_it_is_told(void **state)
+static void arguments_and_environment(void **state)
 {
     CLEANUP(kube_credential) struct kube_credential c = {0};
     struct berth_err err = {0};
@@ -158,7 +158,7 @@ static void what_it_is_told(void **state)
     file_is("args", "from us||");
 }
 
-static void what_goes_wrong(void **state)
+static void failures_name_the_command(void **state)
 {
     static const struct {
         const char *exec, *says;
@@ -186,7 +186,7 @@ static void what_goes_wrong(void **state)
 }
 
 /* A cancelled run ends at once. */
-static void it_is_stopped(void **state)
+static void stop_fd_ends_the_run(void **state)
 {
     program("sleeps", "exec sleep 600");
     CLEANUP(kube_exec) struct kube_exec *e = exec_of("command: ./sleeps", "");
@@ -199,7 +199,7 @@ static void it_is_stopped(void **state)
 }
 
 /* A child process that keeps the pipe open is not waited for. */
-static void what_it_leaves_behind(void **state)
+static void orphaned_child_is_not_waited_for(void **state)
 {
     CLEANUP(kube_credential) struct kube_credential c = {0};
     (void)state;
@@ -262,7 +262,7 @@ static void ask(struct fake *f, struct heard *h)
 /* Expects the next request to have this token, and answers with this status. */
 static void meets(struct fake *f, const char *token, int status)
 {
-    struct http_exchange *x = fake_next(f);
+    struct http_request *x = fake_next(f);
     CLEANUP(str) struct str want = {0};
     str_addf(&want, "Bearer %s", token);
     assert_string_equal(http_header(x, "Authorization"), want.at);
@@ -270,7 +270,7 @@ static void meets(struct fake *f, const char *token, int status)
 }
 
 /* Rejected requests wait for one run and are all retried with its credential. */
-static void run_again_when_refused(void **state)
+static void rejected_credential_runs_plugin_once(void **state)
 {
     CLEANUP(fake) struct fake f = {.again_ns = INT64_C(3600000000000)};
     struct heard h[4] = {0};
@@ -298,7 +298,7 @@ static void run_again_when_refused(void **state)
 }
 
 /* A credential that expires soon is used until there is a newer one. */
-static void run_again_before_it_expires(void **state)
+static void plugin_runs_before_expiry(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
     struct heard h = {0};
@@ -311,7 +311,7 @@ static void run_again_before_it_expires(void **state)
     for (bool newer = false; !newer;) { /* bounded by the time limit of the test */
         unsigned before = h.done;
         ask(&f, &h);
-        struct http_exchange *x = fake_next(&f);
+        struct http_request *x = fake_next(&f);
         newer = strcmp(http_header(x, "Authorization"), "Bearer t2") == 0;
         fake_answer(x, 200, "{}");
         KIT_UNTIL(&f.kit, h.done > before);
@@ -319,7 +319,7 @@ static void run_again_before_it_expires(void **state)
     }
 }
 
-static void it_fails_later(void **state)
+static void later_failure_is_reported(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
     struct heard h = {0};
@@ -335,7 +335,7 @@ static void it_fails_later(void **state)
 }
 
 /* Freeing the kube_api does not wait for a slow plugin. */
-static void ended_meanwhile(void **state)
+static void free_does_not_wait_for_plugin(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
     struct heard h = {0};
@@ -349,7 +349,7 @@ static void ended_meanwhile(void **state)
     assert_int_equal(h.done, 0);
 }
 
-static void it_fails_at_first(void **state)
+static void first_failure_fails_start(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     CLEANUP(kube_config) struct kube_config config = {.server = mem_strdup("http://127.0.0.1:1")};
@@ -367,16 +367,11 @@ static void it_fails_at_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(printed),
-        cmocka_unit_test(what_it_is_told),
-        cmocka_unit_test(what_goes_wrong),
-        cmocka_unit_test(it_is_stopped),
-        cmocka_unit_test(what_it_leaves_behind),
-        cmocka_unit_test(run_again_when_refused),
-        cmocka_unit_test(run_again_before_it_expires),
-        cmocka_unit_test(it_fails_later),
-        cmocka_unit_test(ended_meanwhile),
-        cmocka_unit_test(it_fails_at_first),
+        cmocka_unit_test(credentials_are_parsed),           cmocka_unit_test(arguments_and_environment),
+        cmocka_unit_test(failures_name_the_command),        cmocka_unit_test(stop_fd_ends_the_run),
+        cmocka_unit_test(orphaned_child_is_not_waited_for), cmocka_unit_test(rejected_credential_runs_plugin_once),
+        cmocka_unit_test(plugin_runs_before_expiry),        cmocka_unit_test(later_failure_is_reported),
+        cmocka_unit_test(free_does_not_wait_for_plugin),    cmocka_unit_test(first_failure_fails_start),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -19,8 +19,8 @@ static bool same(const void *ctx, uint32_t value, const void *key)
 {
     const struct seen *s = ctx;
     const struct key *k = key;
-    const struct seen_object *o = s->objects.at[value];
-    return strcmp(seen_name(o), k->name) == 0 && strcmp(seen_namespace(o), k->namespace) == 0;
+    const struct known_object *o = s->objects.at[value];
+    return strcmp(known_object_name(o), k->name) == 0 && strcmp(known_object_namespace(o), k->namespace) == 0;
 }
 
 static uint32_t place_of(const struct seen *s, const char *namespace, const char *name)
@@ -29,7 +29,7 @@ static uint32_t place_of(const struct seen *s, const char *namespace, const char
     return map_find(&s->map, hash_of(namespace, name), same, s, &key);
 }
 
-void seen_done(struct seen *s)
+void known_objects_done(struct seen *s)
 {
     for (size_t i = 0; i < s->objects.len; i++)
         mem_free(s->objects.at[i]);
@@ -37,17 +37,17 @@ void seen_done(struct seen *s)
     map_done(&s->map);
 }
 
-struct seen_object *seen_find(const struct seen *s, const char *namespace, const char *name)
+struct known_object *known_object_find(const struct seen *s, const char *namespace, const char *name)
 {
     uint32_t place = place_of(s, namespace, name);
     return place == MAP_NONE ? NULL : s->objects.at[place];
 }
 
-struct seen_object *seen_add(struct seen *s, const char *namespace, const char *name, const char *uid)
+struct known_object *known_object_add(struct seen *s, const char *namespace, const char *name, const char *uid)
 {
     size_t a = strlen(namespace) + 1, b = strlen(name) + 1, c = strlen(uid) + 1;
-    struct seen_object *o = mem_zalloc(sizeof *o + a + b + c);
-    assert(a + b + c <= SEEN_TEXT_MAX + 3);
+    struct known_object *o = mem_zalloc(sizeof *o + a + b + c);
+    assert(a + b + c <= KNOWN_TEXT_MAX + 3);
     memcpy(o->text, namespace, a);
     memcpy(o->text + a, name, b);
     memcpy(o->text + a + b, uid, c);
@@ -58,15 +58,15 @@ struct seen_object *seen_add(struct seen *s, const char *namespace, const char *
     return o;
 }
 
-void seen_take(struct seen *s, struct seen_object *o)
+void known_object_remove(struct seen *s, struct known_object *o)
 {
-    uint64_t hash = hash_of(seen_namespace(o), seen_name(o));
-    uint32_t place = place_of(s, seen_namespace(o), seen_name(o)), last = (uint32_t)s->objects.len - 1;
+    uint64_t hash = hash_of(known_object_namespace(o), known_object_name(o));
+    uint32_t place = place_of(s, known_object_namespace(o), known_object_name(o)), last = (uint32_t)s->objects.len - 1;
     assert(place != MAP_NONE && s->objects.at[place] == o);
     map_drop(&s->map, hash, place);
     if (place != last) {
-        struct seen_object *moved = s->objects.at[last];
-        uint64_t moved_hash = hash_of(seen_namespace(moved), seen_name(moved));
+        struct known_object *moved = s->objects.at[last];
+        uint64_t moved_hash = hash_of(known_object_namespace(moved), known_object_name(moved));
         map_drop(&s->map, moved_hash, last);
         map_add(&s->map, moved_hash, place);
         s->objects.at[place] = moved;

@@ -12,38 +12,38 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-struct seen_object {
+struct known_object {
     uint64_t version;
     uint32_t round;     /* last full listing that contained it */
     uint16_t name, uid; /* offsets in `text` */
     char text[];        /* namespace, name, uid, each NUL-terminated */
 };
 
-static inline const char *seen_namespace(const struct seen_object *o)
+static inline const char *known_object_namespace(const struct known_object *o)
 {
     return o->text;
 }
-static inline const char *seen_name(const struct seen_object *o)
+static inline const char *known_object_name(const struct known_object *o)
 {
     return o->text + o->name;
 }
-static inline const char *seen_uid(const struct seen_object *o)
+static inline const char *known_object_uid(const struct known_object *o)
 {
     return o->text + o->uid;
 }
 
 struct seen {
-    VEC(struct seen_object *) objects;
+    VEC(struct known_object *) objects;
     struct map map; /* from namespace and name to the index in `objects` */
 };
 
 /* Limit of namespace, name and uid together; Kubernetes allows less. */
-enum { SEEN_TEXT_MAX = 512 };
+enum { KNOWN_TEXT_MAX = 512 };
 
-void seen_done(struct seen *s);
+void known_objects_done(struct seen *s);
 /* NULL: not known. */
-struct seen_object *seen_find(const struct seen *s, const char *namespace, const char *name);
-/* Adds an object that is not known; its texts have at most SEEN_TEXT_MAX bytes. */
-struct seen_object *seen_add(struct seen *s, const char *namespace, const char *name, const char *uid);
+struct known_object *known_object_find(const struct seen *s, const char *namespace, const char *name);
+/* Adds an object that is not known; its texts have at most KNOWN_TEXT_MAX bytes. */
+struct known_object *known_object_add(struct seen *s, const char *namespace, const char *name, const char *uid);
 /* Removes the object; the caller frees it with mem_free. */
-void seen_take(struct seen *s, struct seen_object *o);
+void known_object_remove(struct seen *s, struct known_object *o);

@@ -29,7 +29,7 @@ struct kube_lease {
     int64_t until_ns; /* end of our lead unless renewed */
     int64_t asked_ns; /* when the request in progress was sent */
     struct kube_call *call;
-    struct loop_source *look, *expiry, *patience;
+    struct loop_source *look, *expiry, *release_timeout;
     bool releasing;
     void (*released)(void *ctx);
     void *released_ctx;
@@ -62,7 +62,7 @@ static bool is_ours(const struct kube_lease *l)
 }
 
 /* Reports whether the lease has not changed for its duration. */
-static bool is_over(const struct kube_lease *l)
+static bool is_expired(const struct kube_lease *l)
 {
     json_int_t s = json_integer_value(json_object_get(json_object_get(l->doc, "spec"), "leaseDurationSeconds"));
     s = s > 0 && s < 86400 ? s : l->config.duration_s;
@@ -105,7 +105,7 @@ static void on_expiry(void *ctx)
     lead_end(l);
 }
 
-static void lead_on(struct kube_lease *l)
+static void lead_extend(struct kube_lease *l)
 {
     if (l->leads && kube_clock_ns() >= l->until_ns)
         lead_end(l); /* there was a gap in the lead: end it, so that users of it start anew */
@@ -128,12 +128,12 @@ static void released(struct kube_lease *l)
 {
     void (*tell)(void *ctx) = l->released;
     l->released = NULL;
-    loop_timer_set(l->patience, INT64_MAX);
+    loop_timer_set(l->release_timeout, INT64_MAX);
     if (tell)
         tell(l->released_ctx);
 }
 
-static void on_impatience(void *ctx)
+static void on_release_timeout(void *ctx)
 {
     released(ctx);
 }
@@ -169,14 +169,14 @@ static void ask_next(struct kube_lease *l)
 }
 
 /* Acts on a lease just read: waits for its holder, or takes it. */
-static void consider(struct kube_lease *l)
+static void act_on_lease(struct kube_lease *l)
 {
     bool ours = is_ours(l);
     if (!ours)
         lead_end(l);
     if (l->releasing && !ours)
         released(l);
-    else if (ours || (!l->releasing && (!kube_lease_holder(l)[0] || is_over(l))))
+    else if (ours || (!l->releasing && (!kube_lease_holder(l)[0] || is_expired(l))))
         ask_write(l);
 }
 
@@ -208,7 +208,7 @@ static void on_read(void *ctx, const struct kube_answer *a)
     json_t *doc = answer_doc(l, a);
     if (doc) {
         take_doc(l, doc);
-        consider(l);
+        act_on_lease(l);
     } else if (l->releasing) {
         released(l);
     }
@@ -226,7 +226,7 @@ static void on_write(void *ctx, const struct kube_answer *a)
     if (doc) {
         take_doc(l, doc);
         if (is_ours(l) && !l->releasing)
-            lead_on(l);
+            lead_extend(l);
     }
     if (l->releasing && doc && is_ours(l))
         ask_write(l); /* the answer was that of an earlier renewal */
@@ -302,7 +302,7 @@ struct kube_lease *kube_lease_new(const struct kube_lease_config *config)
     l->path = str_take(&path);
     l->look = loop_timer_new(config->loop, on_look, l);
     l->expiry = loop_timer_new(config->loop, on_expiry, l);
-    l->patience = loop_timer_new(config->loop, on_impatience, l);
+    l->release_timeout = loop_timer_new(config->loop, on_release_timeout, l);
     on_look(l);
     return l;
 }
@@ -315,7 +315,7 @@ void kube_lease_free(struct kube_lease *l)
         kube_cancel(l->call);
     loop_source_free(l->look);
     loop_source_free(l->expiry);
-    loop_source_free(l->patience);
+    loop_source_free(l->release_timeout);
     json_decref(l->doc);
     char *const texts[] = {l->identity, l->path, l->all_path, l->namespace, l->name, l->seen_version};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -329,12 +329,12 @@ void kube_lease_release(struct kube_lease *l, void (*tell)(void *ctx), void *ctx
     l->released = tell;
     l->released_ctx = ctx;
     int64_t patience_ns = l->config.deadline_ns < RELEASE_NS_MAX ? l->config.deadline_ns : RELEASE_NS_MAX;
-    loop_timer_set(l->patience, loop_now_ns(l->config.loop) + patience_ns);
+    loop_timer_set(l->release_timeout, loop_now_ns(l->config.loop) + patience_ns);
     lead_end(l);
     if (l->call)
         return; /* its answer comes first, as it has the current version */
     if (l->doc && is_ours(l))
         ask_write(l);
     else
-        loop_timer_set(l->patience, loop_now_ns(l->config.loop));
+        loop_timer_set(l->release_timeout, loop_now_ns(l->config.loop));
 }

@@ -17,14 +17,14 @@ struct keeper {
     struct fake f; /* first member: handlers get its address */
     json_t *lease;
     unsigned version, writes;
-    bool deaf;                   /* never answers */
-    unsigned hangs;              /* leaves this many further requests unanswered and without effect */
-    bool nowhere;                /* the namespace does not exist */
-    bool forgetful;              /* executes the next write and loses its answer */
-    bool late;                   /* executes writes and keeps each answer for late_answer() */
-    struct http_exchange *waits; /* its answer is kept */
-    int64_t came_ns;             /* when that request came */
-    json_t *written;             /* the last document written */
+    bool deaf;                  /* never answers */
+    unsigned hangs;             /* leaves this many further requests unanswered and without effect */
+    bool nowhere;               /* the namespace does not exist */
+    bool forgetful;             /* executes the next write and loses its answer */
+    bool late;                  /* executes writes and keeps each answer for late_answer() */
+    struct http_request *waits; /* its answer is kept */
+    int64_t came_ns;            /* when that request came */
+    json_t *written;            /* the last document written */
 };
 
 static void keeper_cleanup(struct keeper *k)
@@ -34,7 +34,7 @@ static void keeper_cleanup(struct keeper *k)
     json_decref(k->written);
 }
 
-static void answer(struct http_exchange *x, int status, const json_t *doc)
+static void answer(struct http_request *x, int status, const json_t *doc)
 {
     char *text = doc ? json_dumps(doc, JSON_COMPACT) : mem_strdup("{}");
     fake_answer(x, status, text);
@@ -54,7 +54,7 @@ static int64_t clock_ns(void)
     return (int64_t)at.tv_sec * 1000 * KIT_MS + at.tv_nsec;
 }
 
-static void handle(void *ctx, struct http_exchange *x)
+static void handle(void *ctx, struct http_request *x)
 {
     struct keeper *k = ctx;
     char version[24];
@@ -246,14 +246,14 @@ static bool one_leads_scene(void)
     return true;
 }
 
-static void one_leads(void **state)
+static void only_one_leads(void **state)
 {
     (void)state;
     in_pace(one_leads_scene);
 }
 
 /* The leader dies: another follows, never while the first could still think that it leads. */
-static void one_follows(void **state)
+static void follower_takes_over_dead_lease(void **state)
 {
     CLEANUP(keeper) struct keeper k = {0};
     (void)state;
@@ -271,7 +271,7 @@ static void one_follows(void **state)
 }
 
 /* The server does not answer: the leader stops by its own clock, and leads again when the server answers. */
-static void nobody_hears(void **state)
+static void unanswered_renewals_end_the_lead(void **state)
 {
     CLEANUP(keeper) struct keeper k = {0};
     (void)state;
@@ -287,7 +287,7 @@ static void nobody_hears(void **state)
 }
 
 /* Another holder has overwritten the lease: the next read ends the lead. */
-static void another_took_it(void **state)
+static void overwritten_lease_ends_the_lead(void **state)
 {
     CLEANUP(keeper) struct keeper k = {0};
     (void)state;
@@ -323,7 +323,7 @@ static bool a_lost_answer_scene(void)
     return true;
 }
 
-static void a_lost_answer(void **state)
+static void lost_answer_keeps_the_lead(void **state)
 {
     (void)state;
     in_pace(a_lost_answer_scene);
@@ -334,7 +334,7 @@ static bool late_answer(struct keeper *k, struct pace *p, int64_t late_ns)
 {
     if (!PACED_UNTIL(p, &k->f.kit, k->waits != NULL) || !PACED_UNTIL(p, &k->f.kit, clock_ns() - k->came_ns >= late_ns))
         return false;
-    struct http_exchange *x = k->waits;
+    struct http_request *x = k->waits;
     k->waits = NULL;
     answer(x, 200, k->lease);
     return true;
@@ -365,7 +365,7 @@ static bool late_answers_count_scene(void)
     return paced;
 }
 
-static void late_answers_count(void **state)
+static void late_answers_keep_the_lead(void **state)
 {
     (void)state;
     in_pace(late_answers_count_scene);
@@ -393,13 +393,13 @@ static bool a_request_hangs_scene(void)
     return paced;
 }
 
-static void a_request_hangs(void **state)
+static void one_hanging_request_keeps_the_lead(void **state)
 {
     (void)state;
     in_pace(a_request_hangs_scene);
 }
 
-static void released_without_leading(void **state)
+static void follower_release_returns_at_once(void **state)
 {
     CLEANUP(keeper) struct keeper k = {.deaf = true};
     (void)state;
@@ -412,7 +412,7 @@ static void released_without_leading(void **state)
 }
 
 /* A missing namespace is reported and retried; after it is created, the instance leads. */
-static void no_namespace(void **state)
+static void missing_namespace_is_retried(void **state)
 {
     CLEANUP(keeper) struct keeper k = {.nowhere = true};
     (void)state;
@@ -428,11 +428,15 @@ static void no_namespace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_leads),       cmocka_unit_test(one_follows),
-        cmocka_unit_test(nobody_hears),    cmocka_unit_test(another_took_it),
-        cmocka_unit_test(a_lost_answer),   cmocka_unit_test(released_without_leading),
-        cmocka_unit_test(no_namespace),    cmocka_unit_test(late_answers_count),
-        cmocka_unit_test(a_request_hangs),
+        cmocka_unit_test(only_one_leads),
+        cmocka_unit_test(follower_takes_over_dead_lease),
+        cmocka_unit_test(unanswered_renewals_end_the_lead),
+        cmocka_unit_test(overwritten_lease_ends_the_lead),
+        cmocka_unit_test(lost_answer_keeps_the_lead),
+        cmocka_unit_test(follower_release_returns_at_once),
+        cmocka_unit_test(missing_namespace_is_retried),
+        cmocka_unit_test(late_answers_keep_the_lead),
+        cmocka_unit_test(one_hanging_request_keeps_the_lead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,13 +14,13 @@ struct fake {
     struct kit kit; /* first member: handlers get its address */
     struct kube_config config;
     struct kube_api *api;
-    VEC(struct http_exchange *) asked;
+    VEC(struct http_request *) asked;
     size_t connections_max;
     int64_t again_ns;
     unsigned ended; /* number of streams that the client has closed */
 };
 
-static inline void fake_keep(void *ctx, struct http_exchange *x)
+static inline void fake_keep(void *ctx, struct http_request *x)
 {
     struct fake *f = ctx;
     f->kit.handled++;
@@ -51,16 +51,16 @@ static inline void fake_cleanup(struct fake *f)
 }
 
 /* Returns the next unanswered request. */
-static inline struct http_exchange *fake_next(struct fake *f)
+static inline struct http_request *fake_next(struct fake *f)
 {
     KIT_UNTIL(&f->kit, f->asked.len > 0);
-    struct http_exchange *x = f->asked.at[0];
+    struct http_request *x = f->asked.at[0];
     f->asked.len--;
     memmove(f->asked.at, f->asked.at + 1, f->asked.len * sizeof *f->asked.at);
     return x;
 }
 
-static inline void fake_answer(struct http_exchange *x, int status, const char *body)
+static inline void fake_answer(struct http_request *x, int status, const char *body)
 {
     http_answer(x, status, NULL, "application/json", body, strlen(body));
 }
@@ -70,7 +70,7 @@ static inline void fake_ended(void *ctx)
     ((struct fake *)ctx)->ended++;
 }
 
-static inline void fake_stream(struct fake *f, struct http_exchange *x)
+static inline void fake_stream(struct fake *f, struct http_request *x)
 {
     http_stream(x, 200, NULL, "application/json", fake_ended, f);
 }

@@ -14,9 +14,9 @@
 
 enum {
     PAGE_LEN = 500,
-    PAUSES_MAX = 10,  /* longest pause as a multiple of the first */
-    STREAM_S = 300,   /* the server ends a stream after this to twice this time */
-    REFUSALS_MAX = 3, /* failed resumptions from a version before everything is listed anew */
+    PAUSES_MAX = 10,         /* longest pause as a multiple of the first */
+    STREAM_S = 300,          /* the server ends a stream after this to twice this time */
+    RESUME_FAILURES_MAX = 3, /* failed resumptions from a version before everything is listed anew */
     /* denials before an available resource counts as denied: a starting server has no RBAC roles yet */
     DENIALS_MAX = 3,
 };
@@ -41,25 +41,27 @@ struct kube_watch {
     uint64_t version; /* of the last event or list; 0: list everything anew */
     uint32_t round;   /* number of the present full listing */
     char next[1024];  /* continue token of a list */
-    unsigned failures, refusals, denials;
-    bool spoke; /* this stream has sent data */
+    unsigned failures, resume_failures, denials;
+    bool got_data; /* this stream has sent data */
     struct seen seen;
     struct str in; /* an incomplete frame */
     struct kube_call *call;
     struct loop_source *timer;
     struct kube_watch_stats stats;
-    uint64_t luck;
+    uint64_t jitter_seed;
 };
 
 static void step(struct kube_watch *w);
 
 /* ---- reports to the consumer ------------------------------------------------------------------------------------ */
 
-static void tell_drop(struct kube_watch *w, struct seen_object *o)
+static void tell_drop(struct kube_watch *w, struct known_object *o)
 {
-    const struct kube_object gone = {
-        .namespace = seen_namespace(o), .name = seen_name(o), .uid = seen_uid(o), .version = o->version};
-    seen_take(&w->seen, o);
+    const struct kube_object gone = {.namespace = known_object_namespace(o),
+                                     .name = known_object_name(o),
+                                     .uid = known_object_uid(o),
+                                     .version = o->version};
+    known_object_remove(&w->seen, o);
     w->stats.drops++;
     w->config.drop(w->config.ctx, &gone);
     mem_free(o);
@@ -68,14 +70,14 @@ static void tell_drop(struct kube_watch *w, struct seen_object *o)
 static void take_put(void *ctx, const struct kube_object *o)
 {
     struct kube_watch *w = ctx;
-    struct seen_object *known = seen_find(&w->seen, o->namespace, o->name);
-    if (known && strcmp(seen_uid(known), o->uid) != 0) {
+    struct known_object *known = known_object_find(&w->seen, o->namespace, o->name);
+    if (known && strcmp(known_object_uid(known), o->uid) != 0) {
         tell_drop(w, known);
         known = NULL;
     }
     bool news = !known || o->version > known->version;
     if (!known)
-        known = seen_add(&w->seen, o->namespace, o->name, o->uid);
+        known = known_object_add(&w->seen, o->namespace, o->name, o->uid);
     known->round = w->round;
     if (!news)
         return;
@@ -86,10 +88,10 @@ static void take_put(void *ctx, const struct kube_object *o)
 
 static void take_drop(struct kube_watch *w, const struct kube_object *o)
 {
-    struct seen_object *known = seen_find(&w->seen, o->namespace, o->name);
-    if (!known || strcmp(seen_uid(known), o->uid) != 0)
+    struct known_object *known = known_object_find(&w->seen, o->namespace, o->name);
+    if (!known || strcmp(known_object_uid(known), o->uid) != 0)
         return;
-    seen_take(&w->seen, known);
+    known_object_remove(&w->seen, known);
     mem_free(known);
     w->stats.drops++;
     w->config.drop(w->config.ctx, o);
@@ -104,13 +106,13 @@ static void synced(struct kube_watch *w)
 }
 
 /* Ends a full listing: objects that were not in it are dropped. */
-static void loaded(struct kube_watch *w, uint64_t version)
+static void listing_end(struct kube_watch *w, uint64_t version)
 {
     for (size_t i = w->seen.objects.len; i-- > 0;)
         if (w->seen.objects.at[i]->round != w->round)
             tell_drop(w, w->seen.objects.at[i]);
     w->version = version;
-    w->failures = w->refusals = w->denials = 0;
+    w->failures = w->resume_failures = w->denials = 0;
     w->refused = false;
     w->was_there = true;
     synced(w);
@@ -144,7 +146,7 @@ static void pause_then_step(struct kube_watch *w)
         ns *= 2;
     ns = ns < first * PAUSES_MAX ? ns : first * PAUSES_MAX;
     w->failures++;
-    ns += (int64_t)(hash_u64(++w->luck) % (uint64_t)(ns / 2 + 1));
+    ns += (int64_t)(hash_u64(++w->jitter_seed) % (uint64_t)(ns / 2 + 1));
     loop_timer_set(w->timer, loop_now_ns(w->config.loop) + ns);
 }
 
@@ -154,7 +156,7 @@ static void on_pause_over(void *ctx)
 }
 
 /* Handles the denial of an optional resource: pauses and reports it. False: not such a case. */
-static bool do_without(struct kube_watch *w, const struct kube_answer *a)
+static bool handle_denial(struct kube_watch *w, const struct kube_answer *a)
 {
     if (!w->config.refused || (a->status != 403 && a->status != 404))
         return false;
@@ -222,7 +224,7 @@ static bool take_frame(struct kube_watch *w, const char *at, size_t len)
     } else if (e.kind == WATCH_BOOKMARK) {
         w->stats.bookmarks++;
         if (w->state == LOADING && e.complete) {
-            loaded(w, e.object.version);
+            listing_end(w, e.object.version);
             w->state = FOLLOWING;
         } else if (w->state == LOADING) { /* an old server that ignores sendInitialEvents */
             w->pages = true;
@@ -236,7 +238,7 @@ static bool take_frame(struct kube_watch *w, const char *at, size_t len)
     }
     if (goes_on && w->state == FOLLOWING) {
         w->version = e.object.version > w->version ? e.object.version : w->version;
-        w->failures = w->refusals = w->denials = 0;
+        w->failures = w->resume_failures = w->denials = 0;
     }
     watch_room_done(&room);
     return goes_on;
@@ -268,7 +270,7 @@ static void on_piece(void *ctx, const char *at, size_t len)
 {
     struct kube_watch *w = ctx;
     struct str held = {0};
-    w->spoke = true;
+    w->got_data = true;
     if (w->in.len) { /* owned here while it is parsed: the end of the stream frees `in` */
         held = w->in;
         w->in = (struct str){0};
@@ -289,26 +291,26 @@ static void on_stream_end(void *ctx, const struct kube_answer *a)
     str_done(&w->in);
     if (a->code == 0) {
         w->stats.lost += w->state == LOADING;
-        if (w->state == FOLLOWING && w->spoke)
+        if (w->state == FOLLOWING && w->got_data)
             step(w); /* the normal end of long streams and slow readers */
         else
             pause_then_step(w);
         return;
     }
-    if (w->state == LOADING && a->code == -EINVAL && !w->spoke) {
+    if (w->state == LOADING && a->code == -EINVAL && !w->got_data) {
         w->pages = true;
         step(w);
         return;
     }
     w->stats.lost++;
-    if (do_without(w, a))
+    if (handle_denial(w, a))
         return;
     trouble(w, a->text);
     if (w->state == FOLLOWING && a->code == -ESTALE) {
         relist(w);
         return;
     }
-    if (w->state == FOLLOWING && a->status && ++w->refusals >= REFUSALS_MAX) {
+    if (w->state == FOLLOWING && a->status && ++w->resume_failures >= RESUME_FAILURES_MAX) {
         w->version = 0;
         w->stats.relists++;
     }
@@ -326,7 +328,7 @@ static void on_page(void *ctx, const struct kube_answer *a)
     int rc = a->code;
     if (rc == 0)
         rc = watch_page_read(w->config.format, a->body, a->len, take_put, w, &page, &err);
-    if (rc < 0 && do_without(w, a))
+    if (rc < 0 && handle_denial(w, a))
         return;
     if (rc < 0) {
         trouble(w, a->code ? a->text : err.text);
@@ -337,7 +339,7 @@ static void on_page(void *ctx, const struct kube_answer *a)
     w->stats.last_ns = loop_now_ns(w->config.loop);
     memcpy(w->next, page.next, sizeof w->next);
     if (!w->next[0])
-        loaded(w, page.version);
+        listing_end(w, page.version);
     step(w);
 }
 
@@ -367,7 +369,7 @@ static void ask(struct kube_watch *w, bool streams, const char *path)
         .done = streams ? on_stream_end : on_page,
         .ctx = w,
     };
-    w->spoke = false;
+    w->got_data = false;
     w->stats.streams += streams;
     w->stats.lists += !streams;
     w->call = kube_start(w->config.api, &request);
@@ -378,7 +380,7 @@ static void step(struct kube_watch *w)
     CLEANUP(str) struct str path = {0};
     assert(!w->call);
     str_addf(&path, "%s?%s%s", w->path, w->query, w->query[0] ? "&" : "");
-    unsigned stream_s = STREAM_S + (unsigned)(hash_u64(++w->luck) % STREAM_S);
+    unsigned stream_s = STREAM_S + (unsigned)(hash_u64(++w->jitter_seed) % STREAM_S);
     if (w->version) {
         w->state = FOLLOWING;
         str_addf(&path, "watch=true&allowWatchBookmarks=true&resourceVersion=%llu&timeoutSeconds=%u",
@@ -414,7 +416,7 @@ struct kube_watch *kube_watch_new(const struct kube_watch_config *config)
     w->path = mem_strdup(config->path);
     w->query = mem_strdup(config->query ? config->query : "");
     w->pages = config->pages;
-    w->luck = hash_bytes(w->path, strlen(w->path), (uint64_t)loop_now_ns(config->loop));
+    w->jitter_seed = hash_bytes(w->path, strlen(w->path), (uint64_t)loop_now_ns(config->loop));
     w->timer = loop_timer_new(config->loop, on_pause_over, w);
     step(w);
     return w;
@@ -426,7 +428,7 @@ void kube_watch_free(struct kube_watch *w)
         return;
     call_end(w);
     loop_source_free(w->timer);
-    seen_done(&w->seen);
+    known_objects_done(&w->seen);
     mem_free(w->path);
     mem_free(w->query);
     mem_free(w);

@@ -69,7 +69,7 @@ static int object_of(const struct names *n, char *room, struct kube_object *o, s
 {
     const struct proto_text *const texts[] = {&n->namespace, &n->name, &n->uid};
     const char **const to[] = {&o->namespace, &o->name, &o->uid};
-    if (n->name.len == 0 || n->uid.len == 0 || n->namespace.len + n->name.len + n->uid.len > SEEN_TEXT_MAX)
+    if (n->name.len == 0 || n->uid.len == 0 || n->namespace.len + n->name.len + n->uid.len > KNOWN_TEXT_MAX)
         return err_set(err, EPROTO, "an object without a name or a uid, or with one that is too long");
     for (size_t i = 0; i < 3; i++) {
         if (texts[i]->len && memchr(texts[i]->at, '\0', texts[i]->len))

@@ -13,7 +13,7 @@
 static void hold(const struct kube_object *o)
 {
     assert(o->name[0] && o->uid[0]);
-    assert(strlen(o->namespace) + strlen(o->name) + strlen(o->uid) <= SEEN_TEXT_MAX);
+    assert(strlen(o->namespace) + strlen(o->name) + strlen(o->uid) <= KNOWN_TEXT_MAX);
 }
 
 static void item(void *ctx, const struct kube_object *o)

@@ -17,7 +17,7 @@ struct stage {
     struct fake f;
     enum kube_format format;
     struct kube_watch *w;
-    struct http_exchange *stream; /* stream that the test writes to */
+    struct http_request *stream; /* stream that the test writes to */
     struct str heard; /* "+a@3" put, "-a" dropped with its object, "~a" dropped without, "synced", "refused" */
     unsigned troubles;
 };
@@ -169,7 +169,7 @@ static void say(struct stage *s, const char *type, const char *name, const char 
 /* Expects a watch as the next request: from this version, or with the initial state if it is 0. */
 static void expect_watch(struct stage *s, unsigned version)
 {
-    struct http_exchange *x = s->stream = fake_next(&s->f);
+    struct http_request *x = s->stream = fake_next(&s->f);
     char text[24];
     assert_string_equal(http_path(x), "/api/v1/pods");
     assert_string_equal(http_query(x, "fieldSelector"), "a=b");
@@ -312,7 +312,7 @@ static void made_again(struct stage *s)
 }
 
 /* The initial state breaks off: `synced` is not called, and objects are not reported twice. */
-static void half_loaded(struct stage *s)
+static void interrupted_initial_state(struct stage *s)
 {
     begin_watch(s, 0);
     say(s, "ADDED", "a", "ua", 1);
@@ -356,7 +356,7 @@ static void garbage(struct stage *s)
 }
 
 /* The server answers but rejects our version: after some tries everything is listed anew. */
-static void refuses_to_go_on(struct stage *s)
+static void rejected_version_relists(struct stage *s)
 {
     load(s);
     http_stream_end(s->stream);
@@ -391,7 +391,7 @@ static void add_item(struct str *to, const struct stage *s, const char *name, un
 static void page(struct stage *s, const char *asked, const char *names, const char *next)
 {
     CLEANUP(str) struct str body = {0};
-    struct http_exchange *x = fake_next(&s->f);
+    struct http_request *x = fake_next(&s->f);
     size_t object = 0;
     assert_null(http_query(x, "watch"));
     assert_string_equal(http_query(x, "limit"), "2");
@@ -436,7 +436,7 @@ static void in_pages(struct stage *s)
 }
 
 /* An old server that ignores sendInitialEvents sends an ordinary bookmark. */
-static void an_old_server(struct stage *s)
+static void old_server_without_initial_events(struct stage *s)
 {
     begin_watch(s, 0);
     say(s, "ADDED", "a", "ua", 1);
@@ -452,16 +452,16 @@ static void in_both_formats(void **state)
         const char *label;
         void (*play)(struct stage *s);
     } rows[] = {
-        {"follows",       follows         },
-        {"resumes",       resumes         },
-        {"in halves",     in_halves       },
-        {"relists",       relists         },
-        {"made again",    made_again      },
-        {"half loaded",   half_loaded     },
-        {"garbage",       garbage         },
-        {"refuses",       refuses_to_go_on},
-        {"in pages",      in_pages        },
-        {"an old server", an_old_server   },
+        {"follows",       follows                          },
+        {"resumes",       resumes                          },
+        {"in halves",     in_halves                        },
+        {"relists",       relists                          },
+        {"made again",    made_again                       },
+        {"half loaded",   interrupted_initial_state        },
+        {"garbage",       garbage                          },
+        {"refuses",       rejected_version_relists         },
+        {"in pages",      in_pages                         },
+        {"an old server", old_server_without_initial_events},
     };
     (void)state;
     for (size_t i = 0; i < 2 * ROWS(rows); i++) {
@@ -475,7 +475,7 @@ static void in_both_formats(void **state)
 #define FORBIDDEN "{\"reason\":\"Forbidden\",\"message\":\"cannot list\"}"
 
 /* An optional resource that is denied counts as empty, is reported once, and is retried. */
-static void an_older_role(void **state)
+static void denied_optional_resource_counts_as_empty(void **state)
 {
     (void)state;
     for (int i = 0; i < 4; i++) {
@@ -511,7 +511,7 @@ static void an_older_role(void **state)
 }
 
 /* A required resource is retried, and each denial is reported as trouble. */
-static void a_role_that_is_needed(void **state)
+static void denied_required_resource_is_retried(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -526,7 +526,7 @@ static void a_role_that_is_needed(void **state)
 }
 
 /* An optional resource is not given up for other errors. */
-static void an_answer_that_is_no_refusal(void **state)
+static void other_errors_do_not_count_as_denial(void **state)
 {
     static const int statuses[] = {401, 500, 503};
     (void)state;
@@ -561,8 +561,10 @@ static void freed_in_any_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_both_formats),       cmocka_unit_test(an_older_role),
-        cmocka_unit_test(a_role_that_is_needed), cmocka_unit_test(an_answer_that_is_no_refusal),
+        cmocka_unit_test(in_both_formats),
+        cmocka_unit_test(denied_optional_resource_counts_as_empty),
+        cmocka_unit_test(denied_required_resource_is_retried),
+        cmocka_unit_test(other_errors_do_not_count_as_denial),
         cmocka_unit_test(freed_in_any_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,7 +151,7 @@ void kube_job_meta_read(const json_t *object, struct kube_job *ret)
         (void)timestamp_parse(created, &ret->created_ns, NULL);
 }
 
-bool kube_job_names_meet(uint32_t tasks, const char *task, uint32_t retries, uint32_t others)
+bool kube_job_names_conflict(uint32_t tasks, const char *task, uint32_t retries, uint32_t others)
 {
     int64_t number;
     if (strspn(task, "0123456789") != strlen(task) || (task[0] == '0' && task[1]) || !str_parse_i64(task, &number))
@@ -164,7 +164,7 @@ static bool roles_meet(const struct kube_job *job, const struct kube_job_role *a
 {
     size_t len = strlen(a->name);
     return strncmp(b->name, a->name, len) == 0 && b->name[len] == '-' &&
-           kube_job_names_meet(b->tasks, b->name + len + 1, job->retries, a->tasks);
+           kube_job_names_conflict(b->tasks, b->name + len + 1, job->retries, a->tasks);
 }
 
 static int roles_check(const struct kube_job *job, struct berth_err *err)

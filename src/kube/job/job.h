@@ -54,4 +54,4 @@ int kube_job_read(const json_t *object, struct arena *arena, struct kube_job *re
 /* Pod names are JOB-ROLE-INDEX and JOB-ROLE-INDEX-ATTEMPT, so two roles can produce equal names if one role's name is
  * the other's plus "-" and `task`. Reports whether they do: the first role has `tasks` tasks, the other one `others`
  * tasks with this many retries. */
-bool kube_job_names_meet(uint32_t tasks, const char *task, uint32_t retries, uint32_t others);
+bool kube_job_names_conflict(uint32_t tasks, const char *task, uint32_t retries, uint32_t others);

@@ -7,14 +7,14 @@
 #include "kube/job/job_parts.h"
 #include "wire/text/moment.h"
 
-enum { UNDER_WAY_MAX = 128 };           /* pods being created at a time */
-#define TELL_NS (SECOND_NS / 2)         /* between two writes of one status */
-#define WAITS_AGAIN_NS (10 * SECOND_NS) /* minimum interval when the reasons for waiting change */
+enum { UNDER_WAY_MAX = 128 };                    /* pods being created at a time */
+#define STATUS_WRITE_NS (SECOND_NS / 2)          /* between two writes of one status */
+#define PENDING_REASON_AGAIN_NS (10 * SECOND_NS) /* minimum interval when the reasons for waiting change */
 
 /* Returns the job that an answer is about; NULL: it is gone. */
-static struct live_job *job_answered(struct kube_jobs *k, const struct kube_job_answer *answer)
+static struct job_entry *job_answered(struct kube_jobs *k, const struct kube_job_answer *answer)
 {
-    struct live_job *j = job_by_uid(k, answer->job.uid);
+    struct job_entry *j = job_by_uid(k, answer->job.uid);
     return j && j->there ? j : NULL;
 }
 
@@ -23,17 +23,17 @@ static struct live_job *job_answered(struct kube_jobs *k, const struct kube_job_
 enum { TICKET_ROLES = 64 }; /* more than the roles of a job; the rest of a ticket is the generation */
 
 /* Puts all roles at once, so that a gang is complete. */
-static void roles_put(struct live_job *j)
+static void roles_put(struct job_entry *j)
 {
     for (size_t i = 0; i < j->roles.len; i++) {
         struct job_role *role = &j->roles.at[i];
         struct proto_object object;
-        const struct project_role put = {
+        const struct cache_job_role put = {
             .id = role->id,
             .namespace = j->spec.namespace,
             .owner = j->uid,
             .pod = proto_object_read(role->pod, role->pod_len, &object) ? object.raw : proto_reader(NULL, 0)};
-        role->shaped = project_role_put(j->k->c.project, &put);
+        role->shaped = cache_role_put(j->k->c.cache, &put);
         if (!role->shaped)
             job_text_set(&j->refused, "cannot parse the API server's answer to a dry run of the pods");
         mem_free(role->pod);
@@ -42,11 +42,11 @@ static void roles_put(struct live_job *j)
     job_roles_changed(j); /* again, because the claims of a role depend on all roles */
 }
 
-static void trials_over(struct live_job *j)
+static void dry_runs_done(struct job_entry *j)
 {
     if (j->refused) {
-        j->trial_ns = kube_wall_ns() + kube_pause_ns(j->refusals++);
-        job_due(j, j->trial_ns);
+        j->dry_run_ns = kube_wall_ns() + kube_pause_ns(j->refusals++);
+        job_due(j, j->dry_run_ns);
     } else if (!j->over && !j->leaves) {
         j->refusals = 0;
         roles_put(j);
@@ -55,12 +55,12 @@ static void trials_over(struct live_job *j)
     job_dirty(j);
 }
 
-static void on_tried(void *ctx, const struct kube_job_answer *answer)
+static void on_dry_run(void *ctx, const struct kube_job_answer *answer)
 {
     struct kube_jobs *k = ctx;
-    struct live_job *j = job_answered(k, answer);
+    struct job_entry *j = job_answered(k, answer);
     size_t r = answer->ticket % TICKET_ROLES;
-    if (!j || j->trials == 0 || answer->ticket / TICKET_ROLES != (uint64_t)j->trial_of || r >= j->roles.len)
+    if (!j || j->dry_runs == 0 || answer->ticket / TICKET_ROLES != (uint64_t)j->dry_run_generation || r >= j->roles.len)
         return;
     struct job_role *role = &j->roles.at[r];
     if (answer->fate == KUBE_DONE) {
@@ -73,37 +73,37 @@ static void on_tried(void *ctx, const struct kube_job_answer *answer)
         str_addf(&k->text, "role %s: %s", j->spec.roles[r].name, answer->text);
         job_text_set(&j->refused, k->text.at);
     }
-    if (--j->trials == 0)
-        trials_over(j);
+    if (--j->dry_runs == 0)
+        dry_runs_done(j);
 }
 
-void job_try(struct live_job *j)
+void job_dry_run_pods(struct job_entry *j)
 {
     const struct kube_job_ref ref = job_ref(j);
     CLEANUP(str) struct str why = {0};
-    j->trial_ns = 0;
-    j->trial_of = j->generation;
-    j->trials = j->roles.len;
+    j->dry_run_ns = 0;
+    j->dry_run_generation = j->generation;
+    j->dry_runs = j->roles.len;
     job_text_set(&j->refused, NULL);
     if (job_name_taken(j, &why)) {
-        j->trials = 0;
+        j->dry_runs = 0;
         job_text_set(&j->refused, why.at);
-        trials_over(j);
+        dry_runs_done(j);
         return;
     }
     for (size_t i = 0; i < j->roles.len; i++) {
         json_t *pod = kube_job_pod(&j->spec, i, NULL,
                                    kube_job_scheduler(&j->spec, i, j->k->c.schedulers, j->k->c.schedulers_len));
-        kube_job_try(j->k->writer, &ref, pod, (uint64_t)j->generation * TICKET_ROLES + i, on_tried);
+        kube_job_dry_run(j->k->writer, &ref, pod, (uint64_t)j->generation * TICKET_ROLES + i, on_dry_run);
         json_decref(pod);
     }
 }
 
 /* ---- the Service ------------------------------------------------------------------------------------------------ */
 
-static void on_served(void *ctx, const struct kube_job_answer *answer)
+static void on_service_created(void *ctx, const struct kube_job_answer *answer)
 {
-    struct live_job *j = job_answered(ctx, answer);
+    struct job_entry *j = job_answered(ctx, answer);
     if (!j)
         return;
     j->serving = false;
@@ -112,14 +112,14 @@ static void on_served(void *ctx, const struct kube_job_answer *answer)
         job_due(j, kube_wall_ns() + KUBE_PAUSE_NS_MAX);
 }
 
-void job_serve(struct live_job *j)
+void job_create_service(struct job_entry *j)
 {
     const struct kube_job_ref ref = job_ref(j);
     if (j->served || j->serving || !kube_job_has_service(&j->spec))
         return;
     json_t *service = kube_job_service(&j->spec);
     j->serving = true;
-    kube_job_serve(j->k->writer, &ref, service, on_served);
+    kube_job_create_service(j->k->writer, &ref, service, on_service_created);
     json_decref(service);
 }
 
@@ -158,8 +158,8 @@ static void on_deleted(void *ctx, const struct kube_job_answer *answer)
         return;
     log_write(k->c.log, kube_wall_ns(), LEVEL_WARN, "delete.failed", LOG_TEXT("namespace", answer->job.namespace),
               LOG_TEXT("pod", answer->name), LOG_TEXT("text", answer->text));
-    int64_t again_ns = stuck_note(&k->stuck, answer->ticket, kube_wall_ns());
-    struct live_job *j = job_answered(k, answer);
+    int64_t again_ns = stuck_add(&k->stuck, answer->ticket, kube_wall_ns());
+    struct job_entry *j = job_answered(k, answer);
     jobs_due(k, again_ns);
     if (j)
         job_due(j, again_ns);
@@ -168,14 +168,14 @@ static void on_deleted(void *ctx, const struct kube_job_answer *answer)
 void job_pod_delete(struct kube_jobs *k, const struct kube_job_ref *job, const char *pod, const char *uid,
                     uint64_t instance)
 {
-    kube_job_remove(k->writer, job, pod, uid, instance, on_deleted);
-    project_stopping(k->c.project, instance, true);
+    kube_job_delete_pod(k->writer, job, pod, uid, instance, on_deleted);
+    cache_set_stopping(k->c.cache, instance, true);
 }
 
-void job_make_failed(struct kube_jobs *k, const struct project_pod *pod, const char *text)
+void job_create_failed(struct kube_jobs *k, const struct cache_pod_view *pod, const char *text)
 {
     uint32_t r;
-    struct live_job *j = job_of_role(k, pod->role, &r);
+    struct job_entry *j = job_of_role(k, pod->role, &r);
     log_write(k->c.log, kube_wall_ns(), LEVEL_WARN, "make.failed", LOG_TEXT("namespace", pod->namespace),
               LOG_TEXT("pod", pod->name), LOG_TEXT("text", text));
     k->stats.failed++;
@@ -191,32 +191,32 @@ void job_make_failed(struct kube_jobs *k, const struct project_pod *pod, const c
     job_roles_changed(j);
 }
 
-static void queue_pump(struct kube_jobs *k);
+static void create_queue_run(struct kube_jobs *k);
 
 static void made(struct kube_jobs *k, const struct kube_job_answer *answer)
 {
-    struct project_pod pod;
+    struct cache_pod_view pod;
     uint64_t instance = answer->ticket;
-    bool doomed = set_take(&k->doomed, instance);
-    bool there = project_pod_by_instance(k->c.project, instance, &pod);
+    bool delete_after_create = set_take(&k->delete_after_create, instance);
+    bool there = cache_pod_by_instance(k->c.cache, instance, &pod);
     (void)set_take(&k->making, instance);
     if (answer->fate == KUBE_DONE) {
         uint32_t r;
-        struct live_job *j = there ? job_of_role(k, pod.role, &r) : NULL;
+        struct job_entry *j = there ? job_of_role(k, pod.role, &r) : NULL;
         k->stats.made++;
         if (j)
             j->roles.at[r].failures = 0;
-        if (doomed)
+        if (delete_after_create)
             job_pod_delete(k, &answer->job, answer->name, answer->uid, instance);
-        vec_push(&k->made, ((struct made_pod){instance, kube_wall_ns()}));
+        vec_push(&k->made, ((struct created_pod){instance, kube_wall_ns()}));
         jobs_due(k, kube_wall_ns() + JOB_UNSEEN_NS);
         return; /* the pod stays assumed until the watch shows it */
     }
     if (!there)
         return;
     if (answer->fate == KUBE_FAILED)
-        job_make_failed(k, &pod, answer->text);
-    project_give_back(k->c.project, instance, 0);
+        job_create_failed(k, &pod, answer->text);
+    cache_forget_pod(k->c.cache, instance, 0);
     k->c.changed(k->c.ctx);
 }
 
@@ -225,7 +225,7 @@ static void on_made(void *ctx, const struct kube_job_answer *answer)
     struct kube_jobs *k = ctx;
     k->under_way--;
     made(k, answer);
-    queue_pump(k);
+    create_queue_run(k);
 }
 
 static bool queue_next(struct kube_jobs *k, uint64_t *ret)
@@ -240,14 +240,14 @@ static bool queue_next(struct kube_jobs *k, uint64_t *ret)
 
 static void send(struct kube_jobs *k, uint64_t instance)
 {
-    struct project_pod pod;
+    struct cache_pod_view pod;
     uint32_t r;
-    bool leads = !k->c.leads || k->c.leads(k->c.ctx), doomed = set_take(&k->doomed, instance);
-    bool there = project_pod_by_instance(k->c.project, instance, &pod);
-    struct live_job *j = there ? job_of_role(k, pod.role, &r) : NULL;
-    if (doomed || !leads || !j || !job_goes_on(j) || pod.ordinal >= j->roles.at[r].len) {
+    bool leads = !k->c.leads || k->c.leads(k->c.ctx), delete_after_create = set_take(&k->delete_after_create, instance);
+    bool there = cache_pod_by_instance(k->c.cache, instance, &pod);
+    struct job_entry *j = there ? job_of_role(k, pod.role, &r) : NULL;
+    if (delete_after_create || !leads || !j || !job_is_unfinished(j) || pod.ordinal >= j->roles.at[r].len) {
         (void)set_take(&k->making, instance);
-        project_give_back(k->c.project, instance, 0);
+        cache_forget_pod(k->c.cache, instance, 0);
         return;
     }
     const struct kube_job_task task = {r, pod.ordinal, pod.attempt, pod.node};
@@ -255,59 +255,59 @@ static void send(struct kube_jobs *k, uint64_t instance)
     json_t *body =
         kube_job_pod(&j->spec, r, &task, kube_job_scheduler(&j->spec, r, k->c.schedulers, k->c.schedulers_len));
     k->under_way++;
-    kube_job_make(k->writer, &ref, body, instance, on_made);
+    kube_job_create_pod(k->writer, &ref, body, instance, on_made);
     json_decref(body);
 }
 
 /* A pod's JSON is built only when it is sent: a queue of these documents would be large. */
-static void queue_pump(struct kube_jobs *k)
+static void create_queue_run(struct kube_jobs *k)
 {
     uint64_t instance;
     while (k->under_way < UNDER_WAY_MAX && queue_next(k, &instance))
         send(k, instance);
 }
 
-void job_make(struct kube_jobs *k, uint64_t instance)
+void job_create_pod(struct kube_jobs *k, uint64_t instance)
 {
     set_add(&k->making, instance);
     vec_push(&k->queue, instance);
-    queue_pump(k);
+    create_queue_run(k);
 }
 
 /* ---- plan actions ----------------------------------------------------------------------------------------------- */
 
-static void place(struct live_job *j, uint32_t r, const struct berth_action *a)
+static void place(struct job_entry *j, uint32_t r, const struct berth_action *a)
 {
     struct kube_jobs *k = j->k;
     CLEANUP(str) struct str name = {0};
-    if (!job_goes_on(j) || a->ordinal >= j->roles.at[r].len)
+    if (!job_is_unfinished(j) || a->ordinal >= j->roles.at[r].len)
         return;
     uint32_t attempt = j->roles.at[r].tasks[a->ordinal].attempt;
     const struct kube_job_task task = {r, a->ordinal, attempt ? attempt : 1, a->node};
     kube_job_pod_name(&j->spec, &task, &name);
-    uint64_t instance = project_task_assume(k->c.project, &(struct project_place){.role = a->workload,
-                                                                                  .name = name.at,
-                                                                                  .ordinal = a->ordinal,
-                                                                                  .attempt = task.attempt,
-                                                                                  .node = a->node,
-                                                                                  .gpus = a->gpus,
-                                                                                  .waits = a->waits,
-                                                                                  .waits_len = a->waits_len});
+    uint64_t instance = cache_assume_task(k->c.cache, &(struct cache_task_placement){.role = a->workload,
+                                                                                     .name = name.at,
+                                                                                     .ordinal = a->ordinal,
+                                                                                     .attempt = task.attempt,
+                                                                                     .node = a->node,
+                                                                                     .gpus = a->gpus,
+                                                                                     .waits = a->waits,
+                                                                                     .waits_len = a->waits_len});
     if (instance && a->op == BERTH_PLACE)
-        job_begin(k, instance);
+        job_provision_task(k, instance);
 }
 
 static void promote(struct kube_jobs *k, uint64_t instance)
 {
-    if (project_promote(k->c.project, instance))
-        job_begin(k, instance);
+    if (cache_promote_pod(k->c.cache, instance))
+        job_provision_task(k, instance);
 }
 
 /* Reports whether the pod may be stopped for this cause. A pod without a known role may only mean that the dry run of
  * its job was not answered yet. */
-static bool is_to_stop(struct kube_jobs *k, const struct project_pod *pod, enum berth_cause cause)
+static bool is_to_stop(struct kube_jobs *k, const struct cache_pod_view *pod, enum berth_cause cause)
 {
-    struct live_job *j = job_by_uid(k, pod->owner);
+    struct job_entry *j = job_by_uid(k, pod->owner);
     uint32_t r;
     if (cause != BERTH_CAUSE_REMOVED)
         return true;
@@ -320,21 +320,21 @@ static bool is_to_stop(struct kube_jobs *k, const struct project_pod *pod, enum 
 static void stop_unseen(struct kube_jobs *k, uint64_t instance)
 {
     if (set_has(&k->making, instance)) {
-        set_add(&k->doomed, instance);
-        project_stopping(k->c.project, instance, true);
+        set_add(&k->delete_after_create, instance);
+        cache_set_stopping(k->c.cache, instance, true);
         return;
     }
     for (size_t i = 0; i < k->made.len; i++)
         if (k->made.at[i].instance == instance)
             return; /* after the watch shows it, another plan stops it */
-    project_give_back(k->c.project, instance, 0);
+    cache_forget_pod(k->c.cache, instance, 0);
 }
 
 /* False: the pod is to be preempted like any pod. */
-static bool stop(struct kube_jobs *k, const struct project_pod *pod, const struct berth_action *a)
+static bool stop(struct kube_jobs *k, const struct cache_pod_view *pod, const struct berth_action *a)
 {
     uint32_t r;
-    struct live_job *j = job_of_role(k, pod->role, &r);
+    struct job_entry *j = job_of_role(k, pod->role, &r);
     uint64_t instance = pod->instance;
     if (pod->stopping || !is_to_stop(k, pod, a->cause))
         return true;
@@ -360,17 +360,17 @@ static bool stop(struct kube_jobs *k, const struct project_pod *pod, const struc
     return true;
 }
 
-bool kube_jobs_carry_out(struct kube_jobs *k, const struct berth_action *a)
+bool kube_jobs_apply_action(struct kube_jobs *k, const struct berth_action *a)
 {
-    struct project_pod pod;
+    struct cache_pod_view pod;
     uint32_t r;
     if (a->op == BERTH_PLACE || a->op == BERTH_RESERVE) {
-        struct live_job *j = job_of_role(k, a->workload, &r);
+        struct job_entry *j = job_of_role(k, a->workload, &r);
         if (j)
             place(j, r, a);
         return j != NULL;
     }
-    if (!project_pod_by_instance(k->c.project, a->instance, &pod) || !*pod.role)
+    if (!cache_pod_by_instance(k->c.cache, a->instance, &pod) || !*pod.role)
         return false;
     if (a->op == BERTH_STOP)
         return stop(k, &pod, a);
@@ -379,23 +379,23 @@ bool kube_jobs_carry_out(struct kube_jobs *k, const struct berth_action *a)
     return true;
 }
 
-bool kube_jobs_waits(struct kube_jobs *k, const struct berth_pending *pending, int64_t now_ns, bool *ret_told)
+bool kube_jobs_report_pending(struct kube_jobs *k, const struct berth_pending *pending, int64_t now_ns, bool *ret_told)
 {
     uint32_t r;
-    struct live_job *j = job_of_role(k, pending->workload, &r);
+    struct job_entry *j = job_of_role(k, pending->workload, &r);
     if (!j)
         return false;
-    if (r > 0 && j->waits && now_ns - j->waits_ns < WAITS_AGAIN_NS)
+    if (r > 0 && j->waits && now_ns - j->pending_reason_ns < PENDING_REASON_AGAIN_NS)
         return true;
     CLEANUP(str) struct str text = {0};
-    project_refusal(k->c.project, pending, &text);
+    cache_unschedulable_message(k->c.cache, pending, &text);
     if (!text.len || (j->waits && strcmp(j->waits, text.at) == 0))
         return true;
-    *ret_told = !j->waits || now_ns - j->waits_ns >= WAITS_AGAIN_NS;
+    *ret_told = !j->waits || now_ns - j->pending_reason_ns >= PENDING_REASON_AGAIN_NS;
     if (!*ret_told)
         return true;
     job_text_set(&j->waits, text.at);
-    j->waits_ns = now_ns;
+    j->pending_reason_ns = now_ns;
     job_event(j, true, "FailedScheduling", "Scheduling", text.at);
     job_dirty(j);
     return true;
@@ -403,22 +403,22 @@ bool kube_jobs_waits(struct kube_jobs *k, const struct berth_pending *pending, i
 
 /* ---- the status ------------------------------------------------------------------------------------------------------------------- */
 
-static void on_told(void *ctx, const struct kube_job_answer *answer)
+static void on_status_written(void *ctx, const struct kube_job_answer *answer)
 {
-    struct live_job *j = job_answered(ctx, answer);
+    struct job_entry *j = job_answered(ctx, answer);
     if (!j)
         return;
-    j->telling = false;
+    j->writing_status = false;
     if (answer->fate == KUBE_FAILED) {
         log_write(j->k->c.log, kube_wall_ns(), LEVEL_WARN, "status.failed", LOG_TEXT("job", j->key),
                   LOG_TEXT("text", answer->text));
         json_decref(j->status); /* its present content is unknown */
         j->status = NULL;
-        j->tell_ns = kube_wall_ns() + 5 * SECOND_NS;
-        job_due(j, j->tell_ns);
+        j->write_not_before_ns = kube_wall_ns() + 5 * SECOND_NS;
+        job_due(j, j->write_not_before_ns);
     } else if (answer->fate == KUBE_DONE) {
         j->k->stats.told++;
-        if (j->end != JOB_GOES_ON && !j->over &&
+        if (j->end != JOB_UNFINISHED && !j->over &&
             (job_condition(j->status, "Complete") || job_condition(j->status, "Failed"))) {
             j->over = true;
             job_roles_drop(j); /* its running pods are stopped by the next plan */
@@ -427,19 +427,19 @@ static void on_told(void *ctx, const struct kube_job_answer *answer)
     job_dirty(j);
 }
 
-void job_tell(struct live_job *j, int64_t now_ns)
+void job_write_status(struct job_entry *j, int64_t now_ns)
 {
     const struct kube_job_ref ref = job_ref(j);
-    if (j->telling || j->leaves || j->trials)
+    if (j->writing_status || j->leaves || j->dry_runs)
         return;
     json_t *status = job_status(j, now_ns);
     if (json_equal(status, j->status)) {
         json_decref(status);
         return;
     }
-    bool urgent = j->end != JOB_GOES_ON && !j->over && j->status; /* unless the last write was rejected */
-    if (now_ns < j->tell_ns && !urgent) {
-        job_due(j, j->tell_ns);
+    bool urgent = j->end != JOB_UNFINISHED && !j->over && j->status; /* unless the last write was rejected */
+    if (now_ns < j->write_not_before_ns && !urgent) {
+        job_due(j, j->write_not_before_ns);
         json_decref(status);
         return;
     }
@@ -448,9 +448,9 @@ void job_tell(struct live_job *j, int64_t now_ns)
     for (size_t i = 0; i < sizeof come_and_go / sizeof *come_and_go; i++)
         if (!json_object_get(status, come_and_go[i]))
             (void)json_object_set_new(patch, come_and_go[i], json_null());
-    j->telling = true;
-    j->tell_ns = now_ns + TELL_NS;
-    kube_job_tell(j->k->writer, &ref, patch, j->end == JOB_GOES_ON || j->over, on_told);
+    j->writing_status = true;
+    j->write_not_before_ns = now_ns + STATUS_WRITE_NS;
+    kube_job_write_status(j->k->writer, &ref, patch, j->end == JOB_UNFINISHED || j->over, on_status_written);
     json_decref(patch);
     json_decref(j->status);
     j->status = status;
@@ -458,14 +458,14 @@ void job_tell(struct live_job *j, int64_t now_ns)
 
 static void on_expired(void *ctx, const struct kube_job_answer *answer)
 {
-    struct live_job *j = job_answered(ctx, answer);
+    struct job_entry *j = job_answered(ctx, answer);
     if (!j || answer->fate != KUBE_FAILED)
         return;
     j->deleting = false;
     job_due(j, kube_wall_ns() + KUBE_PAUSE_NS_MAX);
 }
 
-void job_expire(struct live_job *j, int64_t now_ns)
+void job_expire(struct job_entry *j, int64_t now_ns)
 {
     const json_t *completed = json_object_get(j->status, "completionTime");
     const struct kube_job_ref ref = job_ref(j);

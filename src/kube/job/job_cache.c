@@ -21,26 +21,26 @@ static bool uid_same(const void *ctx, uint32_t value, const void *uid)
     return strcmp(((const struct kube_jobs *)ctx)->jobs.at[value]->uid, uid) == 0;
 }
 
-struct live_job *job_find(const struct kube_jobs *k, const char *key)
+struct job_entry *job_find(const struct kube_jobs *k, const char *key)
 {
     uint32_t i = map_find(&k->by_key, text_hash(key), key_same, k, key);
     return i == MAP_NONE ? NULL : k->jobs.at[i];
 }
 
-struct live_job *job_by_uid(const struct kube_jobs *k, const char *uid)
+struct job_entry *job_by_uid(const struct kube_jobs *k, const char *uid)
 {
     uint32_t i = map_find(&k->by_uid, text_hash(uid), uid_same, k, uid);
     return i == MAP_NONE ? NULL : k->jobs.at[i];
 }
 
-struct live_job *job_of_role(struct kube_jobs *k, const char *role, uint32_t *ret_role)
+struct job_entry *job_of_role(struct kube_jobs *k, const char *role, uint32_t *ret_role)
 {
     const char *last = strrchr(role, ':');
     if (!last || last == strchr(role, ':'))
         return NULL; /* "namespace:name" is a plain pod */
     CLEANUP(str) struct str key = {0};
     str_add_bytes(&key, role, (size_t)(last - role));
-    struct live_job *j = job_find(k, key.at);
+    struct job_entry *j = job_find(k, key.at);
     for (uint32_t i = 0; j && i < j->roles.len; i++)
         if (strcmp(j->roles.at[i].id, role) == 0) {
             *ret_role = i;
@@ -49,7 +49,7 @@ struct live_job *job_of_role(struct kube_jobs *k, const char *role, uint32_t *re
     return NULL;
 }
 
-void job_dirty(struct live_job *j)
+void job_dirty(struct job_entry *j)
 {
     j->dirty = true;
     j->k->c.changed(j->k->c.ctx);
@@ -62,7 +62,7 @@ void job_text_set(char **text, const char *value)
     *text = copy;
 }
 
-void job_event(const struct live_job *j, bool warning, const char *reason, const char *action, const char *note)
+void job_event(const struct job_entry *j, bool warning, const char *reason, const char *action, const char *note)
 {
     if (j->k->c.events && j->known)
         kube_events_add(j->k->c.events, &(struct kube_event){.kind = "Job",
@@ -78,34 +78,34 @@ void job_event(const struct live_job *j, bool warning, const char *reason, const
 
 /* ---- entries ---------------------------------------------------------------------------------------------------- */
 
-void job_roles_changed(struct live_job *j)
+void job_roles_changed(struct job_entry *j)
 {
     for (size_t i = 0; i < j->roles.len; i++)
-        project_role_changed(j->k->c.project, j->roles.at[i].id);
+        cache_role_changed(j->k->c.cache, j->roles.at[i].id);
 }
 
-static void role_done(struct live_job *j, struct job_role *role)
+static void role_done(struct job_entry *j, struct job_role *role)
 {
-    project_role_drop(j->k->c.project, role->id);
+    cache_role_drop(j->k->c.cache, role->id);
     job_stem_drop(j, role);
     mem_free(role->id);
     mem_free(role->tasks);
     mem_free(role->pod);
 }
 
-void job_roles_drop(struct live_job *j)
+void job_roles_drop(struct job_entry *j)
 {
     for (size_t i = 0; i < j->roles.len; i++) {
-        project_role_drop(j->k->c.project, j->roles.at[i].id);
+        cache_role_drop(j->k->c.cache, j->roles.at[i].id);
         j->roles.at[i].shaped = false;
     }
 }
 
-void job_first_over(struct live_job *j)
+void job_first_over(struct job_entry *j)
 {
     struct kube_jobs *k = j->k;
-    if (j->first_trial) {
-        j->first_trial = false;
+    if (j->first_dry_run) {
+        j->first_dry_run = false;
         k->firsts--;
     }
     if (k->synced || !k->known || k->firsts)
@@ -114,7 +114,7 @@ void job_first_over(struct live_job *j)
     k->c.synced(k->c.ctx);
 }
 
-static void pod_done(struct seen_pod *pod)
+static void pod_done(struct task_pod *pod)
 {
     mem_free(pod->name);
     mem_free(pod->uid);
@@ -124,9 +124,9 @@ static void pod_done(struct seen_pod *pod)
     vec_done(&pod->claims);
 }
 
-static struct live_job *job_new(struct kube_jobs *k, const char *uid)
+static struct job_entry *job_new(struct kube_jobs *k, const char *uid)
 {
-    struct live_job *j = mem_zalloc(sizeof *j);
+    struct job_entry *j = mem_zalloc(sizeof *j);
     j->k = k;
     j->uid = mem_strdup(uid);
     j->attempt = 1;
@@ -139,7 +139,7 @@ static struct live_job *job_new(struct kube_jobs *k, const char *uid)
 /* Updates the indices after a job has moved within the vector. */
 static void job_move(struct kube_jobs *k, uint32_t from, uint32_t to)
 {
-    struct live_job *j = k->jobs.at[from];
+    struct job_entry *j = k->jobs.at[from];
     map_drop(&k->by_uid, text_hash(j->uid), from);
     map_add(&k->by_uid, text_hash(j->uid), to);
     if (j->key) {
@@ -149,7 +149,7 @@ static void job_move(struct kube_jobs *k, uint32_t from, uint32_t to)
     k->jobs.at[to] = j;
 }
 
-void job_free(struct live_job *j)
+void job_free(struct job_entry *j)
 {
     for (size_t i = 0; i < j->roles.len; i++)
         role_done(j, &j->roles.at[i]);
@@ -170,7 +170,7 @@ void job_free(struct live_job *j)
     mem_free(j);
 }
 
-static void job_remove(struct live_job *j)
+static void job_remove(struct job_entry *j)
 {
     struct kube_jobs *k = j->k;
     uint32_t i = map_find(&k->by_uid, text_hash(j->uid), uid_same, k, j->uid), last = (uint32_t)k->jobs.len - 1;
@@ -190,10 +190,10 @@ static void job_remove(struct live_job *j)
 
 static bool pod_same(const void *ctx, uint32_t value, const void *name)
 {
-    return strcmp(((const struct live_job *)ctx)->pods.at[value].name, name) == 0;
+    return strcmp(((const struct job_entry *)ctx)->pods.at[value].name, name) == 0;
 }
 
-static uint32_t role_named(const struct live_job *j, const char *name)
+static uint32_t role_named(const struct job_entry *j, const char *name)
 {
     for (uint32_t i = 0; i < j->roles.len; i++)
         if (strcmp(j->spec.roles[i].name, name) == 0)
@@ -201,7 +201,7 @@ static uint32_t role_named(const struct live_job *j, const char *name)
     return NONE_ROLE;
 }
 
-static void pod_drop(struct live_job *j, uint32_t i)
+static void pod_drop(struct job_entry *j, uint32_t i)
 {
     uint32_t last = (uint32_t)j->pods.len - 1;
     map_drop(&j->pods_by_name, text_hash(j->pods.at[i].name), i);
@@ -214,16 +214,16 @@ static void pod_drop(struct live_job *j, uint32_t i)
     j->pods.len--;
 }
 
-static void pod_see(struct live_job *j, uint32_t i, const struct project_task *t)
+static void pod_see(struct job_entry *j, uint32_t i, const struct cache_task_view *t)
 {
     if (i == MAP_NONE) {
         i = (uint32_t)j->pods.len;
         vec_push(&j->pods,
-                 ((struct seen_pod){
+                 ((struct task_pod){
                      .name = mem_strdup(t->name), .role_name = mem_strdup(t->role), .role = role_named(j, t->role)}));
         map_add(&j->pods_by_name, text_hash(t->name), i);
     }
-    struct seen_pod *pod = &j->pods.at[i];
+    struct task_pod *pod = &j->pods.at[i];
     if (pod->uid && strcmp(pod->uid, t->uid) != 0) { /* another pod of the same attempt: the previous one was deleted */
         pod->failed = false;
         job_claims_forget(pod);
@@ -234,19 +234,19 @@ static void pod_see(struct live_job *j, uint32_t i, const struct project_task *t
     pod->attempt = t->attempt;
     pod->phase = t->phase;
     pod->leaves = t->leaves;
-    pod->failed |= t->phase == PROJECT_FAILED && !t->leaves;
+    pod->failed |= t->phase == CACHE_TASK_FAILED && !t->leaves;
 }
 
-void kube_jobs_task(struct kube_jobs *k, const struct project_task *t)
+void kube_jobs_task(struct kube_jobs *k, const struct cache_task_view *t)
 {
-    bool ended = t->phase == PROJECT_SUCCEEDED || t->phase == PROJECT_FAILED;
-    struct live_job *j = job_by_uid(k, t->owner);
-    if (!j && (t->phase == PROJECT_GONE || (ended && t->leaves)))
+    bool ended = t->phase == CACHE_TASK_SUCCEEDED || t->phase == CACHE_TASK_FAILED;
+    struct job_entry *j = job_by_uid(k, t->owner);
+    if (!j && (t->phase == CACHE_TASK_GONE || (ended && t->leaves)))
         return;
     if (!j)
         j = job_new(k, t->owner);
     uint32_t i = map_find(&j->pods_by_name, text_hash(t->name), pod_same, j, t->name);
-    if (t->phase != PROJECT_GONE)
+    if (t->phase != CACHE_TASK_GONE)
         pod_see(j, i, t);
     else if (i != MAP_NONE && strcmp(j->pods.at[i].uid, t->uid) == 0)
         pod_drop(j, i);
@@ -259,9 +259,9 @@ void kube_jobs_task(struct kube_jobs *k, const struct project_task *t)
 /* ---- objects ------------------------------------------------------------------------------------------------------------- */
 
 /* Records a completed task whose pod may be gone, under a name that no pod can have. */
-static void ended_remember(void *ctx, const char *role, uint32_t ordinal)
+static void completed_task_add(void *ctx, const char *role, uint32_t ordinal)
 {
-    struct live_job *j = ctx;
+    struct job_entry *j = ctx;
     CLEANUP(str) struct str name = {0};
     uint32_t r = role_named(j, role);
     str_addf(&name, "%s#%u", role, ordinal);
@@ -269,32 +269,32 @@ static void ended_remember(void *ctx, const char *role, uint32_t ordinal)
         map_find(&j->pods_by_name, text_hash(name.at), pod_same, j, name.at) != MAP_NONE)
         return;
     pod_see(j, MAP_NONE,
-            &(struct project_task){.role = role,
-                                   .name = name.at,
-                                   .uid = "",
-                                   .ordinal = ordinal,
-                                   .attempt = j->attempt,
-                                   .phase = PROJECT_SUCCEEDED,
-                                   .why = ""});
+            &(struct cache_task_view){.role = role,
+                                      .name = name.at,
+                                      .uid = "",
+                                      .ordinal = ordinal,
+                                      .attempt = j->attempt,
+                                      .phase = CACHE_TASK_SUCCEEDED,
+                                      .why = ""});
 }
 
 /* Takes over restarts and completed tasks from the status that an earlier leader wrote. */
-static void status_take(struct live_job *j)
+static void status_restore(struct job_entry *j)
 {
     const json_t *restarts = json_object_get(j->status, "restarts");
     if (j->spec.gang && json_integer_value(restarts) > 0 && json_integer_value(restarts) < 1000000)
         j->attempt = (uint32_t)json_integer_value(restarts) + 1;
     const char *indexes = json_string_value(json_object_get(j->status, "completedIndexes"));
     if (indexes && j->known)
-        job_indexes_each(indexes, ended_remember, j);
+        job_indexes_each(indexes, completed_task_add, j);
 }
 
 /* Takes over the end that another leader wrote: it cannot always be derived from the pods. */
-static void end_take(struct live_job *j)
+static void end_restore(struct job_entry *j)
 {
     const char *reason = json_string_value(json_object_get(j->status, "reason"));
     bool complete = job_condition(j->status, "Complete"), failed = job_condition(j->status, "Failed");
-    if (j->over || j->telling || (!complete && !failed))
+    if (j->over || j->writing_status || (!complete && !failed))
         return;
     j->end = complete ? JOB_COMPLETE : JOB_FAILED;
     j->over = true;
@@ -320,7 +320,7 @@ static void role_resize(struct job_role *role, uint32_t tasks)
 }
 
 /* Updates the roles to the present spec; roles with the same name keep their state. */
-static void roles_follow(struct live_job *j)
+static void roles_update(struct job_entry *j)
 {
     VEC(struct job_role) roles = {0};
     for (size_t i = 0; i < j->spec.roles_len; i++) {
@@ -350,7 +350,7 @@ static void roles_follow(struct live_job *j)
         j->pods.at[i].role = role_named(j, j->pods.at[i].role_name);
 }
 
-static void spec_take(struct live_job *j, const json_t *object)
+static void spec_apply(struct job_entry *j, const json_t *object)
 {
     struct arena arena;
     struct kube_job spec;
@@ -359,7 +359,7 @@ static void spec_take(struct live_job *j, const json_t *object)
     if (kube_job_read(object, &arena, &spec, &err) < 0) {
         arena_done(&arena);
         job_text_set(&j->refused, err.text);
-        j->trial_ns = 0;
+        j->dry_run_ns = 0;
         return;
     }
     arena_done(&j->arena);
@@ -370,12 +370,12 @@ static void spec_take(struct live_job *j, const json_t *object)
     j->known = true;
     j->makes_claims = job_makes_claims(&spec);
     job_text_set(&j->refused, NULL);
-    roles_follow(j);
+    roles_update(j);
 }
 
-static struct live_job *job_meet(struct kube_jobs *k, const char *key, const char *uid)
+static struct job_entry *job_meet(struct kube_jobs *k, const char *key, const char *uid)
 {
-    struct live_job *j = job_find(k, key);
+    struct job_entry *j = job_find(k, key);
     if (j && strcmp(j->uid, uid) != 0) { /* a new job of the same name */
         job_remove(j);
         j = NULL;
@@ -400,32 +400,32 @@ void kube_jobs_put(struct kube_jobs *k, const json_t *object)
     str_addf(&k->text, "%s:%s", meta.namespace, meta.name);
     CLEANUP(mem) char *key = mem_strdup(k->text.at);
     bool is_new = !job_find(k, key) || strcmp(job_find(k, key)->uid, meta.uid) != 0;
-    struct live_job *j = job_meet(k, key, meta.uid);
+    struct job_entry *j = job_meet(k, key, meta.uid);
     bool changed = is_new || j->generation != meta.generation;
     j->generation = meta.generation;
     j->leaves = meta.leaves;
-    if (!j->telling) { /* else the status being written counts */
+    if (!j->writing_status) { /* else the status being written counts */
         json_decref(j->status);
         j->status = json_incref(json_object_get(object, "status"));
     }
     if (changed)
-        spec_take(j, object);
+        spec_apply(j, object);
     if (!j->known) { /* needed for the status write */
         j->spec = meta;
         json_decref(j->object);
         j->object = json_incref((json_t *)(uintptr_t)object);
     }
     if (is_new)
-        status_take(j);
-    end_take(j);
+        status_restore(j);
+    end_restore(j);
     if (j->leaves || j->over)
         job_roles_drop(j);
     else if (changed && j->known && !j->refused) {
-        if (!k->known && !j->first_trial) {
-            j->first_trial = true;
+        if (!k->known && !j->first_dry_run) {
+            j->first_dry_run = true;
             k->firsts++;
         }
-        job_try(j);
+        job_dry_run_pods(j);
         job_roles_changed(j);
     }
     job_dirty(j);
@@ -435,7 +435,7 @@ void kube_jobs_drop(struct kube_jobs *k, const char *namespace, const char *name
 {
     str_clear(&k->text);
     str_addf(&k->text, "%s:%s", namespace, name);
-    struct live_job *j = job_find(k, k->text.at);
+    struct job_entry *j = job_find(k, k->text.at);
     if (j)
         job_remove(j);
 }

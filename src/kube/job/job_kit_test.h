@@ -33,7 +33,7 @@ static inline const char *claim(void *ctx, const char *role, struct arena *arena
     return kube_jobs_claim(((struct life *)ctx)->k, role, arena, w);
 }
 
-static inline void task(void *ctx, const struct project_task *t)
+static inline void task(void *ctx, const struct cache_task_view *t)
 {
     kube_jobs_task(((struct life *)ctx)->k, t);
 }
@@ -48,9 +48,9 @@ static inline void changed(void *ctx)
     ((struct life *)ctx)->changes++;
 }
 
-static inline struct http_exchange *next(struct life *l, const char *method, const char *path)
+static inline struct http_request *next(struct life *l, const char *method, const char *path)
 {
-    struct http_exchange *x = fake_next(&l->f);
+    struct http_request *x = fake_next(&l->f);
     assert_string_equal(http_method(x), method);
     assert_string_equal(http_path(x), path);
     return x;
@@ -62,7 +62,7 @@ static inline void jobs_are_watched(struct life *l)
     static const char none[] = "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"1\","
                                "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n";
     fake_answer(next(l, "GET", "/apis/berth.dev/v1/jobs"), 200, "{\"items\":[]}");
-    struct http_exchange *x = next(l, "GET", "/apis/berth.dev/v1/jobs");
+    struct http_request *x = next(l, "GET", "/apis/berth.dev/v1/jobs");
     fake_stream(&l->f, x);
     assert_true(http_stream_send(x, none, strlen(none)));
 }
@@ -72,11 +72,11 @@ static inline void life_begin_as(struct life *l, bool watches)
     static const char *const names[] = {"berth"};
     *l = (struct life){0};
     fake_start(&l->f, (struct http_config){0});
-    l->s.p = project_new(&(struct project_config){
+    l->s.p = cache_new(&(struct cache_config){
         .schedulers = names, .schedulers_len = 1, .changed = changed, .ctx = l, .claim = claim, .task = task});
     l->k = kube_jobs_new(&(struct kube_jobs_config){.api = l->f.api,
                                                     .loop = l->f.kit.loop,
-                                                    .project = l->s.p,
+                                                    .cache = l->s.p,
                                                     .log = &l->log,
                                                     .schedulers = names,
                                                     .schedulers_len = 1,
@@ -100,7 +100,7 @@ static inline void life_begin(struct life *l)
 static inline void life_cleanup(struct life *l)
 {
     kube_jobs_free(l->k);
-    project_free(l->s.p);
+    cache_free(l->s.p);
     str_done(&l->s.text);
     fake_cleanup(&l->f);
 }
@@ -122,7 +122,7 @@ static inline void put(struct life *l, const char *spec, const char *status, int
     put_uid(l, "j-1", spec, status, generation);
 }
 
-static inline const char *body(struct http_exchange *x)
+static inline const char *body(struct http_request *x)
 {
     size_t len;
     return http_body(x, &len);
@@ -138,7 +138,7 @@ static inline void has(const char *text, const char *part)
 static inline void answer_trial(struct life *l, const char *cpu)
 {
     CLEANUP(str) struct str pod = {0}, yaml = {0};
-    struct http_exchange *x = next(l, "POST", PODS);
+    struct http_request *x = next(l, "POST", PODS);
     has(body(x), "\"generateName\"");
     str_addf(
         &yaml,
@@ -146,36 +146,36 @@ static inline void answer_trial(struct life *l, const char *cpu)
         "{cpu: %s}}}]}}",
         cpu);
     size_t object = proto_object_begin(&pod, "v1", "Pod");
-    kit_object(&pod, PROJECT_POD, yaml.at);
+    kit_object(&pod, CACHE_POD, yaml.at);
     proto_object_end(&pod, object);
     http_answer(x, 201, NULL, "application/vnd.kubernetes.protobuf", pod.at, pod.len);
 }
 
 static inline bool is_there(struct life *l, const char *role)
 {
-    return project_role_there(l->s.p, role);
+    return cache_role_exists(l->s.p, role);
 }
 
-/* Runs kube_jobs_look, plans and carries the plan out; returns how many actions were for jobs. */
+/* Runs kube_jobs_process, plans and carries the plan out; returns how many actions were for jobs. */
 static inline unsigned step(struct life *l)
 {
     unsigned count = 0;
     struct berth_plan *plan;
     struct berth_policy policy = {.preemption = {.on = true}};
     int64_t now_ns = kube_wall_ns() + l->ahead_ns;
-    kube_jobs_look(l->k, now_ns);
-    struct berth_cluster *c = project_cluster(l->s.p);
+    kube_jobs_process(l->k, now_ns);
+    struct berth_cluster *c = cache_cluster(l->s.p);
     assert_int_equal(berth_audit(c, NULL), 0);
     struct berth_snapshot *snapshot = berth_freeze(c, now_ns, 0);
     assert_int_equal(berth_plan_make(snapshot, &policy, &plan, NULL), 0);
     for (size_t i = 0; i < berth_plan_actions(plan); i++) {
         struct berth_action a = berth_plan_action(plan, i);
-        count += kube_jobs_carry_out(l->k, &a);
+        count += kube_jobs_apply_action(l->k, &a);
     }
     for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
         struct berth_pending pending = berth_plan_pending(plan, i);
         bool told = true;
-        (void)kube_jobs_waits(l->k, &pending, now_ns, &told);
+        (void)kube_jobs_report_pending(l->k, &pending, now_ns, &told);
     }
     berth_plan_free(plan);
     berth_snapshot_free(snapshot);
@@ -193,14 +193,14 @@ static inline void pod(struct life *l, const char *name, unsigned ordinal, unsig
         "uid: j-1, controller: true}]%s}, spec: {schedulerName: berth, nodeName: n1, containers: [{name: c, "
         "resources: {requests: {cpu: 1}}}]}, status: {phase: %s}}",
         name, name, ordinal, attempt, more, phase);
-    scene_put(&l->s, PROJECT_POD, yaml.at);
+    scene_put(&l->s, CACHE_POD, yaml.at);
 }
 
 /* Answers requests until a status is written; accepts and returns it. */
 static inline const char *status(struct life *l)
 {
     for (;;) {
-        struct http_exchange *x = fake_next(&l->f);
+        struct http_request *x = fake_next(&l->f);
         bool tells = strcmp(http_path(x), JOB "/status") == 0;
         str_clear(&l->s.text);
         str_add(&l->s.text, body(x));

@@ -21,7 +21,7 @@ void jobs_due(struct kube_jobs *k, int64_t wall_ns)
     loop_timer_set(k->timer, at);
 }
 
-void job_due(struct live_job *j, int64_t wall_ns)
+void job_due(struct job_entry *j, int64_t wall_ns)
 {
     if (j->due_ns && j->due_ns <= wall_ns)
         return;
@@ -36,7 +36,7 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static bool all_shaped(const struct live_job *j)
+static bool all_shaped(const struct job_entry *j)
 {
     for (size_t i = 0; i < j->roles.len; i++)
         if (!j->roles.at[i].shaped)
@@ -48,11 +48,11 @@ static bool all_shaped(const struct live_job *j)
 static bool claim_read(struct kube_jobs *k, const char *id, struct job_claim *ret)
 {
     uint32_t r;
-    const struct live_job *j = job_of_role(k, id, &r);
+    const struct job_entry *j = job_of_role(k, id, &r);
     if (!j)
         return false;
     const struct kube_job *spec = &j->spec;
-    bool waits = !job_goes_on(j) || job_role_closed(j, r) || !all_shaped(j);
+    bool waits = !job_is_unfinished(j) || job_role_needs_no_more(j, r) || !all_shaped(j);
     *ret = (struct job_claim){.namespace = spec->namespace,
                               .name = spec->name,
                               .user = spec->user,
@@ -90,9 +90,9 @@ const char *kube_jobs_claim(struct kube_jobs *k, const char *id, struct arena *a
 
 /* ---- processing ------------------------------------------------------------------------------------------------- */
 
-void job_ends(struct live_job *j, enum job_end end, const char *reason, const char *text)
+void job_ends(struct job_entry *j, enum job_end end, const char *reason, const char *text)
 {
-    if (j->end != JOB_GOES_ON)
+    if (j->end != JOB_UNFINISHED)
         return;
     j->end = end;
     job_text_set(&j->end_reason, reason);
@@ -103,16 +103,16 @@ void job_ends(struct live_job *j, enum job_end end, const char *reason, const ch
 }
 
 /* Gives back pods that were created but not shown by the watch in time: they were deleted at once. */
-static void unseen_look(struct kube_jobs *k, int64_t now_ns)
+static void unseen_check(struct kube_jobs *k, int64_t now_ns)
 {
     size_t left = 0;
     for (size_t i = 0; i < k->made.len; i++) {
-        struct made_pod m = k->made.at[i];
-        struct project_pod pod;
-        if (!project_pod_by_instance(k->c.project, m.instance, &pod) || *pod.uid)
+        struct created_pod m = k->made.at[i];
+        struct cache_pod_view pod;
+        if (!cache_pod_by_instance(k->c.cache, m.instance, &pod) || *pod.uid)
             continue;
         if (now_ns - m.since_ns > JOB_UNSEEN_NS)
-            project_give_back(k->c.project, m.instance, 0);
+            cache_forget_pod(k->c.cache, m.instance, 0);
         else
             k->made.at[left++] = m;
     }
@@ -121,33 +121,33 @@ static void unseen_look(struct kube_jobs *k, int64_t now_ns)
         jobs_due(k, now_ns + JOB_UNSEEN_NS);
 }
 
-void kube_jobs_look(struct kube_jobs *k, int64_t now_ns)
+void kube_jobs_process(struct kube_jobs *k, int64_t now_ns)
 {
     if (!k->synced)
         return;
-    unseen_look(k, now_ns);
-    int64_t stuck_ns = stuck_look(&k->stuck, now_ns);
+    unseen_check(k, now_ns);
+    int64_t stuck_ns = stuck_check(&k->stuck, now_ns);
     if (stuck_ns != INT64_MAX)
         jobs_due(k, stuck_ns);
-    job_volumes_look(k, now_ns);
+    job_volumes_process(k, now_ns);
     for (size_t i = 0; i < k->jobs.len; i++) {
-        struct live_job *j = k->jobs.at[i];
+        struct job_entry *j = k->jobs.at[i];
         if (!j->dirty || !j->there)
             continue;
         j->dirty = false;
-        job_judge(j, now_ns);
-        if (job_goes_on(j) && !j->refused)
-            job_serve(j);
-        job_tell(j, now_ns);
+        job_update_progress(j, now_ns);
+        if (job_is_unfinished(j) && !j->refused)
+            job_create_service(j);
+        job_write_status(j, now_ns);
         job_expire(j, now_ns);
     }
 }
 
-void kube_jobs_reckon(struct kube_jobs *k)
+void kube_jobs_recompute(struct kube_jobs *k)
 {
     for (size_t i = 0; i < k->jobs.len; i++)
         if (k->jobs.at[i]->there && k->jobs.at[i]->known)
-            job_reckon(k->jobs.at[i]);
+            job_recompute_progress(k->jobs.at[i]);
 }
 
 static void on_timer(void *ctx)
@@ -156,7 +156,7 @@ static void on_timer(void *ctx)
     int64_t now_ns = kube_wall_ns();
     k->timer_ns = INT64_MAX;
     for (size_t i = 0; i < k->jobs.len; i++) {
-        struct live_job *j = k->jobs.at[i];
+        struct job_entry *j = k->jobs.at[i];
         if (!j->due_ns)
             continue;
         if (j->due_ns > now_ns) {
@@ -165,12 +165,12 @@ static void on_timer(void *ctx)
         }
         j->due_ns = 0;
         j->dirty = true;
-        if (!job_goes_on(j))
-            j->trial_ns = 0; /* a finished job needs no further dry runs */
-        if (j->trial_ns && j->trial_ns <= now_ns)
-            job_try(j);
-        else if (j->trial_ns)
-            job_due(j, j->trial_ns);
+        if (!job_is_unfinished(j))
+            j->dry_run_ns = 0; /* a finished job needs no further dry runs */
+        if (j->dry_run_ns && j->dry_run_ns <= now_ns)
+            job_dry_run_pods(j);
+        else if (j->dry_run_ns)
+            job_due(j, j->dry_run_ns);
     }
     k->c.changed(k->c.ctx);
 }
@@ -211,9 +211,9 @@ static void on_trouble(void *ctx, const char *text)
     log_write(k->c.log, kube_wall_ns(), LEVEL_WARN, "watch.trouble", LOG_TEXT("what", "jobs"), LOG_TEXT("text", text));
 }
 
-static void look_again(void *ctx);
+static void look_for_resource(void *ctx);
 
-static void on_looked(void *ctx, const struct kube_answer *answer)
+static void on_resource_found(void *ctx, const struct kube_answer *answer)
 {
     struct kube_jobs *k = ctx;
     k->call = NULL;
@@ -238,14 +238,14 @@ static void on_looked(void *ctx, const struct kube_answer *answer)
     known(k);
 }
 
-static void look_again(void *ctx)
+static void look_for_resource(void *ctx)
 {
     struct kube_jobs *k = ctx;
     k->call = kube_start(k->c.api, &(struct kube_request){.method = "GET",
                                                           .path = PATH "?limit=1",
                                                           .rank = KUBE_URGENT,
                                                           .harmless = true,
-                                                          .done = on_looked,
+                                                          .done = on_resource_found,
                                                           .ctx = k});
 }
 
@@ -254,11 +254,11 @@ struct kube_jobs *kube_jobs_new(const struct kube_jobs_config *config)
     struct kube_jobs *k = mem_zalloc(sizeof *k);
     k->c = *config;
     k->timer_ns = INT64_MAX;
-    k->stuck.project = config->project;
+    k->stuck.cache = config->cache;
     k->writer = kube_job_writer_new(config->api, k);
     job_volumes_begin(k);
-    k->timer = loop_timer_new(config->loop, look_again, k);
-    look_again(k);
+    k->timer = loop_timer_new(config->loop, look_for_resource, k);
+    look_for_resource(k);
     return k;
 }
 
@@ -280,7 +280,7 @@ void kube_jobs_free(struct kube_jobs *k)
     stuck_done(&k->stuck);
     vec_done(&k->queue);
     map_done(&k->making);
-    map_done(&k->doomed);
+    map_done(&k->delete_after_create);
     map_done(&k->by_key);
     map_done(&k->by_uid);
     str_done(&k->text);

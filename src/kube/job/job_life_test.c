@@ -5,7 +5,7 @@
 
 #include "kube/job/job_kit_test.h"
 
-static void a_job_from_trial_to_pods(void **state)
+static void job_from_dry_run_to_pods(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
@@ -20,7 +20,7 @@ static void a_job_from_trial_to_pods(void **state)
     assert_int_equal(step(&l), 3);
     unsigned pods = 0, services = 0, told = 0;
     while (pods + services + told < 5) {
-        struct http_exchange *x = fake_next(&l.f);
+        struct http_request *x = fake_next(&l.f);
         if (strcmp(http_path(x), PODS) == 0) {
             has(body(x), "\"nodeName\"");
             pods++;
@@ -39,7 +39,7 @@ static void a_job_from_trial_to_pods(void **state)
     assert_int_equal(step(&l), 0); /* no pod is created twice */
 }
 
-static void what_is_refused_says_so(void **state)
+static void rejected_job_reports_reason(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
@@ -61,7 +61,7 @@ static void what_is_refused_says_so(void **state)
 }
 
 /* Outcomes of creating a pod that did not simply succeed. */
-static void pods_in_doubt(void **state)
+static void unknown_pod_creation_is_looked_up(void **state)
 {
 #define THERE(uid, attempt, node, more)                                                                                \
     "{\"metadata\":{\"name\":\"train-w-0\",\"uid\":\"p\",\"ownerReferences\":[{\"uid\":\"" uid "\"}],\"labels\":"      \
@@ -84,11 +84,11 @@ static void pods_in_doubt(void **state)
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(life) struct life l;
-        struct project_pod known;
+        struct cache_pod_view known;
         life_begin(&l);
         accepted(&l, "roles: [{name: w, " TEMPLATE "}]", "");
         assert_int_equal(step(&l), 1);
-        struct http_exchange *x;
+        struct http_request *x;
         while (strcmp(http_path(x = fake_next(&l.f)), PODS) != 0)
             fake_answer(x, 200, "{}");
         fake_answer(x, rows[i].status,
@@ -101,12 +101,12 @@ static void pods_in_doubt(void **state)
         settle(&l);
         struct kube_jobs_stats stats = kube_jobs_stats(l.k);
         if (stats.made != rows[i].made || stats.failed != rows[i].failed ||
-            project_pod_of(l.s.p, "default:train-w-0", &known) != rows[i].counts)
+            cache_pod_find(l.s.p, "default:train-w-0", &known) != rows[i].counts)
             fail_msg("%s: made %u, failed %u", rows[i].label, (unsigned)stats.made, (unsigned)stats.failed);
     }
 }
 
-static void it_ends_well(void **state)
+static void job_completes(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
@@ -117,7 +117,7 @@ static void it_ends_well(void **state)
     assert_int_equal(step(&l), 0);
     has(status(&l), "\"phase\":\"Running\",\"pending\":0,\"running\":2");
     pod(&l, "train-w-1", 1, 1, "Succeeded", "");
-    scene_drop(&l.s, PROJECT_POD, "{metadata: {name: train-w-1, namespace: default}}"); /* a deletion changes nothing */
+    scene_drop(&l.s, CACHE_POD, "{metadata: {name: train-w-1, namespace: default}}"); /* a deletion changes nothing */
     l.ahead_ns = SECOND_NS;
     settle(&l);
     assert_int_equal(step(&l), 0);
@@ -135,7 +135,7 @@ static void it_ends_well(void **state)
 }
 
 /* A new process takes completed tasks from the status, though their pods are gone. */
-static void it_goes_on_after_a_restart(void **state)
+static void new_leader_restores_completed_tasks(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
@@ -150,7 +150,7 @@ static void it_goes_on_after_a_restart(void **state)
     has(text, "\"completedIndexes\":\"w:1-3,5\"");
 }
 
-static void what_is_over_stays_over(void **state)
+static void finished_job_stays_finished(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
@@ -165,7 +165,7 @@ static void what_is_over_stays_over(void **state)
         "\"type\":\"Failed\",\"status\":\"True\",\"reason\":\"BackoffLimitExceeded\",\"message\":\"it was so\"");
 }
 
-static void a_gang_begins_anew(void **state)
+static void gang_restarts_after_failure(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
@@ -181,7 +181,7 @@ static void a_gang_begins_anew(void **state)
     (void)step(&l);
     bool deleted = false, told = false; /* the other pod is deleted too */
     while (!deleted || !told) {
-        struct http_exchange *x = fake_next(&l.f);
+        struct http_request *x = fake_next(&l.f);
         if (strcmp(http_method(x), "DELETE") == 0) {
             assert_string_equal(http_path(x), PODS "/train-w-0");
             has(body(x), "\"uid\":\"uid-train-w-0\"");
@@ -192,12 +192,12 @@ static void a_gang_begins_anew(void **state)
         }
         fake_answer(x, 200, "{}");
     }
-    scene_drop(&l.s, PROJECT_POD, "{metadata: {name: train-w-0, namespace: default}}");
+    scene_drop(&l.s, CACHE_POD, "{metadata: {name: train-w-0, namespace: default}}");
     settle(&l);
     assert_int_equal(step(&l), 0); /* the job pauses */
     l.ahead_ns = 15 * SECOND_NS;
     assert_int_equal(step(&l), 2);
-    struct http_exchange *x;
+    struct http_request *x;
     while (strcmp(http_path(x = fake_next(&l.f)), PODS) != 0)
         fake_answer(x, 200, "{}");
     has(body(x), "\"name\":\"train-w-0-2\"");
@@ -213,11 +213,11 @@ static void a_gang_begins_anew(void **state)
 }
 
 /* An elastic gang restarts even if the remaining tasks would be enough. */
-static void an_elastic_gang_begins_anew(void **state)
+static void elastic_gang_restarts_after_failure(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
-    struct http_exchange *x;
+    struct http_request *x;
     life_begin(&l);
     accepted(&l, "retries: 1, roles: [{name: w, tasks: 3, min: 1, " TEMPLATE "}]", "");
     pod(&l, "train-w-0", 0, 1, "Running", "");
@@ -230,11 +230,11 @@ static void an_elastic_gang_begins_anew(void **state)
 }
 
 /* A pod that is stopped while it is being created is deleted right after. */
-static void stopped_while_it_is_made(void **state)
+static void pod_stopped_while_created_is_deleted(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
-    struct http_exchange *x, *making;
+    struct http_request *x, *making;
     life_begin(&l);
     accepted(&l, "roles: [{name: w, " TEMPLATE "}]", "");
     assert_int_equal(step(&l), 1);
@@ -253,11 +253,11 @@ static void stopped_while_it_is_made(void **state)
 
 /* The job was deleted and another of that name created before the watch showed the pod: the pod is deleted, by its uid,
  * when the watch shows it. */
-static void left_by_another_before_it_is_seen(void **state)
+static void unseen_pod_of_deleted_job_is_deleted(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
-    struct http_exchange *x;
+    struct http_request *x;
     life_begin_as(&l, true);
     accepted(&l, "roles: [{name: w, " TEMPLATE "}]", "");
     assert_int_equal(step(&l), 1);
@@ -281,7 +281,7 @@ static void left_by_another_before_it_is_seen(void **state)
 }
 
 /* A pod that was deleted by a user has not failed. */
-static void who_is_deleted_has_not_failed(void **state)
+static void deleted_pod_has_not_failed(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
@@ -290,10 +290,10 @@ static void who_is_deleted_has_not_failed(void **state)
     pod(&l, "train-w-0", 0, 1, "Running", "");
     (void)step(&l);
     pod(&l, "train-w-0", 0, 1, "Failed", ", deletionTimestamp: 300");
-    scene_drop(&l.s, PROJECT_POD, "{metadata: {name: train-w-0, namespace: default}}");
+    scene_drop(&l.s, CACHE_POD, "{metadata: {name: train-w-0, namespace: default}}");
     l.ahead_ns = SECOND_NS;
     assert_int_equal(step(&l), 1); /* the same attempt again */
-    struct http_exchange *x;
+    struct http_request *x;
     while (strcmp(http_path(x = fake_next(&l.f)), PODS) != 0)
         fake_answer(x, 200, "{}");
     has(body(x), "\"name\":\"train-w-0\"");
@@ -316,7 +316,7 @@ static void pod_with_claims(struct life *l, const char *uid)
              "berth.dev/v1, uid: j-1, controller: true}]}, spec: {schedulerName: berth, nodeName: n1, volumes: [{name: "
              "v, ephemeral: {}}, {name: w, ephemeral: {}}], containers: [{name: c}]}, status: {phase: Pending}}",
              uid);
-    scene_put(&l->s, PROJECT_POD, yaml.at);
+    scene_put(&l->s, CACHE_POD, yaml.at);
 }
 
 static void claim_of(struct life *l, const char *pod_uid, const char *volume, const char *notes)
@@ -326,10 +326,10 @@ static void claim_of(struct life *l, const char *pod_uid, const char *volume, co
              "{metadata: {name: train-w-0-%s, namespace: default, uid: %s-%s, ownerReferences: [{uid: %s, controller: "
              "true}]%s}, spec: {storageClassName: late%s}}",
              volume, pod_uid, volume, pod_uid, notes, strcmp(notes, HAS_VOLUME) == 0 ? ", volumeName: pv" : "");
-    scene_put(&l->s, PROJECT_CLAIM, yaml.at);
+    scene_put(&l->s, CACHE_CLAIM, yaml.at);
 }
 
-/* Runs kube_jobs_look and returns which claim or pod is written, "PATCH v" or "DELETE", apart from the status. "":
+/* Runs kube_jobs_process and returns which claim or pod is written, "PATCH v" or "DELETE", apart from the status. "":
  * none. */
 static const char *looks(struct life *l)
 {
@@ -338,7 +338,7 @@ static const char *looks(struct life *l)
     (void)step(l);
     settle(l);
     while (l->f.asked.len) {
-        struct http_exchange *x = fake_next(&l->f);
+        struct http_request *x = fake_next(&l->f);
         bool claim = strncmp(http_path(x), claims, strlen(claims)) == 0;
         if (claim || strcmp(http_method(x), "DELETE") == 0)
             str_addf(&l->s.text, "%s%s%s%s", l->s.text.len ? ", " : "", http_method(x), claim ? " " : "",
@@ -351,7 +351,7 @@ static const char *looks(struct life *l)
 
 /* The node is selected for each claim when it appears. The pod is deleted when a provisioner clears the selection; the
  * next pod starts anew. */
-static void claims_of_a_pod_come_one_by_one(void **state)
+static void ephemeral_claims_get_node_one_by_one(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
@@ -388,18 +388,18 @@ static void claims_of_a_pod_come_one_by_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_from_trial_to_pods),
-        cmocka_unit_test(what_is_refused_says_so),
-        cmocka_unit_test(pods_in_doubt),
-        cmocka_unit_test(it_ends_well),
-        cmocka_unit_test(it_goes_on_after_a_restart),
-        cmocka_unit_test(what_is_over_stays_over),
-        cmocka_unit_test(a_gang_begins_anew),
-        cmocka_unit_test(an_elastic_gang_begins_anew),
-        cmocka_unit_test(stopped_while_it_is_made),
-        cmocka_unit_test(left_by_another_before_it_is_seen),
-        cmocka_unit_test(who_is_deleted_has_not_failed),
-        cmocka_unit_test(claims_of_a_pod_come_one_by_one),
+        cmocka_unit_test(job_from_dry_run_to_pods),
+        cmocka_unit_test(rejected_job_reports_reason),
+        cmocka_unit_test(unknown_pod_creation_is_looked_up),
+        cmocka_unit_test(job_completes),
+        cmocka_unit_test(new_leader_restores_completed_tasks),
+        cmocka_unit_test(finished_job_stays_finished),
+        cmocka_unit_test(gang_restarts_after_failure),
+        cmocka_unit_test(elastic_gang_restarts_after_failure),
+        cmocka_unit_test(pod_stopped_while_created_is_deleted),
+        cmocka_unit_test(unseen_pod_of_deleted_job_is_deleted),
+        cmocka_unit_test(deleted_pod_has_not_failed),
+        cmocka_unit_test(ephemeral_claims_get_node_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

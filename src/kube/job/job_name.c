@@ -8,8 +8,8 @@
 #include "base/hash.h"
 #include "kube/job/job_parts.h"
 
-struct looking {
-    const struct live_job *job;
+struct stem_query {
+    const struct job_entry *job;
     const char *stem; /* "namespace:job-role" */
 };
 
@@ -18,13 +18,13 @@ static uint64_t stem_hash(const char *stem)
     return hash_bytes(stem, strlen(stem), 0);
 }
 
-static bool is_accepted(const struct live_job *j)
+static bool is_accepted(const struct job_entry *j)
 {
     return j->roles.len > 0 && j->roles.at[0].shaped;
 }
 
 /* Reports whether `a` keeps its names in a conflict with `b`. */
-static bool goes_before(const struct live_job *a, const struct live_job *b)
+static bool name_goes_before(const struct job_entry *a, const struct job_entry *b)
 {
     if (is_accepted(a) != is_accepted(b))
         return is_accepted(a);
@@ -36,20 +36,20 @@ static bool goes_before(const struct live_job *a, const struct live_job *b)
 static bool stem_same(const void *ctx, uint32_t value, const void *key)
 {
     const struct job_stem *s = &((const struct kube_jobs *)ctx)->stems.at[value];
-    const struct looking *l = key;
-    return s->job != l->job && strcmp(s->text, l->stem) == 0 && goes_before(s->job, l->job);
+    const struct stem_query *l = key;
+    return s->job != l->job && strcmp(s->text, l->stem) == 0 && name_goes_before(s->job, l->job);
 }
 
 /* Returns the stem of a role of another job that equals `stem` and goes before; NULL: none. */
-static const struct job_stem *other_find(const struct live_job *j, const char *stem)
+static const struct job_stem *other_find(const struct job_entry *j, const char *stem)
 {
     const struct kube_jobs *k = j->k;
-    const struct looking l = {j, stem};
+    const struct stem_query l = {j, stem};
     uint32_t i = map_find(&k->stems_by_text, stem_hash(stem), stem_same, k, &l);
     return i == MAP_NONE ? NULL : &k->stems.at[i];
 }
 
-void job_stem_add(struct live_job *j, struct job_role *role, const char *name)
+void job_stem_add(struct job_entry *j, struct job_role *role, const char *name)
 {
     struct kube_jobs *k = j->k;
     CLEANUP(str) struct str text = {0};
@@ -64,7 +64,7 @@ void job_stem_add(struct live_job *j, struct job_role *role, const char *name)
     k->stems.at[role->stem] = (struct job_stem){str_take(&text), j};
 }
 
-void job_stem_drop(struct live_job *j, const struct job_role *role)
+void job_stem_drop(struct job_entry *j, const struct job_role *role)
 {
     struct kube_jobs *k = j->k;
     struct job_stem *s = &k->stems.at[role->stem];
@@ -91,7 +91,7 @@ static const struct kube_job_role *role_of(const struct job_stem *s)
 }
 
 /* For a role whose name ends in a number: finds a role whose later attempts would have the names of its pods. */
-static const struct job_stem *parent_find(const struct live_job *j, size_t r)
+static const struct job_stem *parent_find(const struct job_entry *j, size_t r)
 {
     CLEANUP(str) struct str stem = {0};
     str_add(&stem, j->k->stems.at[j->roles.at[r].stem].text);
@@ -99,11 +99,12 @@ static const struct job_stem *parent_find(const struct live_job *j, size_t r)
     *last = 0;
     const struct job_stem *s = other_find(j, stem.at);
     const struct kube_job_role *role = s ? role_of(s) : NULL;
-    return role && kube_job_names_meet(j->spec.roles[r].tasks, last + 1, s->job->spec.retries, role->tasks) ? s : NULL;
+    return role && kube_job_names_conflict(j->spec.roles[r].tasks, last + 1, s->job->spec.retries, role->tasks) ? s
+                                                                                                                : NULL;
 }
 
 /* The reverse: finds a role whose pod names are those of later attempts of this role. */
-static const struct job_stem *child_find(const struct live_job *j, size_t r)
+static const struct job_stem *child_find(const struct job_entry *j, size_t r)
 {
     CLEANUP(str) struct str stem = {0};
     char buf[24];
@@ -113,13 +114,13 @@ static const struct job_stem *child_find(const struct live_job *j, size_t r)
         str_addf(&stem, "%s-%s", j->k->stems.at[j->roles.at[r].stem].text, task);
         const struct job_stem *s = other_find(j, stem.at);
         const struct kube_job_role *role = s ? role_of(s) : NULL;
-        if (role && kube_job_names_meet(role->tasks, task, j->spec.retries, j->spec.roles[r].tasks))
+        if (role && kube_job_names_conflict(role->tasks, task, j->spec.retries, j->spec.roles[r].tasks))
             return s;
     }
     return NULL;
 }
 
-bool job_name_taken(const struct live_job *j, struct str *why)
+bool job_name_taken(const struct job_entry *j, struct str *why)
 {
     for (size_t r = 0; r < j->roles.len; r++) {
         const struct job_stem *s = other_find(j, j->k->stems.at[j->roles.at[r].stem].text);

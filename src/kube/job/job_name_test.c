@@ -35,7 +35,7 @@ static void put(struct kube_jobs *k, const char *namespace, const struct named *
     json_decref(root);
 }
 
-static void names_meet(void **state)
+static void conflicting_pod_names_are_rejected(void **state)
 {
     static const struct {
         const char *label;
@@ -60,12 +60,12 @@ static void names_meet(void **state)
         bool apart = i / 2 % 2; /* in two namespaces names never conflict */
         struct fake f = {0};
         fake_start(&f, (struct http_config){0});
-        struct project *p =
-            project_new(&(struct project_config){.schedulers = names, .schedulers_len = 1, .changed = ignore});
+        struct cache *p =
+            cache_new(&(struct cache_config){.schedulers = names, .schedulers_len = 1, .changed = ignore});
         struct log log = {0};
         struct kube_jobs *k = kube_jobs_new(&(struct kube_jobs_config){.api = f.api,
                                                                        .loop = f.kit.loop,
-                                                                       .project = p,
+                                                                       .cache = p,
                                                                        .log = &log,
                                                                        .schedulers = names,
                                                                        .schedulers_len = 1,
@@ -79,13 +79,13 @@ static void names_meet(void **state)
         kube_jobs_drop(k, "default", first->job);
         put(k, apart ? "other" : "default", &(struct named){second->job, "fresh", 1, 0}, 2);
         kube_jobs_free(k);
-        project_free(p);
+        cache_free(p);
         fake_cleanup(&f);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names_meet)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(conflicting_pod_names_are_rejected)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

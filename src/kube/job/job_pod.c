@@ -123,11 +123,11 @@ static json_t *meta_make(const struct kube_job *job, size_t role, const struct k
     char number[24];
     const json_t *given = json_object_get(job->roles[role].template, "metadata");
     json_t *meta = json_object(), *labels = copy_of(given, "labels");
-    set_text(labels, PROJECT_JOB_LABEL, job->name);
-    set_text(labels, PROJECT_ROLE_LABEL, job->roles[role].name);
+    set_text(labels, KUBE_JOB_LABEL, job->name);
+    set_text(labels, KUBE_ROLE_LABEL, job->roles[role].name);
     if (task) {
-        set_text(labels, PROJECT_INDEX_LABEL, str_u64(task->ordinal, number));
-        set_text(labels, PROJECT_ATTEMPT_LABEL, str_u64(task->attempt, number));
+        set_text(labels, KUBE_INDEX_LABEL, str_u64(task->ordinal, number));
+        set_text(labels, KUBE_ATTEMPT_LABEL, str_u64(task->attempt, number));
         kube_job_pod_name(job, task, &name);
     } else {
         str_addf(&name, "%s-%s-", job->name, job->roles[role].name);
@@ -181,10 +181,9 @@ json_t *kube_job_pod(const struct kube_job *job, size_t role, const struct kube_
 json_t *kube_job_service(const struct kube_job *job)
 {
     json_t *meta = json_pack("{s:s,s:s,s:{s:s}}", "name", job->name, "namespace", job->namespace, "labels",
-                             PROJECT_JOB_LABEL, job->name);
+                             KUBE_JOB_LABEL, job->name);
     (void)json_object_set_new(meta, "ownerReferences", owners(job));
     /* Addresses are published before pods are ready, so that pods find each other while they start. */
     return json_pack("{s:s,s:s,s:o,s:{s:s,s:b,s:{s:s}}}", "apiVersion", "v1", "kind", "Service", "metadata", meta,
-                     "spec", "clusterIP", "None", "publishNotReadyAddresses", 1, "selector", PROJECT_JOB_LABEL,
-                     job->name);
+                     "spec", "clusterIP", "None", "publishNotReadyAddresses", 1, "selector", KUBE_JOB_LABEL, job->name);
 }

@@ -6,12 +6,12 @@
 #include "control/state/state.h"
 #include "kube/job/job_parts.h"
 
-static bool is_ended(const struct seen_pod *pod)
+static bool is_ended(const struct task_pod *pod)
 {
-    return pod->phase == PROJECT_SUCCEEDED || pod->phase == PROJECT_FAILED;
+    return pod->phase == CACHE_TASK_SUCCEEDED || pod->phase == CACHE_TASK_FAILED;
 }
 
-static struct job_task *task_of(struct live_job *j, const struct seen_pod *pod)
+static struct job_task *task_of(struct job_entry *j, const struct task_pod *pod)
 {
     if (pod->role == NONE_ROLE || pod->ordinal >= j->roles.at[pod->role].len)
         return NULL;
@@ -19,12 +19,12 @@ static struct job_task *task_of(struct live_job *j, const struct seen_pod *pod)
 }
 
 /* Computes the attempt of each task, or of the gang: the last attempt seen, plus one if it failed. */
-static const struct seen_pod *attempts_count(struct live_job *j)
+static const struct task_pod *attempts_count(struct job_entry *j)
 {
-    const struct seen_pod *last = NULL;
+    const struct task_pod *last = NULL;
     uint32_t gang = j->attempt;
     for (size_t i = 0; i < j->pods.len; i++) {
-        const struct seen_pod *pod = &j->pods.at[i];
+        const struct task_pod *pod = &j->pods.at[i];
         struct job_task *task = task_of(j, pod);
         if (!task)
             continue;
@@ -48,7 +48,7 @@ static const struct seen_pod *attempts_count(struct live_job *j)
     return last;
 }
 
-static void tasks_clear(struct live_job *j)
+static void tasks_clear(struct job_entry *j)
 {
     for (size_t r = 0; r < j->roles.len; r++) {
         struct job_role *role = &j->roles.at[r];
@@ -59,17 +59,17 @@ static void tasks_clear(struct live_job *j)
     j->live = j->done = j->failed = 0;
 }
 
-static void pods_count(struct live_job *j)
+static void pods_count(struct job_entry *j)
 {
     for (size_t i = 0; i < j->pods.len; i++) {
-        const struct seen_pod *pod = &j->pods.at[i];
+        const struct task_pod *pod = &j->pods.at[i];
         struct job_task *task = task_of(j, pod);
         j->failed += pod->failed;
         j->live += !is_ended(pod);
         if (!task)
             continue;
         struct job_role *role = &j->roles.at[pod->role];
-        bool done = pod->phase == PROJECT_SUCCEEDED && (!j->spec.gang || pod->attempt == j->attempt);
+        bool done = pod->phase == CACHE_TASK_SUCCEEDED && (!j->spec.gang || pod->attempt == j->attempt);
         if (!is_ended(pod) && !task->live) {
             task->live = true;
             role->live++;
@@ -83,44 +83,44 @@ static void pods_count(struct live_job *j)
 }
 
 /* Records completed tasks in the cache. */
-static void ends_tell(struct live_job *j)
+static void completed_tasks_record(struct job_entry *j)
 {
     for (size_t r = 0; r < j->roles.len; r++)
         for (uint32_t t = 0; t < j->roles.at[r].len && j->roles.at[r].done; t++)
             if (j->roles.at[r].tasks[t].done)
-                project_task_end(j->k->c.project, j->roles.at[r].id, t);
+                cache_task_succeeded(j->k->c.cache, j->roles.at[r].id, t);
 }
 
 /* Deletes the pods of earlier attempts of a gang; they no longer count. */
-static void remains_delete(struct live_job *j)
+static void old_attempts_delete(struct job_entry *j)
 {
-    struct project *p = j->k->c.project;
+    struct cache *p = j->k->c.cache;
     for (size_t i = 0; j->spec.gang && i < j->pods.len; i++) {
-        const struct seen_pod *pod = &j->pods.at[i];
-        struct project_pod known;
+        const struct task_pod *pod = &j->pods.at[i];
+        struct cache_pod_view known;
         if (is_ended(pod) || pod->leaves || pod->attempt >= j->attempt)
             continue;
         str_clear(&j->k->text);
         str_addf(&j->k->text, "%s:%s", j->spec.namespace, pod->name);
         const struct kube_job_ref ref = job_ref(j);
-        if (project_pod_of(p, j->k->text.at, &known) && !known.stopping)
+        if (cache_pod_find(p, j->k->text.at, &known) && !known.stopping)
             job_pod_delete(j->k, &ref, pod->name, pod->uid, known.instance);
     }
 }
 
-static uint32_t role_min(const struct live_job *j, size_t r)
+static uint32_t role_min(const struct job_entry *j, size_t r)
 {
     const struct kube_job_role *role = &j->spec.roles[r];
     return j->spec.gang && role->min ? role->min : role->tasks;
 }
 
-bool job_role_closed(const struct live_job *j, size_t r)
+bool job_role_needs_no_more(const struct job_entry *j, size_t r)
 {
     const struct job_role *role = &j->roles.at[r];
     return role_min(j, r) < role->len && role->done > 0 && role->done + role->live >= role_min(j, r);
 }
 
-static bool is_complete(const struct live_job *j)
+static bool is_complete(const struct job_entry *j)
 {
     for (size_t r = 0; r < j->roles.len; r++) {
         const struct job_role *role = &j->roles.at[r];
@@ -132,7 +132,7 @@ static bool is_complete(const struct live_job *j)
 }
 
 /* Ends the job after too many failures; otherwise restarts it after a pause. */
-static void failures_judge(struct live_job *j, const struct seen_pod *last, uint32_t before, int64_t now_ns)
+static void failures_handle(struct job_entry *j, const struct task_pod *last, uint32_t before, int64_t now_ns)
 {
     CLEANUP(str) struct str text = {0};
     uint32_t most = j->spec.gang ? j->attempt - 1 : 0;
@@ -146,45 +146,45 @@ static void failures_judge(struct live_job *j, const struct seen_pod *last, uint
         job_ends(j, JOB_FAILED, "BackoffLimitExceeded", text.at);
         return;
     }
-    if (j->judged) { /* at the first look, an earlier leader has handled the failure */
+    if (j->progress_known) { /* at the first look, an earlier leader has handled the failure */
         j->pause_ns = now_ns + pause_ns(most);
         job_event(j, true, "Restarting", "Restarting", text.at);
     }
     for (size_t r = 0; j->spec.gang && j->attempt > before && r < j->roles.len; r++)
-        project_tasks_again(j->k->c.project, j->roles.at[r].id);
+        cache_tasks_rerun(j->k->c.cache, j->roles.at[r].id);
     job_roles_changed(j);
 }
 
-void job_judge(struct live_job *j, int64_t now_ns)
+void job_update_progress(struct job_entry *j, int64_t now_ns)
 {
     uint32_t before = j->attempt, restarts = j->restarts, live = j->live;
     tasks_clear(j);
-    const struct seen_pod *last = attempts_count(j);
+    const struct task_pod *last = attempts_count(j);
     pods_count(j);
-    if (!job_goes_on(j))
+    if (!job_is_unfinished(j))
         return;
     if (j->restarts > restarts)
-        failures_judge(j, last, before, now_ns);
-    if (j->judged && j->live && !live)
+        failures_handle(j, last, before, now_ns);
+    if (j->progress_known && j->live && !live)
         job_event(j, false, "Started", "Starting", "The first pod was created.");
-    j->judged = true;
-    ends_tell(j);
-    if (j->end == JOB_GOES_ON && is_complete(j))
+    j->progress_known = true;
+    completed_tasks_record(j);
+    if (j->end == JOB_UNFINISHED && is_complete(j))
         job_ends(j, JOB_COMPLETE, "Completed", "All tasks succeeded.");
-    else if (j->end == JOB_GOES_ON)
-        remains_delete(j);
+    else if (j->end == JOB_UNFINISHED)
+        old_attempts_delete(j);
     for (size_t r = 0; r < j->roles.len; r++)
-        if (job_role_closed(j, r))
-            project_role_changed(j->k->c.project, j->roles.at[r].id);
+        if (job_role_needs_no_more(j, r))
+            cache_role_changed(j->k->c.cache, j->roles.at[r].id);
 }
 
-void job_reckon(struct live_job *j)
+void job_recompute_progress(struct job_entry *j)
 {
     tasks_clear(j);
     (void)attempts_count(j);
     pods_count(j);
-    if (!job_goes_on(j))
+    if (!job_is_unfinished(j))
         return;
-    ends_tell(j);
+    completed_tasks_record(j);
     job_roles_changed(j);
 }

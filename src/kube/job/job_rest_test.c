@@ -6,8 +6,8 @@
 #define ONE "roles: [{name: w, " TEMPLATE "}]"
 #define NO "{\"kind\":\"Status\",\"message\":\"no\"}"
 
-/* Counts the requests for kube_jobs_look during as many rounds as a busy loop would need to show. */
-static unsigned circles(struct life *l)
+/* Counts the requests for kube_jobs_process during as many rounds as a busy loop would need to show. */
+static unsigned process_requests(struct life *l)
 {
     unsigned before = l->changes;
     for (int i = 0; i < 50; i++)
@@ -25,7 +25,7 @@ static void nothing_is_asked(struct life *l)
 }
 
 /* Its pods were rejected and a dry run is due; before that the job is deleted and kept by a finalizer. */
-static void refused_and_deleted(void **state)
+static void deleted_job_needs_no_dry_run(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
@@ -40,11 +40,11 @@ static void refused_and_deleted(void **state)
     (void)step(&l);
     unsigned changes = l.changes;
     KIT_UNTIL(&l.f.kit, l.changes > changes); /* when the next dry run is due */
-    assert_int_equal(circles(&l), 0);
+    assert_int_equal(process_requests(&l), 0);
 }
 
 /* Another replica leads and writes that the job has failed, which its deleted pods do not show. */
-static void another_writes_the_end(void **state)
+static void end_written_by_other_leader_is_kept(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
@@ -55,14 +55,14 @@ static void another_writes_the_end(void **state)
     put(&l, ONE,
         "phase: Failed, reason: too long, conditions: [{type: Failed, status: 'True', reason: DeadlineExceeded}]", 1);
     assert_false(is_there(&l, "default:train:w"));
-    scene_drop(&l.s, PROJECT_POD, "{metadata: {name: train-w-0, namespace: default}}");
+    scene_drop(&l.s, CACHE_POD, "{metadata: {name: train-w-0, namespace: default}}");
     settle(&l);
     assert_int_equal(step(&l), 0);
     has(status(&l), "\"type\":\"Failed\",\"status\":\"True\",\"reason\":\"DeadlineExceeded\"");
 }
 
 /* Writing the final status fails: it is repeated, but not at once. */
-static void the_end_cannot_be_written(void **state)
+static void failed_end_write_is_retried_later(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
@@ -83,8 +83,8 @@ static void the_end_cannot_be_written(void **state)
     has(status(&l), "\"type\":\"Complete\",\"status\":\"True\"");
 }
 
-/* Answers requests until a deletion comes; calls kube_jobs_look only when requested. */
-static struct http_exchange *deletion(struct life *l)
+/* Answers requests until a deletion comes; calls kube_jobs_process only when requested. */
+static struct http_request *deletion(struct life *l)
 {
     unsigned looked = l->changes;
     for (;;) {
@@ -93,7 +93,7 @@ static struct http_exchange *deletion(struct life *l)
             looked = l->changes;
         }
         kit_round(&l->f.kit);
-        struct http_exchange *x = l->f.asked.len ? fake_next(&l->f) : NULL;
+        struct http_request *x = l->f.asked.len ? fake_next(&l->f) : NULL;
         if (x && strcmp(http_method(x), "DELETE") == 0)
             return x;
         if (x)
@@ -102,7 +102,7 @@ static struct http_exchange *deletion(struct life *l)
 }
 
 /* A pod of an earlier attempt cannot be deleted: the deletion is repeated, not at once, and without other events. */
-static void a_pod_that_stays(void **state)
+static void failed_pod_deletion_is_retried_later(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
@@ -122,10 +122,10 @@ static void a_pod_that_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refused_and_deleted),
-        cmocka_unit_test(another_writes_the_end),
-        cmocka_unit_test(the_end_cannot_be_written),
-        cmocka_unit_test(a_pod_that_stays),
+        cmocka_unit_test(deleted_job_needs_no_dry_run),
+        cmocka_unit_test(end_written_by_other_leader_is_kept),
+        cmocka_unit_test(failed_end_write_is_retried_later),
+        cmocka_unit_test(failed_pod_deletion_is_retried_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

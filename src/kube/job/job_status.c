@@ -28,7 +28,7 @@ static const char *moment(int64_t now_ns, char buf[static TIMESTAMP_MAX])
 }
 
 /* Adds a condition; lastTransitionTime is kept while its value stays the same. */
-static void condition_add(const struct live_job *j, json_t *list, const char *type, bool value, const char *reason,
+static void condition_add(const struct job_entry *j, json_t *list, const char *type, bool value, const char *reason,
                           const char *text, int64_t now_ns)
 {
     char buf[TIMESTAMP_MAX];
@@ -42,7 +42,7 @@ static void condition_add(const struct live_job *j, json_t *list, const char *ty
 }
 
 /* Reports whether every role has the tasks it needs to start. */
-static bool is_scheduled(const struct live_job *j)
+static bool is_scheduled(const struct job_entry *j)
 {
     for (size_t r = 0; r < j->roles.len; r++) {
         const struct job_role *role = &j->roles.at[r];
@@ -54,7 +54,7 @@ static bool is_scheduled(const struct live_job *j)
 }
 
 /* Appends why the job is waiting, in one sentence. */
-static void why_waiting(const struct live_job *j, int64_t now_ns, struct str *to)
+static void why_waiting(const struct job_entry *j, int64_t now_ns, struct str *to)
 {
     char buf[TIMESTAMP_MAX];
     if (j->refused)
@@ -69,14 +69,14 @@ static void why_waiting(const struct live_job *j, int64_t now_ns, struct str *to
         str_add(to, j->waits ? j->waits : "The job waits in its queue.");
 }
 
-static json_t *conditions(const struct live_job *j, const char *why, int64_t now_ns)
+static json_t *conditions(const struct job_entry *j, const char *why, int64_t now_ns)
 {
     json_t *list = json_array();
     if (j->refused)
         condition_add(j, list, "Accepted", false, "Refused", j->refused, now_ns);
-    else if (j->trial_of == j->generation && !j->trials)
+    else if (j->dry_run_generation == j->generation && !j->dry_runs)
         condition_add(j, list, "Accepted", true, "Accepted", "The job is accepted.", now_ns);
-    if (j->known && j->end == JOB_GOES_ON) {
+    if (j->known && j->end == JOB_UNFINISHED) {
         bool scheduled = is_scheduled(j);
         condition_add(j, list, "Scheduled", scheduled, scheduled ? "Placed" : "Waiting",
                       scheduled ? "The tasks are placed." : why, now_ns);
@@ -91,9 +91,9 @@ static json_t *conditions(const struct live_job *j, const char *why, int64_t now
     return list;
 }
 
-static const char *phase(const struct live_job *j)
+static const char *phase(const struct job_entry *j)
 {
-    if (j->end != JOB_GOES_ON)
+    if (j->end != JOB_UNFINISHED)
         return j->end == JOB_COMPLETE ? "Succeeded" : "Failed";
     if (j->live)
         return "Running";
@@ -101,7 +101,7 @@ static const char *phase(const struct live_job *j)
 }
 
 /* Sets a time once (`now`: it happens now); an existing value stays. */
-static void time_set(const struct live_job *j, json_t *status, const char *key, bool now, int64_t now_ns)
+static void time_set(const struct job_entry *j, json_t *status, const char *key, bool now, int64_t now_ns)
 {
     char buf[TIMESTAMP_MAX];
     const char *was = json_string_value(json_object_get(j->status, key));
@@ -109,7 +109,7 @@ static void time_set(const struct live_job *j, json_t *status, const char *key, 
         (void)json_object_set_new(status, key, json_string(was ? was : moment(now_ns, buf)));
 }
 
-void job_indexes_add(const struct live_job *j, struct str *to)
+void job_indexes_add(const struct job_entry *j, struct str *to)
 {
     for (size_t r = 0; r < j->roles.len; r++) {
         const struct job_role *role = &j->roles.at[r];
@@ -177,7 +177,7 @@ static void count_set(json_t *status, const char *key, uint32_t count)
     (void)json_object_set_new(status, key, json_integer(count));
 }
 
-json_t *job_status(const struct live_job *j, int64_t now_ns)
+json_t *job_status(const struct job_entry *j, int64_t now_ns)
 {
     CLEANUP(str) struct str why = {0};
     json_t *status = json_object();
@@ -185,21 +185,21 @@ json_t *job_status(const struct live_job *j, int64_t now_ns)
     for (size_t r = 0; r < j->roles.len; r++)
         live += j->roles.at[r].live;
     why_waiting(j, now_ns, &why);
-    bool waits = j->end == JOB_GOES_ON && all > live + j->done;
+    bool waits = j->end == JOB_UNFINISHED && all > live + j->done;
     (void)json_object_set_new(status, "phase", json_string(phase(j)));
     count_set(status, "pending", waits ? all - live - j->done : 0);
     count_set(status, "running", live);
     count_set(status, "succeeded", j->done);
     count_set(status, "failed", j->failed);
     count_set(status, "restarts", j->restarts);
-    if (j->end == JOB_GOES_ON && j->done) {
+    if (j->end == JOB_UNFINISHED && j->done) {
         CLEANUP(str) struct str indexes = {0};
         job_indexes_add(j, &indexes);
         (void)json_object_set_new(status, "completedIndexes", json_string(indexes.at));
     }
     time_set(j, status, "startTime", j->live || j->done || j->failed, now_ns);
-    time_set(j, status, "completionTime", j->end != JOB_GOES_ON, now_ns);
-    if (j->end != JOB_GOES_ON)
+    time_set(j, status, "completionTime", j->end != JOB_UNFINISHED, now_ns);
+    if (j->end != JOB_UNFINISHED)
         (void)json_object_set_new(status, "reason", json_string(j->end_text));
     else if (j->refused || waits)
         (void)json_object_set_new(status, "reason", json_string(why.at));

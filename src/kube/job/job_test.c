@@ -34,7 +34,7 @@ static json_t *parse(const char *spec, const char *name)
     return root;
 }
 
-static void everything_is_read(void **state)
+static void all_keys_are_parsed(void **state)
 {
     (void)state;
     struct arena arena;
@@ -74,7 +74,7 @@ static void everything_is_read(void **state)
     arena_done(&arena);
 }
 
-static void what_is_not_said(void **state)
+static void defaults_are_set(void **state)
 {
     (void)state;
     struct arena arena;
@@ -90,7 +90,7 @@ static void what_is_not_said(void **state)
     arena_done(&arena);
 }
 
-static void what_is_refused(void **state)
+static void invalid_specs_are_rejected(void **state)
 {
     static const struct {
         const char *label, *name, *spec, *want;
@@ -159,7 +159,7 @@ static const char *at(const json_t *pod, const char *part, const char *key)
     return text ? text : "";
 }
 
-static void pods_are_made(void **state)
+static void pods_are_generated(void **state)
 {
     (void)state;
     struct arena arena;
@@ -269,8 +269,9 @@ static void pods_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_is_read), cmocka_unit_test(what_is_not_said),   cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(pods_are_made),      cmocka_unit_test(schedulers_of_pods), cmocka_unit_test(pods_differ),
+        cmocka_unit_test(all_keys_are_parsed),        cmocka_unit_test(defaults_are_set),
+        cmocka_unit_test(invalid_specs_are_rejected), cmocka_unit_test(pods_are_generated),
+        cmocka_unit_test(schedulers_of_pods),         cmocka_unit_test(pods_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,14 +19,14 @@
 #define RETRY_NS_MAX (300 * SECOND_NS)
 #define BASE_NS (24 * 3600 * SECOND_NS) /* maximum time between two bases */
 enum { ACTIONS_BYTES = 4 << 20 };       /* of a plan; a record may have 8 MiB */
-enum { TOLD_MAX = 100 };                /* pending workloads whose reasons are recorded per record */
+enum { REASONS_MAX = 100 };             /* pending workloads whose reasons are recorded per record */
 enum { RECORD_BYTES = 1 << 20, SEGMENT_BYTES = 16 << 20, BASES_APART = 4 };
 enum { UNDER_WAY_MAX = 64 << 20 }; /* queued bytes, besides those of a base, whose size is not limited */
-enum { HANDED_MAX = 32 << 20 };    /* of these, bytes handed to the store; the rest is queued here */
+enum { SUBMITTED_MAX = 32 << 20 }; /* of these, bytes handed to the store; the rest is queued here */
 
-enum standing {
+enum journal_state {
     CLOSED,
-    TRYING,   /* after a gap: a small record tests whether writing works again */
+    PROBING,  /* after a gap: a small record tests whether writing works again */
     OPEN,     /* a base must follow */
     RECORDING /* every input is written */
 };
@@ -37,14 +37,14 @@ struct writing {
     struct writing *next; /* next queued record */
     struct str record;    /* of a queued record */
     size_t len;
-    uint64_t turn;
+    uint64_t failure_count;
     bool in_base;
     bool ends_base; /* last record of a base */
 };
 
 struct kube_journal {
     struct kube_journal_config c;
-    enum standing standing;
+    enum journal_state journal_state;
     struct store *store;
     struct loop_source *fd, *timer;
     struct kube_sealer *sealer;
@@ -59,8 +59,8 @@ struct kube_journal {
     size_t base_under_way;        /* of these, bytes of a base */
     size_t handed;                /* of these, bytes handed to the store */
     struct writing *first, *last; /* queue of the others */
-    size_t told;                  /* reasons recorded since the last record */
-    uint64_t turn;                /* number of failures: results of records submitted before the last one are ignored */
+    size_t reasons_recorded;      /* reasons recorded since the last record */
+    uint64_t failure_count;       /* number of failures: results of records submitted before the last one are ignored */
     int64_t retry_ns, pause_ns;
     int64_t gap_ns; /* since when nothing is recorded; 0: recording, or never started */
     char trouble[BERTH_ERR_TEXT_MAX];
@@ -73,7 +73,7 @@ struct kube_journal {
 static void record_drop(struct kube_journal *j)
 {
     str_clear(&j->changes);
-    j->told = 0;
+    j->reasons_recorded = 0;
     loop_timer_set(j->timer, INT64_MAX);
 }
 
@@ -95,15 +95,15 @@ static struct writing *waiting_pop(struct kube_journal *j)
 }
 
 /* Stops recording until the next base. */
-static void fail(struct kube_journal *j, enum standing standing, const char *text)
+static void fail(struct kube_journal *j, enum journal_state journal_state, const char *text)
 {
     int64_t now_ns = kube_wall_ns();
     bool first = !j->gap_ns;
     record_drop(j);
     while (j->first)
         writing_free(waiting_pop(j));
-    j->standing = standing;
-    j->turn++;
+    j->journal_state = journal_state;
+    j->failure_count++;
     if (first) {
         j->gap_ns = now_ns;
         j->stats.gaps++;
@@ -119,7 +119,7 @@ static void fail(struct kube_journal *j, enum standing standing, const char *tex
 
 /* ---- writing ------------------------------------------------------------------------------------------------------------ */
 
-static void gap_over(struct kube_journal *j)
+static void gap_end(struct kube_journal *j)
 {
     if (j->gap_ns)
         log_write(j->c.log, kube_wall_ns(), LEVEL_INFO, "journal.again",
@@ -140,12 +140,12 @@ static void on_written(void *ctx, const struct store_result *r)
         j->stats.bytes += w->len;
         kube_sealer_note(j->sealer, w->len);
     }
-    if (w->turn == j->turn && r->rc < 0)
-        fail(j, TRYING, r->text ? r->text : "the journal could not be written");
-    else if (w->turn == j->turn && j->standing == TRYING)
-        j->standing = OPEN;
-    else if (w->turn == j->turn && w->ends_base)
-        gap_over(j);
+    if (w->failure_count == j->failure_count && r->rc < 0)
+        fail(j, PROBING, r->text ? r->text : "the journal could not be written");
+    else if (w->failure_count == j->failure_count && j->journal_state == PROBING)
+        j->journal_state = OPEN;
+    else if (w->failure_count == j->failure_count && w->ends_base)
+        gap_end(j);
     writing_free(w);
     waiting_submit(j);
 }
@@ -163,12 +163,12 @@ static void submit(struct kube_journal *j, struct writing *w, const struct str *
         return;
     }
     writing_free(w);
-    fail(j, rc == -ENOBUFS ? TRYING : CLOSED, err.text);
+    fail(j, rc == -ENOBUFS ? PROBING : CLOSED, err.text);
 }
 
 static bool has_room(const struct kube_journal *j, const struct writing *w)
 {
-    return j->handed == 0 || j->handed + w->len <= HANDED_MAX;
+    return j->handed == 0 || j->handed + w->len <= SUBMITTED_MAX;
 }
 
 static void waiting_submit(struct kube_journal *j)
@@ -183,8 +183,11 @@ static void waiting_submit(struct kube_journal *j)
 static void record_send(struct kube_journal *j, bool ends_base)
 {
     struct writing *w = mem_zalloc(sizeof *w);
-    *w = (struct writing){
-        .j = j, .len = j->record.len, .turn = j->turn, .in_base = j->in_base || ends_base, .ends_base = ends_base};
+    *w = (struct writing){.j = j,
+                          .len = j->record.len,
+                          .failure_count = j->failure_count,
+                          .in_base = j->in_base || ends_base,
+                          .ends_base = ends_base};
     j->bytes += w->len;
     j->under_way += w->len;
     j->base_under_way += w->in_base ? w->len : 0;
@@ -196,8 +199,8 @@ static void record_send(struct kube_journal *j, bool ends_base)
         *(j->last ? &j->last->next : &j->first) = w;
         j->last = w;
     }
-    if (j->standing == RECORDING && j->under_way - j->base_under_way > UNDER_WAY_MAX)
-        fail(j, TRYING, "the disk of the journal is too slow: more than 64 MiB are waiting to be written");
+    if (j->journal_state == RECORDING && j->under_way - j->base_under_way > UNDER_WAY_MAX)
+        fail(j, PROBING, "the disk of the journal is too slow: more than 64 MiB are waiting to be written");
 }
 
 /* Completes the record of the present changes; `more`: further members of its JSON object, without braces. */
@@ -223,14 +226,14 @@ static void changes_end(struct kube_journal *j)
         record_end(j, j->in_base ? "kube.base" : "kube.inputs", "", false);
 }
 
-static struct str *changes_place(struct kube_journal *j)
+static struct str *changes_begin(struct kube_journal *j)
 {
     if (!j->changes.len && !j->in_base)
         loop_timer_set(j->timer, loop_now_ns(j->c.loop) + LATER_NS);
     return &j->changes;
 }
 
-static void changes_look(struct kube_journal *j)
+static void changes_flush_if_large(struct kube_journal *j)
 {
     if (j->changes.len > RECORD_BYTES)
         changes_end(j);
@@ -239,7 +242,7 @@ static void changes_look(struct kube_journal *j)
 static void on_later(void *ctx)
 {
     struct kube_journal *j = ctx;
-    if (j->standing == RECORDING)
+    if (j->journal_state == RECORDING)
         changes_end(j);
 }
 
@@ -252,28 +255,28 @@ static void on_readable(void *ctx, uint32_t events)
 
 /* ---- listeners -------------------------------------------------------------------------------------------------- */
 
-void kube_journal_input(void *ctx, const struct project_input *in)
+void kube_journal_input(void *ctx, const struct cache_change *in)
 {
     struct kube_journal *j = ctx;
-    if (j->standing != RECORDING || (in->op == PROJECT_TOLD && j->told++ >= TOLD_MAX))
+    if (j->journal_state != RECORDING || (in->op == CACHE_OP_REPORTED && j->reasons_recorded++ >= REASONS_MAX))
         return;
-    journal_input_write(&j->ops, in, changes_place(j));
-    changes_look(j);
+    journal_input_write(&j->ops, in, changes_begin(j));
+    changes_flush_if_large(j);
 }
 
 void kube_journal_tenant(void *ctx, const struct tenant_input *in)
 {
     struct kube_journal *j = ctx;
-    if (j->standing != RECORDING)
+    if (j->journal_state != RECORDING)
         return;
-    journal_tenant_write(&j->ops, in, changes_place(j));
-    changes_look(j);
+    journal_tenant_write(&j->ops, in, changes_begin(j));
+    changes_flush_if_large(j);
 }
 
 static void claim_write(struct kube_journal *j, const char *role, const char *text)
 {
-    journal_change_write(&j->ops, WORD_ROLE_CLAIMS, role, text, strlen(text), changes_place(j));
-    changes_look(j);
+    journal_change_write(&j->ops, WORD_ROLE_CLAIMS, role, text, strlen(text), changes_begin(j));
+    changes_flush_if_large(j);
 }
 
 /* Claims are kept even while nothing is written, because a base contains all of them. */
@@ -282,15 +285,15 @@ void kube_journal_claim(void *ctx, const char *role, const struct job_claim *cla
     struct kube_journal *j = ctx;
     str_clear(&j->text);
     journal_claim_text(claim, &j->text);
-    if (journal_claims_put(&j->claims, j->c.project, role, j->text.at) && j->standing == RECORDING)
+    if (journal_claims_put(&j->claims, j->c.cache, role, j->text.at) && j->journal_state == RECORDING)
         claim_write(j, role, j->text.at);
 }
 
 /* Removes the claims of gone roles and writes the others. */
 static void claims_write(struct kube_journal *j)
 {
-    journal_claims_trim(&j->claims, j->c.project);
-    for (size_t i = 0; i < j->claims.all.len && j->standing == RECORDING; i++)
+    journal_claims_trim(&j->claims, j->c.cache);
+    for (size_t i = 0; i < j->claims.all.len && j->journal_state == RECORDING; i++)
         claim_write(j, j->claims.all.at[i].role, j->claims.all.at[i].text);
 }
 
@@ -331,28 +334,28 @@ static void base_head_write(struct kube_journal *j, int64_t now_ns)
         str_add_json(&doc, j->trouble);
     }
     str_add_char(&doc, '}');
-    journal_change_write(&j->ops, WORD_BASE, str_u64(j->base, id), doc.at, doc.len, changes_place(j));
+    journal_change_write(&j->ops, WORD_BASE, str_u64(j->base, id), doc.at, doc.len, changes_begin(j));
 }
 
 /* Writes a base, numbered by its time. Returns true if the cache has a new cluster, even if writing failed. */
 static bool base_write(struct kube_journal *j, int64_t now_ns)
 {
     changes_end(j);
-    if (j->standing == CLOSED || j->standing == TRYING)
+    if (j->journal_state == CLOSED || j->journal_state == PROBING)
         return false; /* a failure happened meanwhile */
     journal_ops_clear(&j->ops);
-    j->standing = RECORDING;
+    j->journal_state = RECORDING;
     j->base = (uint64_t)now_ns;
     j->n = 0;
     j->bytes = 0;
     j->in_base = true;
     base_head_write(j, now_ns);
     if (j->c.tenants)
-        tenants_image(j->c.tenants, kube_journal_tenant, j);
+        tenants_dump(j->c.tenants, kube_journal_tenant, j);
     claims_write(j);
-    project_image(j->c.project, kube_journal_input, j);
+    cache_dump_changes(j->c.cache, kube_journal_input, j);
     j->in_base = false;
-    if (j->standing != RECORDING)
+    if (j->journal_state != RECORDING)
         return true;
     record_end(j, "kube.base", "\"complete\":true", true);
     j->base_bytes = j->bytes;
@@ -368,9 +371,9 @@ static bool base_due(const struct kube_journal *j, int64_t now_ns)
     uint64_t segment = j->c.segment_bytes ? j->c.segment_bytes : SEGMENT_BYTES;
     uint64_t bytes = BASES_APART * (j->base_bytes > segment ? j->base_bytes : segment);
     int64_t passed_ns = now_ns - j->base_ns;
-    if (j->standing != RECORDING || j->bytes <= j->base_bytes || (j->bytes < bytes && passed_ns < BASE_NS))
-        return j->standing == OPEN;
-    return !project_orphans(j->c.project) || j->bytes >= 2 * bytes || passed_ns >= 2 * BASE_NS;
+    if (j->journal_state != RECORDING || j->bytes <= j->base_bytes || (j->bytes < bytes && passed_ns < BASE_NS))
+        return j->journal_state == OPEN;
+    return !cache_has_orphans(j->c.cache) || j->bytes >= 2 * bytes || passed_ns >= 2 * BASE_NS;
 }
 
 /* ---- the store ---------------------------------------------------------------------------------------------------------- */
@@ -379,7 +382,7 @@ static void store_end(struct kube_journal *j)
 {
     if (!j->store)
         return;
-    if (j->standing == RECORDING)
+    if (j->journal_state == RECORDING)
         changes_end(j);
     record_drop(j);
     store_drain(j->store); /* including the queue here */
@@ -389,7 +392,7 @@ static void store_end(struct kube_journal *j)
     j->fd = NULL;
     store_close(j->store);
     j->store = NULL;
-    j->standing = CLOSED;
+    j->journal_state = CLOSED;
 }
 
 static void store_begin(struct kube_journal *j)
@@ -414,11 +417,11 @@ static void store_begin(struct kube_journal *j)
         .keep_bytes = j->c.keep_bytes,
         .segment_bytes = j->c.segment_bytes ? j->c.segment_bytes : SEGMENT_BYTES,
     });
-    j->standing = OPEN;
+    j->journal_state = OPEN;
 }
 
 /* Writes a small record to test whether writing works again. */
-static void try_again(struct kube_journal *j)
+static void probe_write(struct kube_journal *j)
 {
     j->retry_ns = kube_wall_ns() + (j->pause_ns ? j->pause_ns : RETRY_NS);
     j->base = j->n = 0;
@@ -428,14 +431,14 @@ static void try_again(struct kube_journal *j)
     record_end(j, "kube.gap", more.at, false);
 }
 
-bool kube_journal_turn(struct kube_journal *j, int64_t now_ns)
+bool kube_journal_prepare(struct kube_journal *j, int64_t now_ns)
 {
     bool renewed = false;
-    if (j->standing == CLOSED && now_ns >= j->retry_ns) {
+    if (j->journal_state == CLOSED && now_ns >= j->retry_ns) {
         store_end(j);
         store_begin(j);
-    } else if (j->standing == TRYING && now_ns >= j->retry_ns && j->under_way == 0) {
-        try_again(j);
+    } else if (j->journal_state == PROBING && now_ns >= j->retry_ns && j->under_way == 0) {
+        probe_write(j);
     }
     if (base_due(j, now_ns))
         renewed = base_write(j, now_ns);
@@ -452,8 +455,8 @@ static void actions_write(const struct berth_plan *plan, struct str *to)
     str_add(to, ",\"actions\":[");
     for (; i < len && to->len < ACTIONS_BYTES; i++) {
         const struct berth_action a = berth_plan_action(plan, i);
-        unit_action_write(
-            &(struct unit_action){a.op, a.cause, a.workload, a.node, a.ordinal, a.instance, a.score, a.rival}, to);
+        batch_action_write(
+            &(struct batch_action){a.op, a.cause, a.workload, a.node, a.ordinal, a.instance, a.score, a.rival}, to);
     }
     str_add_char(to, ']');
     if (i < len)
@@ -462,7 +465,7 @@ static void actions_write(const struct berth_plan *plan, struct str *to)
 
 void kube_journal_plan(struct kube_journal *j, int64_t now_ns, const struct berth_plan *plan)
 {
-    if (j->standing != RECORDING)
+    if (j->journal_state != RECORDING)
         return;
     CLEANUP(str) struct str more = {0};
     j->stats.plans++;
@@ -490,7 +493,7 @@ struct kube_journal *kube_journal_new(const struct kube_journal_config *config)
     return j;
 }
 
-void kube_journal_rest(struct kube_journal *j)
+void kube_journal_close(struct kube_journal *j)
 {
     store_end(j);
     j->retry_ns = 0;
@@ -515,7 +518,7 @@ void kube_journal_free(struct kube_journal *j)
 struct kube_journal_stats kube_journal_stats(const struct kube_journal *j)
 {
     struct kube_journal_stats stats = j->stats;
-    stats.on = j->standing == RECORDING;
+    stats.on = j->journal_state == RECORDING;
     stats.trouble = j->trouble;
     stats.segments = kube_sealer_segments(j->sealer);
     stats.claims = j->claims.all.len;

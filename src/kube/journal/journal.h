@@ -35,12 +35,12 @@ struct kube_journal_config {
     int64_t keep_ns;        /* retention time of segments */
     uint64_t keep_bytes;    /* retention size of all segments */
     uint64_t segment_bytes; /* approximate size of a segment's records; 0: 16 MiB */
-    struct project *project;
+    struct cache *cache;
     struct tenants *tenants;       /* NULL: no tenants */
     const char *profile;           /* name of the profile */
     const char *const *schedulers; /* scheduler names */
     size_t schedulers_len;
-    const char *const *profiles; /* profile of each scheduler name, as in project_config */
+    const char *const *profiles; /* profile of each scheduler name, as in cache_config */
     const char *identity;        /* identity of this process */
 };
 
@@ -48,16 +48,16 @@ struct kube_journal_config {
 struct kube_journal *kube_journal_new(const struct kube_journal_config *config);
 void kube_journal_free(struct kube_journal *j); /* waits until everything is written; accepts NULL */
 
-/* Called before each plan, right after project_cluster: opens the store and writes a base if these are due. Returns
+/* Called before each plan, right after cache_cluster: opens the store and writes a base if these are due. Returns
  * true if the cache has a new cluster. */
-bool kube_journal_turn(struct kube_journal *j, int64_t now_ns);
+bool kube_journal_prepare(struct kube_journal *j, int64_t now_ns);
 /* Records a plan, before its actions are carried out. */
 void kube_journal_plan(struct kube_journal *j, int64_t now_ns, const struct berth_plan *plan);
-/* Closes the store until the next kube_journal_turn; called when another process leads. */
-void kube_journal_rest(struct kube_journal *j);
+/* Closes the store until the next kube_journal_prepare; called when another process leads. */
+void kube_journal_close(struct kube_journal *j);
 
 /* Listeners for the cache, the tenants and the jobs; ctx is the journal. */
-void kube_journal_input(void *ctx, const struct project_input *in);
+void kube_journal_input(void *ctx, const struct cache_change *in);
 void kube_journal_tenant(void *ctx, const struct tenant_input *in);
 void kube_journal_claim(void *ctx, const char *role, const struct job_claim *claim);
 

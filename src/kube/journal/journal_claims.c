@@ -20,14 +20,14 @@ static void claimed_done(struct claimed *c)
     mem_free(c->text);
 }
 
-void journal_claims_trim(struct journal_claims *c, const struct project *p)
+void journal_claims_trim(struct journal_claims *c, const struct cache *p)
 {
     size_t len = 0;
     map_done(&c->by_role);
     c->by_role = (struct map){0};
     for (size_t i = 0; i < c->all.len; i++) {
         struct claimed one = c->all.at[i];
-        if (!project_role_there(p, one.role)) {
+        if (!cache_role_exists(p, one.role)) {
             claimed_done(&one);
             continue;
         }
@@ -38,7 +38,7 @@ void journal_claims_trim(struct journal_claims *c, const struct project *p)
     c->look_len = 2 * len + LOOK_MIN;
 }
 
-bool journal_claims_put(struct journal_claims *c, const struct project *p, const char *role, const char *text)
+bool journal_claims_put(struct journal_claims *c, const struct cache *p, const char *role, const char *text)
 {
     uint64_t hash = role_hash(role);
     uint32_t i = map_find(&c->by_role, hash, same, c, role);

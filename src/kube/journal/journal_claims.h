@@ -23,7 +23,7 @@ struct journal_claims {
 };
 
 /* Stores a claim; returns true if it is new or differs. Amortised O(1). */
-bool journal_claims_put(struct journal_claims *c, const struct project *p, const char *role, const char *text);
+bool journal_claims_put(struct journal_claims *c, const struct cache *p, const char *role, const char *text);
 /* Removes the claims of roles that the cache does not have. O(claims) */
-void journal_claims_trim(struct journal_claims *c, const struct project *p);
+void journal_claims_trim(struct journal_claims *c, const struct cache *p);
 void journal_claims_done(struct journal_claims *c);

@@ -63,13 +63,13 @@ static inline const char *room_claim(void *ctx, const char *role, struct arena *
     return r->tasks ? job_claim_apply(&claim, r->s.tenants, arena, w) : JOB_CLAIM_GONE;
 }
 
-static inline void room_task(void *ctx, const struct project_task *task)
+static inline void room_task(void *ctx, const struct cache_task_view *task)
 {
     (void)ctx;
     (void)task;
 }
 
-static inline void room_input(void *ctx, const struct project_input *in)
+static inline void room_input(void *ctx, const struct cache_change *in)
 {
     kube_journal_input(((struct room *)ctx)->journal, in);
 }
@@ -88,22 +88,22 @@ static inline int room_setup_names(void **state, size_t names_len)
     r->now_ns = INT64_C(1700000000000000000);
     r->tasks = 2;
     r->s.tenants = tenants_new(scene_changed, r);
-    r->s.p = project_new(&(struct project_config){.schedulers = names,
-                                                  .schedulers_len = names_len,
-                                                  .profiles = profiles,
-                                                  .tenants = r->s.tenants,
-                                                  .changed = scene_changed,
-                                                  .trouble = scene_trouble,
-                                                  .ctx = r,
-                                                  .claim = room_claim,
-                                                  .task = room_task,
-                                                  .input = room_input});
+    r->s.p = cache_new(&(struct cache_config){.schedulers = names,
+                                              .schedulers_len = names_len,
+                                              .profiles = profiles,
+                                              .tenants = r->s.tenants,
+                                              .changed = scene_changed,
+                                              .trouble = scene_trouble,
+                                              .ctx = r,
+                                              .claim = room_claim,
+                                              .task = room_task,
+                                              .input = room_input});
     r->config = (struct kube_journal_config){.loop = r->loop,
                                              .log = &r->log,
                                              .dir = r->dir,
                                              .keep_ns = INT64_MAX / 2,
                                              .keep_bytes = UINT64_MAX,
-                                             .project = r->s.p,
+                                             .cache = r->s.p,
                                              .tenants = r->s.tenants,
                                              .profile = "default",
                                              .schedulers = names,
@@ -132,14 +132,14 @@ static inline int room_remove(const char *path, const struct stat *st, int type,
 /* Finishes the journal for readers; the next plan begins with a base. */
 static inline void room_settle(struct room *r)
 {
-    kube_journal_rest(r->journal);
+    kube_journal_close(r->journal);
 }
 
 static inline int room_teardown(void **state)
 {
     struct room *r = *state;
     kube_journal_free(r->journal);
-    project_free(r->s.p);
+    cache_free(r->s.p);
     tenants_free(r->s.tenants);
     str_done(&r->s.text);
     loop_free(r->loop);
@@ -151,27 +151,27 @@ static inline int room_teardown(void **state)
 
 static inline void room_carry_out(struct room *r, const struct berth_action *a)
 {
-    struct project_pod pod;
+    struct cache_pod_view pod;
     char name[300];
-    bool role = project_role_there(r->s.p, a->workload);
+    bool role = cache_role_exists(r->s.p, a->workload);
     if (a->op == BERTH_STOP) {
-        project_stopping(r->s.p, a->instance, true);
+        cache_set_stopping(r->s.p, a->instance, true);
     } else if (a->op == BERTH_PROMOTE) {
-        (void)project_promote(r->s.p, a->instance);
+        (void)cache_promote_pod(r->s.p, a->instance);
     } else if (a->op != BERTH_PLACE && a->op != BERTH_RESERVE) {
         return;
     } else if (role) {
         (void)snprintf(name, sizeof name, "%s-%u", strrchr(a->workload, ':') + 1, a->ordinal);
-        (void)project_task_assume(r->s.p, &(struct project_place){.role = a->workload,
-                                                                  .name = name,
-                                                                  .ordinal = a->ordinal,
-                                                                  .attempt = 1,
-                                                                  .node = a->node,
-                                                                  .gpus = a->gpus,
-                                                                  .waits = a->waits,
-                                                                  .waits_len = a->waits_len});
-    } else if (project_pod_of(r->s.p, a->workload, &pod)) {
-        (void)project_assume(r->s.p, a->workload, a->node, a->gpus, a->waits, a->waits_len);
+        (void)cache_assume_task(r->s.p, &(struct cache_task_placement){.role = a->workload,
+                                                                       .name = name,
+                                                                       .ordinal = a->ordinal,
+                                                                       .attempt = 1,
+                                                                       .node = a->node,
+                                                                       .gpus = a->gpus,
+                                                                       .waits = a->waits,
+                                                                       .waits_len = a->waits_len});
+    } else if (cache_pod_find(r->s.p, a->workload, &pod)) {
+        (void)cache_assume_pod(r->s.p, a->workload, a->node, a->gpus, a->waits, a->waits_len);
     }
 }
 
@@ -182,9 +182,9 @@ static inline size_t room_plan(struct room *r)
     struct kube_choice choice;
     struct plan_policy policy;
     r->now_ns += INT64_C(1000000000);
-    struct berth_cluster *cluster = project_cluster(r->s.p);
-    if (kube_journal_turn(r->journal, r->now_ns))
-        cluster = project_cluster(r->s.p);
+    struct berth_cluster *cluster = cache_cluster(r->s.p);
+    if (kube_journal_prepare(r->journal, r->now_ns))
+        cluster = cache_cluster(r->s.p);
     kube_policy_read(&r->policy, r->s.tenants, &policy);
     if (kube_choose(cluster, r->now_ns, &policy.policy, &choice, &err) < 0)
         fail_msg("%s", err.text);
@@ -213,9 +213,9 @@ static inline void room_role(struct room *r, const char *name, const char *spec)
 {
     CLEANUP(str) struct str yaml = {0}, bytes = {0}, id = {0};
     str_addf(&yaml, "{metadata: {name: x, namespace: default}, spec: {schedulerName: berth, %s}}", spec);
-    kit_object(&bytes, PROJECT_POD, yaml.at);
+    kit_object(&bytes, CACHE_POD, yaml.at);
     str_addf(&id, "default:train:%s", name);
-    assert_true(project_role_put(r->s.p, &(struct project_role){.id = id.at,
+    assert_true(cache_role_put(r->s.p, &(struct cache_job_role){.id = id.at,
                                                                 .namespace = "default",
                                                                 .owner = "job-1",
                                                                 .pod = proto_reader(str_text(&bytes), bytes.len)}));

@@ -8,41 +8,41 @@
 #include "control/kind/kind.h"
 
 const char *const journal_words[WORDS] = {
-    [PROJECT_NAMESPACE] = "namespaces",
-    [PROJECT_NODE] = "nodes",
-    [PROJECT_STORAGE_CLASS] = "storageclasses",
-    [PROJECT_CSI_NODE] = "csinodes",
-    [PROJECT_CSI_DRIVER] = "csidrivers",
-    [PROJECT_CAPACITY] = "capacities",
-    [PROJECT_ATTACHMENT] = "attachments",
-    [PROJECT_VOLUME] = "volumes",
-    [PROJECT_CLAIM] = "claims",
-    [PROJECT_BUDGET] = "budgets",
-    [PROJECT_LIMIT_RANGE] = "limitranges",
-    [PROJECT_RUNTIME_CLASS] = "runtimeclasses",
-    [PROJECT_POD] = "pods",
-    [PROJECT_GROUP] = "podgroups",
+    [CACHE_NAMESPACE] = "namespaces",
+    [CACHE_NODE] = "nodes",
+    [CACHE_STORAGE_CLASS] = "storageclasses",
+    [CACHE_CSI_NODE] = "csinodes",
+    [CACHE_CSI_DRIVER] = "csidrivers",
+    [CACHE_STORAGE_CAPACITY] = "capacities",
+    [CACHE_ATTACHMENT] = "attachments",
+    [CACHE_VOLUME] = "volumes",
+    [CACHE_CLAIM] = "claims",
+    [CACHE_BUDGET] = "budgets",
+    [CACHE_LIMIT_RANGE] = "limitranges",
+    [CACHE_RUNTIME_CLASS] = "runtimeclasses",
+    [CACHE_POD] = "pods",
+    [CACHE_POD_GROUP] = "podgroups",
     [WORD_SETTLE] = "settle",
     [WORD_ASSUME] = "assume",
     [WORD_PROMOTE] = "promote",
-    [WORD_GIVE_BACK] = "give_back",
+    [WORD_FORGET] = "give_back",
     [WORD_STOPPING] = "stopping",
-    [WORD_TOLD] = "told",
+    [WORD_REPORTED] = "told",
     [WORD_ROLES] = "roles",
     [WORD_ROLE_CHANGED] = "role_changed",
     [WORD_TASKS] = "tasks",
     [WORD_TASK_ENDS] = "task_ends",
-    [WORD_TASKS_AGAIN] = "tasks_again",
-    [WORD_HELD] = "held",
-    [WORD_TAKEN] = "taken",
+    [WORD_TASKS_RERUN] = "tasks_again",
+    [WORD_BACKOFF] = "held",
+    [WORD_CLAIM_VOLUMES] = "taken",
     [WORD_RENEW] = "renew",
     [WORD_TEMPLATES] = "templates",
     [WORD_ROLE_CLAIMS] = "role_claims",
     [WORD_TENANTS] = "tenants",
     [WORD_TENANT_DROP] = "tenant_drop",
     [WORD_TENANT_RECALL] = "tenant_recall",
-    [WORD_TENANT_JUDGE] = "tenant_judge",
-    [WORD_TENANT_PAST] = "tenant_past",
+    [WORD_TENANT_RECHECK] = "tenant_judge",
+    [WORD_TENANT_USAGE] = "tenant_past",
     [WORD_TENANT_FORCE] = "tenant_force",
     [WORD_TENANT_CLAIMED] = "tenant_claimed",
     [WORD_BASE] = "base",
@@ -185,7 +185,7 @@ static void add_hex(struct str *to, const char *lead, uint64_t number)
     str_add_bytes(to, text, 16);
 }
 
-static void pod_write(const struct project_input *in, uint64_t template, struct str *to)
+static void pod_write(const struct cache_change *in, uint64_t template, struct str *to)
 {
     if (in->known) {
         str_add(to, "{\"node\":");
@@ -214,11 +214,11 @@ static void pod_write(const struct project_input *in, uint64_t template, struct 
     str_add_char(to, '}');
 }
 
-static void object_write(struct journal_ops *o, const struct project_input *in, struct str *to)
+static void object_write(struct journal_ops *o, const struct cache_change *in, struct str *to)
 {
     enum journal_word word = (enum journal_word)in->kind;
     CLEANUP(str) struct str id = {0};
-    bool pod = in->kind == PROJECT_POD, gone = in->op == PROJECT_DROP;
+    bool pod = in->kind == CACHE_POD, gone = in->op == CACHE_OP_DROP;
     uint64_t template = pod && !gone && !in->known ? template_write(o, in->kept, to) : 0;
     if (*in->object->namespace) {
         str_add(&id, in->object->namespace);
@@ -241,7 +241,7 @@ static void object_write(struct journal_ops *o, const struct project_input *in, 
 
 /* ---- decisions and roles ---------------------------------------------------------------------------------------- */
 
-static void role_write(struct journal_ops *o, const struct project_input *in, struct str *to)
+static void role_write(struct journal_ops *o, const struct cache_change *in, struct str *to)
 {
     uint64_t template = template_write(o, in->kept, to);
     size_t begun = change_begin(o, WORD_ROLES, in->id, to);
@@ -252,7 +252,7 @@ static void role_write(struct journal_ops *o, const struct project_input *in, st
     change_end(o, WORD_ROLES, begun, to);
 }
 
-static void place_write(struct journal_ops *o, enum journal_word word, const struct project_input *in, struct str *to)
+static void place_write(struct journal_ops *o, enum journal_word word, const struct cache_change *in, struct str *to)
 {
     size_t begun = change_begin(o, word, in->id, to);
     str_add(to, "{\"node\":");
@@ -271,22 +271,22 @@ static void place_write(struct journal_ops *o, enum journal_word word, const str
     change_end(o, word, begun, to);
 }
 
-static void held_write(struct journal_ops *o, const struct project_input *in, struct str *to)
+static void held_write(struct journal_ops *o, const struct cache_change *in, struct str *to)
 {
-    size_t begun = change_begin(o, WORD_HELD, in->id, to);
+    size_t begun = change_begin(o, WORD_BACKOFF, in->id, to);
     add_u64(to, "{\"failures\":", in->failures);
     add_i64(to, ",\"not_before\":", in->moment_ns);
     for (size_t i = 0; i < in->nodes_len; i++)
         add_text(to, i ? "," : ",\"not_on\":[", in->nodes[i]);
     str_add(to, in->nodes_len ? "]}" : "}");
-    change_end(o, WORD_HELD, begun, to);
+    change_end(o, WORD_BACKOFF, begun, to);
 }
 
-static void taken_write(struct journal_ops *o, const struct project_input *in, struct str *to)
+static void taken_write(struct journal_ops *o, const struct cache_change *in, struct str *to)
 {
-    size_t begun = change_begin(o, WORD_TAKEN, in->id, to);
+    size_t begun = change_begin(o, WORD_CLAIM_VOLUMES, in->id, to);
     for (size_t i = 0; i < in->volumes_len; i++) {
-        const struct project_volume *v = &in->volumes[i];
+        const struct cache_claim_volume *v = &in->volumes[i];
         add_text(to, i ? ",[" : "{\"volumes\":[[", v->claim_namespace);
         add_text(to, ",", v->claim);
         add_text(to, ",", v->claim_uid);
@@ -294,16 +294,15 @@ static void taken_write(struct journal_ops *o, const struct project_input *in, s
         str_add(to, v->joined ? ",true]" : "]");
     }
     str_add(to, "]}");
-    change_end(o, WORD_TAKEN, begun, to);
+    change_end(o, WORD_CLAIM_VOLUMES, begun, to);
 }
 
 /* Writes an input about an instance, identified by its number. */
-static void instance_write(struct journal_ops *o, enum journal_word word, const struct project_input *in,
-                           struct str *to)
+static void instance_write(struct journal_ops *o, enum journal_word word, const struct cache_change *in, struct str *to)
 {
     char id[24];
     size_t begun = change_begin(o, word, str_u64(in->instance, id), to);
-    if (word == WORD_GIVE_BACK)
+    if (word == WORD_FORGET)
         add_i64(to, "{\"not_before\":", in->moment_ns);
     else if (word == WORD_STOPPING)
         str_add(to, in->stopping ? "{\"on\":true" : "{\"on\":false");
@@ -313,15 +312,15 @@ static void instance_write(struct journal_ops *o, enum journal_word word, const 
     change_end(o, word, begun, to);
 }
 
-static void told_write(struct journal_ops *o, const struct project_input *in, struct str *to)
+static void told_write(struct journal_ops *o, const struct cache_change *in, struct str *to)
 {
-    size_t begun = change_begin(o, WORD_TOLD, in->id, to);
+    size_t begun = change_begin(o, WORD_REPORTED, in->id, to);
     add_text(to, "{\"text\":", in->text);
     str_add_char(to, '}');
-    change_end(o, WORD_TOLD, begun, to);
+    change_end(o, WORD_REPORTED, begun, to);
 }
 
-static void task_end_write(struct journal_ops *o, const struct project_input *in, struct str *to)
+static void task_end_write(struct journal_ops *o, const struct cache_change *in, struct str *to)
 {
     size_t begun = change_begin(o, WORD_TASK_ENDS, in->id, to);
     add_u64(to, "{\"ordinal\":", in->ordinal);
@@ -330,7 +329,7 @@ static void task_end_write(struct journal_ops *o, const struct project_input *in
     change_end(o, WORD_TASK_ENDS, begun, to);
 }
 
-static void renew_write(struct journal_ops *o, const struct project_input *in, struct str *to)
+static void renew_write(struct journal_ops *o, const struct cache_change *in, struct str *to)
 {
     size_t begun = change_begin(o, WORD_RENEW, "", to);
     add_u64(to, "{\"instances\":", in->instance);
@@ -339,27 +338,27 @@ static void renew_write(struct journal_ops *o, const struct project_input *in, s
     change_end(o, WORD_RENEW, begun, to);
 }
 
-void journal_input_write(struct journal_ops *o, const struct project_input *in, struct str *to)
+void journal_input_write(struct journal_ops *o, const struct cache_change *in, struct str *to)
 {
     switch (in->op) {
-    case PROJECT_PUT:
-    case PROJECT_DROP: object_write(o, in, to); break;
-    case PROJECT_SETTLE: bare(o, WORD_SETTLE, "", to); break;
-    case PROJECT_ASSUME: place_write(o, WORD_ASSUME, in, to); break;
-    case PROJECT_PROMOTE: instance_write(o, WORD_PROMOTE, in, to); break;
-    case PROJECT_GIVE_BACK: instance_write(o, WORD_GIVE_BACK, in, to); break;
-    case PROJECT_STOPPING: instance_write(o, WORD_STOPPING, in, to); break;
-    case PROJECT_TOLD: told_write(o, in, to); break;
-    case PROJECT_ROLE_PUT: role_write(o, in, to); break;
-    case PROJECT_ROLE_DROP: journal_change_write(o, WORD_ROLES, in->id, "null", 4, to); break;
-    case PROJECT_ROLE_CHANGED: bare(o, WORD_ROLE_CHANGED, in->id, to); break;
-    case PROJECT_TASK_ASSUME: place_write(o, WORD_TASKS, in, to); break;
-    case PROJECT_TASK_END: task_end_write(o, in, to); break;
-    case PROJECT_TASKS_AGAIN: bare(o, WORD_TASKS_AGAIN, in->id, to); break;
-    case PROJECT_HELD: held_write(o, in, to); break;
-    case PROJECT_TAKEN: taken_write(o, in, to); break;
-    case PROJECT_RENEW: renew_write(o, in, to); break;
-    case PROJECT_OPS: break;
+    case CACHE_OP_PUT:
+    case CACHE_OP_DROP: object_write(o, in, to); break;
+    case CACHE_OP_SETTLE: bare(o, WORD_SETTLE, "", to); break;
+    case CACHE_OP_ASSUME: place_write(o, WORD_ASSUME, in, to); break;
+    case CACHE_OP_PROMOTE: instance_write(o, WORD_PROMOTE, in, to); break;
+    case CACHE_OP_FORGET: instance_write(o, WORD_FORGET, in, to); break;
+    case CACHE_OP_STOPPING: instance_write(o, WORD_STOPPING, in, to); break;
+    case CACHE_OP_REPORTED: told_write(o, in, to); break;
+    case CACHE_OP_ROLE_PUT: role_write(o, in, to); break;
+    case CACHE_OP_ROLE_DROP: journal_change_write(o, WORD_ROLES, in->id, "null", 4, to); break;
+    case CACHE_OP_ROLE_CHANGED: bare(o, WORD_ROLE_CHANGED, in->id, to); break;
+    case CACHE_OP_TASK_ASSUME: place_write(o, WORD_TASKS, in, to); break;
+    case CACHE_OP_TASK_SUCCEEDED: task_end_write(o, in, to); break;
+    case CACHE_OP_TASKS_RERUN: bare(o, WORD_TASKS_RERUN, in->id, to); break;
+    case CACHE_OP_BACKOFF: held_write(o, in, to); break;
+    case CACHE_OP_VOLUMES: taken_write(o, in, to); break;
+    case CACHE_OP_IMAGE_END: renew_write(o, in, to); break;
+    case CACHE_OPS: break;
     }
 }
 
@@ -371,9 +370,9 @@ void journal_tenant_write(struct journal_ops *o, const struct tenant_input *in, 
         [TENANT_PUT] = WORD_TENANTS,
         [TENANT_DROP] = WORD_TENANT_DROP,
         [TENANT_RECALL] = WORD_TENANT_RECALL,
-        [TENANT_JUDGE] = WORD_TENANT_JUDGE,
+        [TENANT_RECHECK] = WORD_TENANT_RECHECK,
         [TENANT_FORCE] = WORD_TENANT_FORCE,
-        [TENANT_PAST] = WORD_TENANT_PAST,
+        [TENANT_USAGE] = WORD_TENANT_USAGE,
         [TENANT_CLAIMED] = WORD_TENANT_CLAIMED,
     };
     CLEANUP(str) struct str id = {0};

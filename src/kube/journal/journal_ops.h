@@ -13,29 +13,29 @@
 #include "kube/job/job_claim.h"
 #include "kube/tenant/tenant_input.h"
 
-/* Words of keys. Those of objects come first, in the order of enum project_kind. */
+/* Words of keys. Those of objects come first, in the order of enum cache_kind. */
 enum journal_word {
-    WORD_SETTLE = PROJECT_GROUP + 1,
+    WORD_SETTLE = CACHE_POD_GROUP + 1,
     WORD_ASSUME,
     WORD_PROMOTE,
-    WORD_GIVE_BACK,
+    WORD_FORGET,
     WORD_STOPPING,
-    WORD_TOLD,
+    WORD_REPORTED,
     WORD_ROLES,
     WORD_ROLE_CHANGED,
     WORD_TASKS,
     WORD_TASK_ENDS,
-    WORD_TASKS_AGAIN,
-    WORD_HELD,
-    WORD_TAKEN,
+    WORD_TASKS_RERUN,
+    WORD_BACKOFF,
+    WORD_CLAIM_VOLUMES,
     WORD_RENEW,
     WORD_TEMPLATES,
     WORD_ROLE_CLAIMS,
     WORD_TENANTS,
     WORD_TENANT_DROP,
     WORD_TENANT_RECALL,
-    WORD_TENANT_JUDGE,
-    WORD_TENANT_PAST,
+    WORD_TENANT_RECHECK,
+    WORD_TENANT_USAGE,
     WORD_TENANT_FORCE,
     WORD_TENANT_CLAIMED,
     WORD_BASE,
@@ -64,7 +64,7 @@ void journal_ops_done(struct journal_ops *o);
 void journal_ops_clear(struct journal_ops *o);
 
 /* Each appends its changes to a JSON array. */
-void journal_input_write(struct journal_ops *o, const struct project_input *in, struct str *to);
+void journal_input_write(struct journal_ops *o, const struct cache_change *in, struct str *to);
 void journal_tenant_write(struct journal_ops *o, const struct tenant_input *in, struct str *to);
 /* Writes the document of a claim only; "null": its job is gone. */
 void journal_claim_text(const struct job_claim *claim, struct str *to);

@@ -40,14 +40,14 @@ static bool keeps(const char *key)
 struct kube_sealer *kube_sealer_new(const struct kube_sealer_config *config)
 {
     struct kube_sealer *s = mem_zalloc(sizeof *s);
-    struct seal_standing standing = {0};
+    struct seal_status standing = {0};
     CLEANUP(str) struct str dir = {0};
     struct berth_err err = {0};
     str_addf(&dir, "%s/" SHELF_FOLDER, config->dir);
     s->c = *config;
     s->dir = str_take(&dir);
     s->worker = worker_new(config->loop);
-    if (seal_look(s->dir, &standing, &err) < 0)
+    if (seal_status_read(s->dir, &standing, &err) < 0)
         log_write(s->c.log, kube_wall_ns(), LEVEL_WARN, "journal.seal.failed", LOG_TEXT("text", err.text));
     uint64_t last = store_log_last(config->store);
     s->bytes = last > standing.last ? (last - standing.last) * BYTES_GUESSED : 0;

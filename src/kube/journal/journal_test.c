@@ -31,7 +31,7 @@ static void pod_bind(struct room *r, unsigned number, const char *node, uint32_t
              "{metadata: {name: p%u, namespace: default, uid: uid-p%u, creationTimestamp: 100%s, labels: {app: a%u}}, "
              "spec: {schedulerName: berth, nodeName: \"%s\", priority: %d, " CPU("%u") "}}",
              number, number, leaves ? ", deletionTimestamp: 5" : "", number % 3, node, priority, cpu);
-    scene_put(&r->s, PROJECT_POD, yaml.at);
+    scene_put(&r->s, CACHE_POD, yaml.at);
 }
 
 static void task_bind(struct room *r, const char *name, uint32_t ordinal, const char *node)
@@ -43,14 +43,14 @@ static void task_bind(struct room *r, const char *name, uint32_t ordinal, const 
              "ownerReferences: [{kind: Job, uid: job-1, apiVersion: berth.dev/v1, controller: true}]}, "
              "spec: {schedulerName: berth, nodeName: %s, " CPU("1") "}}",
              name, name, ordinal, node);
-    scene_put(&r->s, PROJECT_POD, yaml.at);
+    scene_put(&r->s, CACHE_POD, yaml.at);
 }
 
 static void pod_go(struct room *r, unsigned number)
 {
     CLEANUP(str) struct str yaml = {0};
     str_addf(&yaml, "{metadata: {name: p%u, namespace: default}}", number);
-    scene_drop(&r->s, PROJECT_POD, yaml.at);
+    scene_drop(&r->s, CACHE_POD, yaml.at);
 }
 
 /* The API server confirms decisions, rejects them, or delays them. */
@@ -58,29 +58,29 @@ static void bindings_come(struct room *r, struct dice *d, const uint32_t *cpus)
 {
     char id[64];
     for (unsigned i = 0; i < 40; i++) {
-        struct project_pod pod;
+        struct cache_pod_view pod;
         (void)snprintf(id, sizeof id, "default:p%u", i);
-        if (!project_pod_of(r->s.p, id, &pod) || !pod.instance || roll(d, 3) == 0)
+        if (!cache_pod_find(r->s.p, id, &pod) || !pod.instance || roll(d, 3) == 0)
             continue;
         char node[64];
         (void)snprintf(node, sizeof node, "%s", pod.node);
         if (!pod.bound && roll(d, 5) == 0)
-            project_give_back(r->s.p, pod.instance, r->now_ns + INT64_C(2000000000));
+            cache_forget_pod(r->s.p, pod.instance, r->now_ns + INT64_C(2000000000));
         else if (pod.bound && pod.stopping)
             pod_go(r, i);
         else if (!pod.bound)
             pod_bind(r, i, node, cpus[i], (int)(i % 3) * 10, false);
     }
     for (unsigned i = 0; i < 2; i++) {
-        struct project_pod pod;
+        struct cache_pod_view pod;
         char name[16], node[64];
         (void)snprintf(name, sizeof name, "w-%u", i);
         (void)snprintf(id, sizeof id, "default:%s", name);
-        if (!project_pod_of(r->s.p, id, &pod) || pod.bound || roll(d, 2) == 0)
+        if (!cache_pod_find(r->s.p, id, &pod) || pod.bound || roll(d, 2) == 0)
             continue;
         (void)snprintf(node, sizeof node, "%s", pod.node);
         if (roll(d, 4) == 0)
-            project_give_back(r->s.p, pod.instance, 0);
+            cache_forget_pod(r->s.p, pod.instance, 0);
         else
             task_bind(r, name, i, node);
     }
@@ -95,7 +95,7 @@ static void others_change(struct room *r, struct dice *d)
     case 1: {
         CLEANUP(str) struct str yaml = {0};
         str_addf(&yaml, "{metadata: {name: %s}}", name);
-        scene_drop(&r->s, PROJECT_NODE, yaml.at);
+        scene_drop(&r->s, CACHE_NODE, yaml.at);
         break;
     }
     case 2: room_queue(r, "gpu", roll(d, 2) ? "{}" : "{maxTime: 1h}"); break;
@@ -104,7 +104,7 @@ static void others_change(struct room *r, struct dice *d)
     case 5: room_role(r, "w", CPU("1")); break;
     default:
         r->begin_ns = roll(d, 2) ? 0 : r->now_ns + INT64_C(5000000000);
-        project_role_changed(r->s.p, "default:train:w");
+        cache_role_changed(r->s.p, "default:train:w");
         break;
     }
 }
@@ -124,9 +124,9 @@ static void life(struct room *r, uint64_t seed, unsigned turns)
         for (uint32_t i = roll(&d, 4); i > 0; i--) {
             unsigned number = roll(&d, 40);
             char id[64];
-            struct project_pod pod;
+            struct cache_pod_view pod;
             (void)snprintf(id, sizeof id, "default:p%u", number);
-            if (!project_pod_of(r->s.p, id, &pod))
+            if (!cache_pod_find(r->s.p, id, &pod))
                 pod_bind(r, number, "", cpus[number], (int)(number % 3) * 10, false);
             else if (pod.bound && roll(&d, 2)) {
                 char node[64];
@@ -145,7 +145,7 @@ static void life(struct room *r, uint64_t seed, unsigned turns)
 
 /* ---- replay ----------------------------------------------------------------------------------------------------- */
 
-static void every_plan_is_made_again(void **state)
+static void every_plan_is_replayed(void **state)
 {
     struct room *r = *state;
     struct room_difference found = {0};
@@ -159,7 +159,7 @@ static void every_plan_is_made_again(void **state)
 }
 
 /* Plans after a base are reproduced whatever was in progress when it was written. */
-static void from_any_base(void **state)
+static void replay_starts_at_any_base(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 15; seed++) {
@@ -181,7 +181,7 @@ static void from_any_base(void **state)
 
 /* A pod is created for a job that is deleted before the watch shows the pod; then a base is written; then the pod
  * appears. */
-static void a_pod_of_a_job_that_is_gone(void **state)
+static void unseen_pod_of_deleted_job(void **state)
 {
     struct room *r = *state;
     struct room_difference found = {0};
@@ -189,7 +189,7 @@ static void a_pod_of_a_job_that_is_gone(void **state)
     room_queue(r, "gpu", "{}");
     room_role(r, "w", CPU("1"));
     assert_int_equal(room_plan(r), 2);
-    project_role_drop(r->s.p, "default:train:w");
+    cache_role_drop(r->s.p, "default:train:w");
     room_settle(r);
     (void)room_plan(r);
     task_bind(r, "w-0", 0, "n1");
@@ -217,8 +217,8 @@ static void a_base_waits_for_unseen_pods(void **state)
         room_queue(r, "gpu", "{}");
         room_role(r, "w", CPU("1"));
         assert_int_equal(room_plan(r), 2);
-        project_role_drop(r->s.p, "default:train:w");
-        assert_true(project_orphans(r->s.p));
+        cache_role_drop(r->s.p, "default:train:w");
+        assert_true(cache_has_orphans(r->s.p));
         for (unsigned i = 10; kube_journal_stats(r->journal).bases < 2; i++, waits[seen]++) {
             pod_bind(r, i, "", 1, 0, false);
             (void)room_plan(r);
@@ -226,7 +226,7 @@ static void a_base_waits_for_unseen_pods(void **state)
                 for (unsigned k = 0; k < 2; k++)
                     task_bind(r, k ? "w-1" : "w-0", k, "n1");
         }
-        assert_false(project_orphans(r->s.p)); /* seen, or given back */
+        assert_false(cache_has_orphans(r->s.p)); /* seen, or given back */
         struct kube_replay_result result = room_replay(r, &found);
         room_same(&result, &found, seen);
         (void)room_teardown(&at);
@@ -303,7 +303,7 @@ static void three_pods(struct room *r)
     (void)room_plan(r);
 }
 
-static void a_changed_input_is_found(void **state)
+static void modified_input_is_detected(void **state)
 {
     struct room *r = *state;
     struct room_difference found = {0};
@@ -316,7 +316,7 @@ static void a_changed_input_is_found(void **state)
     assert_non_null(strstr(found.input, "assume/default:p1"));
 }
 
-static void another_plan_is_found(void **state)
+static void modified_plan_is_detected(void **state)
 {
     struct room *r = *state;
     struct room_difference found = {0};
@@ -396,7 +396,7 @@ static void a_full_disk(void **state)
 }
 
 /* If the folder cannot be created, nothing is recorded and all else continues; when it can be, recording starts. */
-static void a_folder_that_is_not_there(void **state)
+static void missing_folder_is_retried(void **state)
 {
     struct room *r = *state;
     char dir[300], file[300];
@@ -419,7 +419,7 @@ static void a_folder_that_is_not_there(void **state)
 }
 
 /* A base larger than the limit of queued bytes is written, and so are the records after it. */
-static void a_base_of_any_size(void **state)
+static void large_base_is_written(void **state)
 {
     enum { OBJECTS = 52, LABEL_BYTES = 1 << 20 }; /* 69 MiB in base64 */
     struct room *r = *state;
@@ -436,9 +436,9 @@ static void a_base_of_any_size(void **state)
         proto_add_text(&bytes, 2, label);
         proto_end(&bytes, labels);
         proto_end(&bytes, meta);
-        project_object_put(r->s.p, PROJECT_NAMESPACE,
-                           &(struct kube_object){
-                               .namespace = "", .name = name, .uid = name, .raw = proto_reader(bytes.at, bytes.len)});
+        cache_object_put(r->s.p, CACHE_NAMESPACE,
+                         &(struct kube_object){
+                             .namespace = "", .name = name, .uid = name, .raw = proto_reader(bytes.at, bytes.len)});
     }
     mem_free(label);
     three_pods(r);
@@ -457,7 +457,7 @@ static void a_base_of_any_size(void **state)
 /* ---- claims --------------------------------------------------------------------------------------------------------------- */
 
 /* A process that only admits jobs writes no base, while jobs come and go. */
-static void claims_of_jobs_that_went_are_forgotten(void **state)
+static void claims_of_deleted_jobs_are_removed(void **state)
 {
     struct room *r = *state;
     char name[16], id[64];
@@ -467,8 +467,8 @@ static void claims_of_jobs_that_went_are_forgotten(void **state)
         (void)snprintf(name, sizeof name, "r%u", i);
         (void)snprintf(id, sizeof id, "default:train:%s", name);
         room_role(r, name, CPU("1"));
-        (void)project_cluster(r->s.p);
-        project_role_drop(r->s.p, id);
+        (void)cache_cluster(r->s.p);
+        cache_role_drop(r->s.p, id);
         size_t now = kube_journal_stats(r->journal).claims;
         most = now > most ? now : most;
     }
@@ -479,7 +479,7 @@ static void claims_of_jobs_that_went_are_forgotten(void **state)
 
 /* ---- segments -------------------------------------------------------------------------------------------------------------- */
 
-static void segments_are_sealed_and_go(void **state)
+static void segments_are_sealed_and_removed(void **state)
 {
     struct room *r = *state;
     struct room_difference found = {0};
@@ -542,12 +542,12 @@ static int hidden_record(void *ctx, const struct store_record *record)
     return 0;
 }
 
-static void secrets_stay_out(void **state)
+static void journal_contains_no_secrets(void **state)
 {
     struct room *r = *state;
     CLEANUP(journal) struct journal *journal = NULL;
     scene_node(&r->s, "n1", "a", "");
-    scene_put(&r->s, PROJECT_POD,
+    scene_put(&r->s, CACHE_POD,
               "{metadata: {name: p, namespace: default, annotations: {example.com/token: " CANARY
               "}}, spec: {schedulerName: berth, containers: [{name: c, env: [{name: PASSWORD, value: " CANARY
               "}], resources: {requests: {cpu: 1}}}]}}");
@@ -565,19 +565,19 @@ static void secrets_stay_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_plan_is_made_again, room_setup, room_teardown),
-        cmocka_unit_test(from_any_base),
-        cmocka_unit_test_setup_teardown(a_pod_of_a_job_that_is_gone, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(every_plan_is_replayed, room_setup, room_teardown),
+        cmocka_unit_test(replay_starts_at_any_base),
+        cmocka_unit_test_setup_teardown(unseen_pod_of_deleted_job, room_setup, room_teardown),
         cmocka_unit_test(a_base_waits_for_unseen_pods),
-        cmocka_unit_test_setup_teardown(a_changed_input_is_found, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(another_plan_is_found, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(modified_input_is_detected, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(modified_plan_is_detected, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(a_missing_record_is_a_gap, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(a_full_disk, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(a_folder_that_is_not_there, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(a_base_of_any_size, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(claims_of_jobs_that_went_are_forgotten, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(segments_are_sealed_and_go, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(secrets_stay_out, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(missing_folder_is_retried, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(large_base_is_written, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(claims_of_deleted_jobs_are_removed, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(segments_are_sealed_and_removed, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(journal_contains_no_secrets, room_setup, room_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static int changes_take(struct replay *r, struct bytes record)
         return err_set(r->err, EBADMSG, "a record has no changes");
     while (rc == 0 && scan_next(changes, &at, &one)) {
         enum journal_word word = WORDS;
-        rc = replayed_take(&r->now, one, &word, r->err);
+        rc = replayed_apply(&r->now, one, &word, r->err);
         r->result->inputs++;
         if (rc == 0 && r->keys.len < KEYS_MAX)
             vec_push(&r->keys, ((struct replay_key){word, mem_strdup(str_text(&r->now.text))}));
@@ -101,7 +101,7 @@ static void differs(struct replay *r, struct kube_replay_difference *d, struct b
 {
     struct bytes actions = {0};
     json_t *recorded = scan_member(cycle, "actions", &actions) ? json_loadb(actions.at, actions.len, 0, NULL) : NULL;
-    json_t *replayed = unit_actions_of(plan);
+    json_t *replayed = batch_actions_of(plan);
     r->result->different++;
     d->input = str_text(&r->text);
     d->actions = recorded;
@@ -120,7 +120,7 @@ static int plan_make(struct replay *r, const struct store_record *record, struct
                                        .recorded = scan_hex(cycle, "plan", 0)};
     if (d.now_ns < 0 || d.now_ns > REPLAY_MOMENT_MAX)
         return err_set(r->err, EBADMSG, "the time of its plan is out of range");
-    struct berth_cluster *cluster = project_cluster(r->now.project);
+    struct berth_cluster *cluster = cache_cluster(r->now.cache);
     struct plan_policy policy;
     struct kube_choice choice;
     kube_policy_read(&r->now.policy, r->now.tenants, &policy);
@@ -144,7 +144,7 @@ static int plan_make(struct replay *r, const struct store_record *record, struct
 /* ---- records ------------------------------------------------------------------------------------------------------------- */
 
 /* After missing records, everything up to the next base is unknown. */
-static void lose(struct replay *r)
+static void mark_unknown(struct replay *r)
 {
     r->result->gaps += r->known;
     r->known = false;
@@ -158,16 +158,16 @@ static int on_record(void *ctx, const struct store_record *record)
     uint64_t base = scan_u64(record->record, "base", 0), n = scan_u64(record->record, "n", 0);
     bool plan = scan_member(record->record, "cycle", &cycle);
     r->result->records++;
-    if (!journal_kind_begins(record->record, JOURNAL_KUBE))
+    if (!journal_kind_has_prefix(record->record, JOURNAL_KUBE))
         return err_set(r->err, EBADMSG,
                        "record %" PRIu64 " is not from berth-kube; for a journal of berthd use 'berth replay'",
                        record->seq);
-    if (n == 1 && journal_kind_begins(record->record, "kube.base")) {
+    if (n == 1 && journal_kind_has_prefix(record->record, "kube.base")) {
         keys_clear(r);
         r->known = true;
         r->result->bases++;
     } else if (!r->known || base != r->base || n != r->n + 1) {
-        lose(r);
+        mark_unknown(r);
     }
     r->base = base;
     r->n = n;
@@ -188,14 +188,14 @@ static int on_start(void *ctx, const struct journal_break *b)
 {
     struct replay *r = ctx;
     if (b->before && b->first != b->before + 1)
-        lose(r);
+        mark_unknown(r);
     return 0;
 }
 
 static int find_record(void *ctx, const struct store_record *record)
 {
     struct replay *r = ctx;
-    if (journal_kind_begins(record->record, "kube.base") && scan_u64(record->record, "n", 0) == 1 &&
+    if (journal_kind_has_prefix(record->record, "kube.base") && scan_u64(record->record, "n", 0) == 1 &&
         (r->from_seq == 0 || journal_record_ns(record) <= r->o->from_ns))
         r->from_seq = record->seq;
     return 0;

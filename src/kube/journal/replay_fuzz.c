@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         at += len + (line != NULL);
     }
     store_drain(store);
-    struct journal *journal = journal_of(store);
+    struct journal *journal = journal_of_store(store);
     int rc = kube_replay(journal, &(struct kube_replay_options){0}, &result, &err);
     assert(rc == 0 || err.text[0]);
     journal_close(journal);

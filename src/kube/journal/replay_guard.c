@@ -45,20 +45,20 @@ static const struct number {
     int64_t least, most;
     bool needed;
 } numbers[] = {
-    {PROJECT_POD,      "created",    MOMENT_MIN, REPLAY_MOMENT_MAX,      false},
+    {CACHE_POD,        "created",    MOMENT_MIN, REPLAY_MOMENT_MAX,      false},
  /* may be far in the future by a long grace period */
-    {PROJECT_POD,      "deleted",    MOMENT_MIN, INT64_MAX,              false},
-    {PROJECT_POD,      "bound",      MOMENT_MIN, REPLAY_MOMENT_MAX,      false},
-    {PROJECT_POD,      "instance",   0,          INSTANCE_MAX,           false},
+    {CACHE_POD,        "deleted",    MOMENT_MIN, INT64_MAX,              false},
+    {CACHE_POD,        "bound",      MOMENT_MIN, REPLAY_MOMENT_MAX,      false},
+    {CACHE_POD,        "instance",   0,          INSTANCE_MAX,           false},
     {WORD_ASSUME,      "instance",   0,          INSTANCE_MAX,           true },
     {WORD_TASKS,       "instance",   0,          INSTANCE_MAX,           true },
     {WORD_TASKS,       "ordinal",    0,          KUBE_TASKS_MAX - 1,     true },
     {WORD_TASKS,       "attempt",    1,          BERTH_REPLICAS_MAX - 1, true },
     {WORD_TASK_ENDS,   "instance",   0,          INSTANCE_MAX,           true },
     {WORD_TASK_ENDS,   "ordinal",    0,          KUBE_TASKS_MAX - 1,     true },
-    {WORD_GIVE_BACK,   "not_before", MOMENT_MIN, REPLAY_MOMENT_MAX,      true },
-    {WORD_HELD,        "not_before", MOMENT_MIN, REPLAY_MOMENT_MAX,      true },
-    {WORD_HELD,        "failures",   0,          UINT32_MAX,             true },
+    {WORD_FORGET,      "not_before", MOMENT_MIN, REPLAY_MOMENT_MAX,      true },
+    {WORD_BACKOFF,     "not_before", MOMENT_MIN, REPLAY_MOMENT_MAX,      true },
+    {WORD_BACKOFF,     "failures",   0,          UINT32_MAX,             true },
     {WORD_RENEW,       "instances",  0,          INSTANCE_MAX,           true },
     {WORD_RENEW,       "places",     0,          PLACES_MAX,             true },
     {WORD_ROLE_CLAIMS, "tasks",      0,          KUBE_TASKS_MAX,         true },
@@ -140,26 +140,26 @@ static bool is_number(const char *id)
 static bool is_named(enum journal_word word, const char *id, const json_t *doc)
 {
     switch ((int)word) {
-    case PROJECT_POD: return pod_named(id, doc);
+    case CACHE_POD: return pod_named(id, doc);
     case WORD_ROLES: return role_named(id) && (json_is_null(doc) || role_is_of(id, doc));
     case WORD_TASKS: {
         const char *name = text_of(doc, "name");
         return role_named(id) && *name && !colons(name);
     }
     case WORD_TASK_ENDS:
-    case WORD_TASKS_AGAIN:
+    case WORD_TASKS_RERUN:
     case WORD_ROLE_CHANGED: return role_named(id);
     case WORD_PROMOTE:
-    case WORD_GIVE_BACK:
+    case WORD_FORGET:
     case WORD_STOPPING: return is_number(id);
     case WORD_TENANTS:
     case WORD_TENANT_DROP:
     case WORD_TENANT_RECALL:
     case WORD_TENANT_FORCE:
-    case WORD_TENANT_PAST: return tenant_named(id);
+    case WORD_TENANT_USAGE: return tenant_named(id);
     case WORD_SETTLE:
     case WORD_RENEW:
-    case WORD_TENANT_JUDGE:
+    case WORD_TENANT_RECHECK:
     case WORD_TENANT_CLAIMED: return !*id;
     default: return *id;
     }
@@ -176,7 +176,7 @@ static bool may_be_null(enum journal_word word)
 /* The state of waiting pods occurs only in a base. */
 static bool only_in_base(enum journal_word word)
 {
-    return word == WORD_HELD || word == WORD_TAKEN || word == WORD_RENEW || word == WORD_TENANT_FORCE ||
+    return word == WORD_BACKOFF || word == WORD_CLAIM_VOLUMES || word == WORD_RENEW || word == WORD_TENANT_FORCE ||
            word == WORD_TENANT_CLAIMED;
 }
 
@@ -189,15 +189,15 @@ static const char *instance_wrong(enum journal_word word, const json_t *doc, str
         return (uint64_t)json_integer_value(json_object_get(doc, "instances")) < given->most
                    ? "its number of instances is too low"
                    : NULL;
-    if (!needed && (word != (enum journal_word)PROJECT_POD || !instance))
+    if (!needed && (word != (enum journal_word)CACHE_POD || !instance))
         return NULL;
     if (!instance)
         return "its instance is missing";
     return number_add(given, instance) ? NULL : "its instance is already used";
 }
 
-int replay_check(enum journal_word word, const char *id, const json_t *doc, bool base, struct replay_numbers *given,
-                 struct berth_err *err)
+int replay_validate_change(enum journal_word word, const char *id, const json_t *doc, bool base,
+                           struct replay_numbers *given, struct berth_err *err)
 {
     bool null = json_is_null(doc) && may_be_null(word);
     if (!null && !json_is_object(doc))

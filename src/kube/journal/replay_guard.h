@@ -24,5 +24,5 @@ void replay_numbers_clear(struct replay_numbers *n);
 
 /* Returns -EBADMSG with the problem as the end of a sentence. `base`: the change is part of a base with the instances
  * in *given; those of the change are added. */
-int replay_check(enum journal_word word, const char *id, const json_t *doc, bool base, struct replay_numbers *given,
-                 struct berth_err *err);
+int replay_validate_change(enum journal_word word, const char *id, const json_t *doc, bool base,
+                           struct replay_numbers *given, struct berth_err *err);

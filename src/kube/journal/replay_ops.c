@@ -71,10 +71,10 @@ static bool template_find(const struct taking *t, struct proto_reader *ret)
 
 /* ---- inputs of the cache ---------------------------------------------------------------------------------------- */
 
-static void input_take(const struct taking *t, const struct project_input *in)
+static void input_take(const struct taking *t, const struct cache_change *in)
 {
     struct replayed *r = t->r;
-    if (!project_input_take(r->project, in, r->base) && !r->odd[0])
+    if (!cache_change_apply(r->cache, in, r->base) && !r->odd[0])
         (void)snprintf(r->odd, sizeof r->odd, "%s/%.200s differs from what was recorded", journal_words[t->word],
                        t->id);
 }
@@ -90,9 +90,9 @@ static int object_take(const struct taking *t)
                                   .name = colon ? colon + 1 : t->id,
                                   .uid = text_of(t->doc, gone ? "gone" : "uid"),
                                   .version = (uint64_t)number_of(t->doc, "version")};
-    struct project_input in = {
-        .op = gone ? PROJECT_DROP : PROJECT_PUT,
-        .kind = (enum project_kind)t->word,
+    struct cache_change in = {
+        .op = gone ? CACHE_OP_DROP : CACHE_OP_PUT,
+        .kind = (enum cache_kind)t->word,
         .object = &o,
         .created_ns = number_of(t->doc, "created"),
         .deleted_ns = number_of(t->doc, "deleted"),
@@ -101,29 +101,29 @@ static int object_take(const struct taking *t)
         .node = {text_of(t->doc, "node"), strlen(text_of(t->doc, "node"))},
         .instance = (uint64_t)number_of(t->doc, "instance")
     };
-    in.known = !gone && in.kind == PROJECT_POD && !json_object_get(t->doc, "t");
-    if (!gone && in.kind == PROJECT_POD && !in.known && !template_find(t, &in.kept))
+    in.known = !gone && in.kind == CACHE_POD && !json_object_get(t->doc, "t");
+    if (!gone && in.kind == CACHE_POD && !in.known && !template_find(t, &in.kept))
         return bad(t, "its template is not there");
-    if (!gone && in.kind != PROJECT_POD) {
+    if (!gone && in.kind != CACHE_POD) {
         if (!bytes_of(t->doc, &bytes))
             return bad(t, "its bytes are not base64");
         in.kept = proto_reader(str_text(&bytes), bytes.len);
     }
     input_take(t, &in);
-    struct project_pod pod;
-    if (t->r->base && in.node.len && !in.instance && in.kind == PROJECT_POD &&
-        project_pod_of(t->r->project, strlen(t->id) > BERTH_NAME_MAX ? o.uid : t->id, &pod) && pod.instance)
+    struct cache_pod_view pod;
+    if (t->r->base && in.node.len && !in.instance && in.kind == CACHE_POD &&
+        cache_pod_find(t->r->cache, strlen(t->id) > BERTH_NAME_MAX ? o.uid : t->id, &pod) && pod.instance)
         return bad(t, "its instance is missing");
     return 0;
 }
 
 static int role_take(const struct taking *t)
 {
-    struct project_input in = {.op = json_is_null(t->doc) ? PROJECT_ROLE_DROP : PROJECT_ROLE_PUT,
-                               .id = t->id,
-                               .namespace = text_of(t->doc, "namespace"),
-                               .owner = text_of(t->doc, "job")};
-    if (in.op == PROJECT_ROLE_PUT && !template_find(t, &in.kept))
+    struct cache_change in = {.op = json_is_null(t->doc) ? CACHE_OP_ROLE_DROP : CACHE_OP_ROLE_PUT,
+                              .id = t->id,
+                              .namespace = text_of(t->doc, "namespace"),
+                              .owner = text_of(t->doc, "job")};
+    if (in.op == CACHE_OP_ROLE_PUT && !template_find(t, &in.kept))
         return bad(t, "its template is not there");
     input_take(t, &in);
     return 0;
@@ -135,8 +135,8 @@ static int place_take(const struct taking *t)
     size_t i;
     const json_t *one;
     json_array_foreach(json_object_get(t->doc, "waits"), i, one) vec_push(&waits, (uint64_t)json_integer_value(one));
-    input_take(t, &(struct project_input){
-                      .op = t->word == WORD_TASKS ? PROJECT_TASK_ASSUME : PROJECT_ASSUME,
+    input_take(t, &(struct cache_change){
+                      .op = t->word == WORD_TASKS ? CACHE_OP_TASK_ASSUME : CACHE_OP_ASSUME,
                       .id = t->id,
                       .name = text_of(t->doc, "name"),
                       .node = {text_of(t->doc, "node"), strlen(text_of(t->doc, "node"))},
@@ -158,12 +158,12 @@ static int held_take(const struct taking *t)
     const json_t *one;
     json_array_foreach(json_object_get(t->doc, "not_on"), i, one) if (json_is_string(one))
         vec_push(&nodes, json_string_value(one));
-    input_take(t, &(struct project_input){.op = PROJECT_HELD,
-                                          .id = t->id,
-                                          .failures = (uint32_t)number_of(t->doc, "failures"),
-                                          .moment_ns = number_of(t->doc, "not_before"),
-                                          .nodes = nodes.at,
-                                          .nodes_len = nodes.len});
+    input_take(t, &(struct cache_change){.op = CACHE_OP_BACKOFF,
+                                         .id = t->id,
+                                         .failures = (uint32_t)number_of(t->doc, "failures"),
+                                         .moment_ns = number_of(t->doc, "not_before"),
+                                         .nodes = nodes.at,
+                                         .nodes_len = nodes.len});
     vec_done(&nodes);
     return 0;
 }
@@ -176,42 +176,46 @@ static const char *text_at(const json_t *list, size_t i)
 
 static int taken_take(const struct taking *t)
 {
-    VEC(struct project_volume) volumes = {0};
+    VEC(struct cache_claim_volume) volumes = {0};
     size_t i;
     const json_t *v;
     json_array_foreach(json_object_get(t->doc, "volumes"), i, v)
-        vec_push(&volumes, ((struct project_volume){text_at(v, 0), text_at(v, 1), text_at(v, 2), text_at(v, 3),
-                                                    json_is_true(json_array_get(v, 4))}));
-    input_take(t, &(struct project_input){
-                      .op = PROJECT_TAKEN, .id = t->id, .volumes = volumes.at, .volumes_len = volumes.len});
+        vec_push(&volumes, ((struct cache_claim_volume){text_at(v, 0), text_at(v, 1), text_at(v, 2), text_at(v, 3),
+                                                        json_is_true(json_array_get(v, 4))}));
+    input_take(t, &(struct cache_change){
+                      .op = CACHE_OP_VOLUMES, .id = t->id, .volumes = volumes.at, .volumes_len = volumes.len});
     vec_done(&volumes);
     return 0;
 }
 
 static int simple_take(const struct taking *t)
 {
-    static const enum project_op ops[WORDS] = {
-        [WORD_SETTLE] = PROJECT_SETTLE,       [WORD_PROMOTE] = PROJECT_PROMOTE,
-        [WORD_GIVE_BACK] = PROJECT_GIVE_BACK, [WORD_STOPPING] = PROJECT_STOPPING,
-        [WORD_TOLD] = PROJECT_TOLD,           [WORD_ROLE_CHANGED] = PROJECT_ROLE_CHANGED,
-        [WORD_TASK_ENDS] = PROJECT_TASK_END,  [WORD_TASKS_AGAIN] = PROJECT_TASKS_AGAIN,
-        [WORD_RENEW] = PROJECT_RENEW,
+    static const enum cache_op ops[WORDS] = {
+        [WORD_SETTLE] = CACHE_OP_SETTLE,
+        [WORD_PROMOTE] = CACHE_OP_PROMOTE,
+        [WORD_FORGET] = CACHE_OP_FORGET,
+        [WORD_STOPPING] = CACHE_OP_STOPPING,
+        [WORD_REPORTED] = CACHE_OP_REPORTED,
+        [WORD_ROLE_CHANGED] = CACHE_OP_ROLE_CHANGED,
+        [WORD_TASK_ENDS] = CACHE_OP_TASK_SUCCEEDED,
+        [WORD_TASKS_RERUN] = CACHE_OP_TASKS_RERUN,
+        [WORD_RENEW] = CACHE_OP_IMAGE_END,
     };
-    struct project_input in = {.op = ops[t->word],
-                               .id = t->id,
-                               .instance = strtoull(t->id, NULL, 10),
-                               .moment_ns = number_of(t->doc, "not_before"),
-                               .stopping = json_is_true(json_object_get(t->doc, "on")),
-                               .ordinal = (uint32_t)number_of(t->doc, "ordinal"),
-                               .places = (size_t)number_of(t->doc, "places")};
-    if (in.op == PROJECT_TASK_END)
+    struct cache_change in = {.op = ops[t->word],
+                              .id = t->id,
+                              .instance = strtoull(t->id, NULL, 10),
+                              .moment_ns = number_of(t->doc, "not_before"),
+                              .stopping = json_is_true(json_object_get(t->doc, "on")),
+                              .ordinal = (uint32_t)number_of(t->doc, "ordinal"),
+                              .places = (size_t)number_of(t->doc, "places")};
+    if (in.op == CACHE_OP_TASK_SUCCEEDED)
         in.instance = (uint64_t)number_of(t->doc, "instance");
-    else if (in.op == PROJECT_RENEW)
+    else if (in.op == CACHE_OP_IMAGE_END)
         in.instance = (uint64_t)number_of(t->doc, "instances");
-    else if (in.op == PROJECT_SETTLE || in.op == PROJECT_ROLE_CHANGED || in.op == PROJECT_TASKS_AGAIN)
+    else if (in.op == CACHE_OP_SETTLE || in.op == CACHE_OP_ROLE_CHANGED || in.op == CACHE_OP_TASKS_RERUN)
         in.instance = 0;
     input_take(t, &in);
-    if (in.op == PROJECT_RENEW) {
+    if (in.op == CACHE_OP_IMAGE_END) {
         t->r->base = false;
         replay_numbers_clear(&t->r->numbers);
     }
@@ -226,9 +230,9 @@ static int tenant_take(const struct taking *t)
         [WORD_TENANTS] = TENANT_PUT,
         [WORD_TENANT_DROP] = TENANT_DROP,
         [WORD_TENANT_RECALL] = TENANT_RECALL,
-        [WORD_TENANT_JUDGE] = TENANT_JUDGE,
+        [WORD_TENANT_RECHECK] = TENANT_RECHECK,
         [WORD_TENANT_FORCE] = TENANT_FORCE,
-        [WORD_TENANT_PAST] = TENANT_PAST,
+        [WORD_TENANT_USAGE] = TENANT_USAGE,
         [WORD_TENANT_CLAIMED] = TENANT_CLAIMED,
     };
     const char *slash = strchr(t->id, '/');
@@ -241,7 +245,7 @@ static int tenant_take(const struct taking *t)
     if (kind == KINDS)
         return bad(t, "unknown kind");
     in.kind = (enum kind)kind;
-    tenants_input_take(t->r->tenants, &in);
+    tenants_input_apply(t->r->tenants, &in);
     return 0;
 }
 
@@ -317,7 +321,7 @@ static const char *on_claim(void *ctx, const char *role, struct arena *arena, st
 }
 
 /* Tasks are not reported to jobs: the record contains what followed. */
-static void on_task(void *ctx, const struct project_task *task)
+static void on_task(void *ctx, const struct cache_task_view *task)
 {
     (void)ctx;
     (void)task;
@@ -327,7 +331,7 @@ static void on_task(void *ctx, const struct project_task *task)
 
 static void clear(struct replayed *r)
 {
-    project_free(r->project);
+    cache_free(r->cache);
     tenants_free(r->tenants);
     for (size_t i = 0; i < r->schedulers_len; i++) {
         mem_free(r->schedulers[i]);
@@ -387,13 +391,13 @@ static int base_take(const struct taking *t)
     }
     kube_policy_init(&r->policy, profile, (const char *const *)r->profiles, r->schedulers_len);
     r->tenants = tenants_new(NULL, NULL);
-    r->project = project_new(&(struct project_config){.tenants = r->tenants,
-                                                      .schedulers = (const char *const *)r->schedulers,
-                                                      .schedulers_len = r->schedulers_len,
-                                                      .profiles = (const char *const *)r->profiles,
-                                                      .claim = on_claim,
-                                                      .task = on_task,
-                                                      .ctx = r});
+    r->cache = cache_new(&(struct cache_config){.tenants = r->tenants,
+                                                .schedulers = (const char *const *)r->schedulers,
+                                                .schedulers_len = r->schedulers_len,
+                                                .profiles = (const char *const *)r->profiles,
+                                                .claim = on_claim,
+                                                .task = on_task,
+                                                .ctx = r});
     r->base = true;
     return 0;
 }
@@ -403,7 +407,7 @@ static int base_take(const struct taking *t)
 static int take(const struct taking *t)
 {
     struct berth_err why = {0};
-    if (replay_check(t->word, t->id, t->doc, t->r->base, &t->r->numbers, &why) < 0)
+    if (replay_validate_change(t->word, t->id, t->doc, t->r->base, &t->r->numbers, &why) < 0)
         return bad(t, why.text);
     switch ((int)t->word) {
     case WORD_BASE: return base_take(t);
@@ -412,8 +416,8 @@ static int take(const struct taking *t)
     case WORD_ROLE_CLAIMS: return claim_take(t);
     case WORD_ASSUME:
     case WORD_TASKS: return place_take(t);
-    case WORD_HELD: return held_take(t);
-    case WORD_TAKEN: return taken_take(t);
+    case WORD_BACKOFF: return held_take(t);
+    case WORD_CLAIM_VOLUMES: return taken_take(t);
     default: break;
     }
     if (t->word < WORD_SETTLE)
@@ -432,7 +436,7 @@ static enum journal_word word_of(const char *key, const char **ret_id)
     return WORDS;
 }
 
-int replayed_take(struct replayed *r, struct bytes change, enum journal_word *ret_word, struct berth_err *err)
+int replayed_apply(struct replayed *r, struct bytes change, enum journal_word *ret_word, struct berth_err *err)
 {
     struct bytes key, doc;
     const char *at = NULL, *id;
@@ -444,9 +448,9 @@ int replayed_take(struct replayed *r, struct bytes change, enum journal_word *re
         return err_set(err, EBADMSG, "unknown input '%.80s'", str_text(&r->text));
     json_t *tree = json_loadb(doc.at, doc.len, JSON_DECODE_ANY, NULL);
     const struct taking t = {r, word, id, tree, err};
-    int rc = !tree                              ? bad(&t, "it is not JSON")
-             : word != WORD_BASE && !r->project ? bad(&t, "no base precedes it")
-                                                : take(&t);
+    int rc = !tree                            ? bad(&t, "it is not JSON")
+             : word != WORD_BASE && !r->cache ? bad(&t, "no base precedes it")
+                                              : take(&t);
     json_decref(tree);
     journal_hash_add(&r->hashes, word, change.at, change.len);
     *ret_word = word;

@@ -20,7 +20,7 @@ struct replay_claim {
 };
 
 struct replayed {
-    struct project *project; /* NULL: no base has begun */
+    struct cache *cache; /* NULL: no base has begun */
     struct tenants *tenants;
     struct kube_policy policy;
     char **schedulers, **profiles;
@@ -38,4 +38,4 @@ struct replayed {
 
 void replayed_done(struct replayed *r);
 /* Applies one change, including its brackets. *ret_word: its word. -EBADMSG if it is unreadable. */
-int replayed_take(struct replayed *r, struct bytes change, enum journal_word *ret_word, struct berth_err *err);
+int replayed_apply(struct replayed *r, struct bytes change, enum journal_word *ret_word, struct berth_err *err);

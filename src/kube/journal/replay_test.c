@@ -25,66 +25,66 @@ static void same(struct room *r, uint64_t bases)
 
 /* A volume chosen for a pod stays taken, also in a replay that begins with the base; so do the nodes without
  * volumes. */
-static void volumes_on_their_way(void **state)
+static void base_keeps_chosen_volumes(void **state)
 {
     struct room *r = *state;
     scene_node(&r->s, "n1", "a", "");
     scene_node(&r->s, "n2", "b", "");
-    scene_put(&r->s, PROJECT_STORAGE_CLASS, "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
-    scene_put(&r->s, PROJECT_VOLUME,
+    scene_put(&r->s, CACHE_STORAGE_CLASS, "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
+    scene_put(&r->s, CACHE_VOLUME,
               "{metadata: {name: pv1}, spec: {" HAS ", " ON_HOST("n1") "}, status: {phase: Available}}");
     for (unsigned i = 0; i < 3; i++) {
         CLEANUP(str) struct str claim = {0}, pod = {0};
         char name[8];
         (void)snprintf(name, sizeof name, "p%u", i);
         str_addf(&claim, "{metadata: {name: c%u, namespace: default, uid: u%u}, spec: {" ASKS "}}", i, i);
-        scene_put(&r->s, PROJECT_CLAIM, claim.at);
+        scene_put(&r->s, CACHE_CLAIM, claim.at);
         str_addf(&pod, CPU("1") ", " USES("c%u"), i);
         scene_pod(&r->s, name, "", "", pod.at);
         assert_int_equal(room_plan(r) > 0, i == 0); /* there is one volume */
         room_settle(r);
     }
-    scene_put(&r->s, PROJECT_VOLUME,
+    scene_put(&r->s, CACHE_VOLUME,
               "{metadata: {name: pv2}, spec: {" HAS ", " ON_HOST("n2") "}, status: {phase: Available}}");
     assert_int_equal(room_plan(r), 2); /* both may have it; only one got it */
     room_settle(r);
     (void)room_plan(r);
-    struct project_pod first, second;
-    assert_true(project_pod_of(r->s.p, "default:p1", &first) && project_pod_of(r->s.p, "default:p2", &second));
+    struct cache_pod_view first, second;
+    assert_true(cache_pod_find(r->s.p, "default:p1", &first) && cache_pod_find(r->s.p, "default:p2", &second));
     assert_int_equal((first.instance != 0) + (second.instance != 0), 1);
-    project_give_back(r->s.p, first.instance ? first.instance : second.instance, 0);
+    cache_forget_pod(r->s.p, first.instance ? first.instance : second.instance, 0);
     (void)room_plan(r);
     same(r, 5);
 }
 
 /* The same for tasks of a job, which share the volume chosen for the claim of the first. */
-static void volumes_of_tasks(void **state)
+static void base_keeps_volumes_of_tasks(void **state)
 {
     struct room *r = *state;
-    struct project_pod first = {0}, second = {0};
+    struct cache_pod_view first = {0}, second = {0};
     scene_node(&r->s, "n1", "a", "");
     scene_node(&r->s, "n2", "b", "");
     room_queue(r, "gpu", "{}");
-    scene_put(&r->s, PROJECT_STORAGE_CLASS, "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
+    scene_put(&r->s, CACHE_STORAGE_CLASS, "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
     for (unsigned i = 0; i < 2; i++) {
         CLEANUP(str) struct str claim = {0};
         str_addf(&claim, "{metadata: {name: c%u, namespace: default, uid: u%u}, spec: {" ASKS "}}", i, i);
-        scene_put(&r->s, PROJECT_CLAIM, claim.at);
+        scene_put(&r->s, CACHE_CLAIM, claim.at);
     }
-    scene_put(&r->s, PROJECT_VOLUME,
+    scene_put(&r->s, CACHE_VOLUME,
               "{metadata: {name: pv1}, spec: {" HAS ", " ON_HOST("n1") "}, status: {phase: Available}}");
     room_role(r, "w", CPU("1") ", " USES("c0"));
     assert_int_equal(room_plan(r), 2);
-    assert_true(project_pod_of(r->s.p, "default:w-0", &first) && project_pod_of(r->s.p, "default:w-1", &second));
+    assert_true(cache_pod_find(r->s.p, "default:w-0", &first) && cache_pod_find(r->s.p, "default:w-1", &second));
     assert_true(first.instance && second.instance);
     room_settle(r); /* a base while these are assumed */
     scene_pod(&r->s, "p", "", "", CPU("1") ", " USES("c1"));
     assert_int_equal(room_plan(r), 0); /* the volume stays taken */
-    project_give_back(r->s.p, first.instance, 0);
-    project_give_back(r->s.p, second.instance, 0);
+    cache_forget_pod(r->s.p, first.instance, 0);
+    cache_forget_pod(r->s.p, second.instance, 0);
     assert_int_equal(room_plan(r), 3); /* one volume for three: the first two have it */
-    assert_true(project_pod_of(r->s.p, "default:w-0", &first) && first.instance);
-    scene_drop(&r->s, PROJECT_VOLUME, "{metadata: {name: pv1}}"); /* another choice would not find it */
+    assert_true(cache_pod_find(r->s.p, "default:w-0", &first) && first.instance);
+    scene_drop(&r->s, CACHE_VOLUME, "{metadata: {name: pv1}}"); /* another choice would not find it */
     room_settle(r);
     (void)room_plan(r);
     same(r, 3);
@@ -94,26 +94,26 @@ static void volumes_of_tasks(void **state)
  * both are given back. */
 static void a_volume_of_two(struct room *r, bool first_is_told_last)
 {
-    struct project_pod owner = {0}, other = {0};
+    struct cache_pod_view owner = {0}, other = {0};
     scene_node(&r->s, "n1", "a", "");
-    scene_put(&r->s, PROJECT_STORAGE_CLASS, "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
-    scene_put(&r->s, PROJECT_CLAIM, "{metadata: {name: c0, namespace: default, uid: u0}, spec: {" ASKS "}}");
-    scene_put(&r->s, PROJECT_CLAIM, "{metadata: {name: c1, namespace: default, uid: u1}, spec: {" ASKS "}}");
-    scene_put(&r->s, PROJECT_VOLUME, "{metadata: {name: pv1}, spec: {" HAS "}, status: {phase: Available}}");
+    scene_put(&r->s, CACHE_STORAGE_CLASS, "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
+    scene_put(&r->s, CACHE_CLAIM, "{metadata: {name: c0, namespace: default, uid: u0}, spec: {" ASKS "}}");
+    scene_put(&r->s, CACHE_CLAIM, "{metadata: {name: c1, namespace: default, uid: u1}, spec: {" ASKS "}}");
+    scene_put(&r->s, CACHE_VOLUME, "{metadata: {name: pv1}, spec: {" HAS "}, status: {phase: Available}}");
     if (first_is_told_last)
         scene_pod(&r->s, "other", "", "", CPU("1") ", " USES("c0"));
     scene_pod(&r->s, "owner", "", "", CPU("1") ", priority: 7, " USES("c0"));
     if (!first_is_told_last)
         scene_pod(&r->s, "other", "", "", CPU("1") ", " USES("c0"));
     assert_int_equal(room_plan(r), 2);
-    assert_true(project_pod_of(r->s.p, "default:owner", &owner) && owner.instance);
-    assert_true(project_pod_of(r->s.p, "default:other", &other) && other.instance);
+    assert_true(cache_pod_find(r->s.p, "default:owner", &owner) && owner.instance);
+    assert_true(cache_pod_find(r->s.p, "default:other", &other) && other.instance);
     room_settle(r); /* a base while these are assumed */
     (void)room_plan(r);
     scene_pod(&r->s, "third", "", "", CPU("1") ", " USES("c1"));
-    project_give_back(r->s.p, first_is_told_last ? other.instance : owner.instance, INT64_MAX / 2);
+    cache_forget_pod(r->s.p, first_is_told_last ? other.instance : owner.instance, INT64_MAX / 2);
     assert_int_equal(room_plan(r), 0);
-    project_give_back(r->s.p, first_is_told_last ? owner.instance : other.instance, INT64_MAX / 2);
+    cache_forget_pod(r->s.p, first_is_told_last ? owner.instance : other.instance, INT64_MAX / 2);
     assert_int_equal(room_plan(r), 1);
     same(r, 2);
 }
@@ -129,37 +129,37 @@ static void a_volume_of_two_in_another_order(void **state)
 }
 
 /* Whether a pod uses an attached volume follows from the other inputs, also in a replay that begins with a base. */
-static void volumes_that_are_attached(void **state)
+static void replay_knows_unused_attachments(void **state)
 {
     struct room *r = *state;
     scene_node(&r->s, "n1", "a", "");
-    scene_put(&r->s, PROJECT_CSI_NODE,
+    scene_put(&r->s, CACHE_CSI_NODE,
               "{metadata: {name: n1}, spec: {drivers: [{name: d, nodeID: x, allocatable: {count: 2}}]}}");
     for (unsigned i = 0; i < 3; i++) {
         CLEANUP(str) struct str yaml = {0};
         str_addf(&yaml, "{metadata: {name: pv%u}, spec: {csi: {driver: d, volumeHandle: h%u}}}", i, i);
-        scene_put(&r->s, PROJECT_VOLUME, yaml.at);
+        scene_put(&r->s, CACHE_VOLUME, yaml.at);
         str_clear(&yaml);
         str_addf(&yaml,
                  "{metadata: {name: c%u, namespace: default, annotations: {pv.kubernetes.io/bind-completed: 'yes'}}, "
                  "spec: {volumeName: pv%u}}",
                  i, i);
-        scene_put(&r->s, PROJECT_CLAIM, yaml.at);
+        scene_put(&r->s, CACHE_CLAIM, yaml.at);
         str_clear(&yaml);
         str_addf(&yaml,
                  "{metadata: {name: at%u}, spec: {attacher: d, nodeName: n1, source: {persistentVolumeName: pv%u}}}", i,
                  i);
         if (i < 2)
-            scene_put(&r->s, PROJECT_ATTACHMENT, yaml.at);
+            scene_put(&r->s, CACHE_ATTACHMENT, yaml.at);
     }
     scene_pod(&r->s, "a", "", "n1", CPU("1") ", " USES("c0"));
     scene_pod(&r->s, "b", "", "", CPU("1") ", " USES("c2"));
     assert_int_equal(room_plan(r), 0);
     room_settle(r);
     assert_int_equal(room_plan(r), 0);
-    scene_drop(&r->s, PROJECT_POD, "{metadata: {name: a, namespace: default}}");
+    scene_drop(&r->s, CACHE_POD, "{metadata: {name: a, namespace: default}}");
     assert_int_equal(room_plan(r), 0); /* as before: the volume it used is attached */
-    scene_drop(&r->s, PROJECT_ATTACHMENT, "{metadata: {name: at1}}");
+    scene_drop(&r->s, CACHE_ATTACHMENT, "{metadata: {name: at1}}");
     assert_int_equal(room_plan(r), 1);
     room_settle(r);
     (void)room_plan(r);
@@ -168,18 +168,18 @@ static void volumes_that_are_attached(void **state)
 
 /* Two claims, and no node has volumes for both: each node is tried and excluded, also in a replay that begins with a
  * base. */
-static void nodes_passed_over(void **state)
+static void base_keeps_excluded_nodes(void **state)
 {
     struct room *r = *state;
     scene_node(&r->s, "n1", "a", "");
     scene_node(&r->s, "n2", "b", "");
     room_queue(r, "gpu", "{}");
-    scene_put(&r->s, PROJECT_STORAGE_CLASS, "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
-    scene_put(&r->s, PROJECT_CLAIM, "{metadata: {name: c0, namespace: default, uid: u0}, spec: {" ASKS "}}");
-    scene_put(&r->s, PROJECT_CLAIM, "{metadata: {name: c1, namespace: default, uid: u1}, spec: {" ASKS "}}");
-    scene_put(&r->s, PROJECT_VOLUME,
+    scene_put(&r->s, CACHE_STORAGE_CLASS, "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
+    scene_put(&r->s, CACHE_CLAIM, "{metadata: {name: c0, namespace: default, uid: u0}, spec: {" ASKS "}}");
+    scene_put(&r->s, CACHE_CLAIM, "{metadata: {name: c1, namespace: default, uid: u1}, spec: {" ASKS "}}");
+    scene_put(&r->s, CACHE_VOLUME,
               "{metadata: {name: pv1}, spec: {" HAS ", " ON_HOST("n1") "}, status: {phase: Available}}");
-    scene_put(&r->s, PROJECT_VOLUME,
+    scene_put(&r->s, CACHE_VOLUME,
               "{metadata: {name: pv2}, spec: {" HAS ", " ON_HOST("n2") "}, status: {phase: Available}}");
     r->tasks = 1;
     room_role(
@@ -199,9 +199,9 @@ static void gangs_and_gates(void **state)
     struct room *r = *state;
     static const char *const pods[] = {"a", "b", "c"};
     scene_node(&r->s, "n1", "a", "");
-    scene_put(&r->s, PROJECT_GROUP,
+    scene_put(&r->s, CACHE_POD_GROUP,
               "{metadata: {name: g, namespace: default}, spec: {schedulingPolicy: {gang: {minCount: 3}}}}");
-    scene_put(&r->s, PROJECT_BUDGET,
+    scene_put(&r->s, CACHE_BUDGET,
               "{metadata: {name: b, namespace: default}, spec: {selector: {matchLabels: {app: x}}}, status: "
               "{disruptionsAllowed: 1}}");
     scene_pod(&r->s, "gated", "app: x", "", CPU("1") ", schedulingGates: [{name: later}]");
@@ -220,7 +220,7 @@ static void gangs_and_gates(void **state)
 }
 
 /* Queues stay in force though an object they name is gone. */
-static void queues_in_force(void **state)
+static void base_keeps_queues_in_force(void **state)
 {
     struct room *r = *state;
     scene_node(&r->s, "n1", "a", "");
@@ -247,8 +247,8 @@ static int room_setup_two(void **state)
 
 static const char *node_of(struct room *r, const char *pod)
 {
-    struct project_pod found;
-    return project_pod_of(r->s.p, pod, &found) ? found.node : "nowhere";
+    struct cache_pod_view found;
+    return cache_pod_find(r->s.p, pod, &found) ? found.node : "nowhere";
 }
 
 static void named_pod(struct room *r, const char *name, const char *scheduler)
@@ -256,12 +256,12 @@ static void named_pod(struct room *r, const char *name, const char *scheduler)
     CLEANUP(str) struct str yaml = {0};
     str_addf(&yaml, "{metadata: {name: %s, namespace: default}, spec: {schedulerName: %s, " CPU("1") "}}", name,
              scheduler);
-    scene_put(&r->s, PROJECT_POD, yaml.at);
+    scene_put(&r->s, CACHE_POD, yaml.at);
 }
 
 /* Pods with two scheduler names, and a role of a job with the second one: the base contains the profile of each
  * name. */
-static void profiles_of_names(void **state)
+static void base_keeps_profiles_of_names(void **state)
 {
     struct room *r = *state;
     CLEANUP(str) struct str bytes = {0};
@@ -277,9 +277,9 @@ static void profiles_of_names(void **state)
     assert_string_equal(node_of(r, "default:packed"), "busy");
     assert_string_equal(node_of(r, "default:foreign"), "nowhere");
     room_settle(r);
-    kit_object(&bytes, PROJECT_POD,
+    kit_object(&bytes, CACHE_POD,
                "{metadata: {name: x, namespace: default}, spec: {schedulerName: berth-pack, " CPU("1") "}}");
-    assert_true(project_role_put(r->s.p, &(struct project_role){.id = "default:train:worker",
+    assert_true(cache_role_put(r->s.p, &(struct cache_job_role){.id = "default:train:worker",
                                                                 .namespace = "default",
                                                                 .owner = "job-1",
                                                                 .pod = proto_reader(str_text(&bytes), bytes.len)}));
@@ -306,7 +306,7 @@ static int command(struct str *said, size_t len, char *const *words)
 #define COMMAND(said, ...)                                                                                             \
     command(said, sizeof((char *[]){"replay", __VA_ARGS__}) / sizeof(char *), (char *[]){"replay", __VA_ARGS__})
 
-static void the_command(void **state)
+static void command_line_and_output(void **state)
 {
     struct room *r = *state;
     CLEANUP(str) struct str said = {0};
@@ -331,7 +331,7 @@ static void the_command(void **state)
     assert_int_equal(COMMAND(&said, "/nonexistent"), 1);
 }
 
-static void journals_of_others_are_refused(void **state)
+static void foreign_journals_are_rejected(void **state)
 {
     static const char *const records[] = {
         "{\"j\":2,\"kind\":\"POST /v1/jobs\",\"at\":1,\"changes\":[]}",
@@ -363,7 +363,7 @@ static void journals_of_others_are_refused(void **state)
                                       NULL, NULL, NULL),
                          0);
         store_drain(store);
-        struct journal *journal = journal_of(store);
+        struct journal *journal = journal_of_store(store);
         assert_true(kube_replay(journal, &(struct kube_replay_options){0}, &result, &err) < 0);
         if (!strstr(err.text, said[i]))
             fail_msg("row %zu says: %s", i, err.text);
@@ -383,7 +383,7 @@ static int replay_record(const char *record, struct berth_err *err)
                                   NULL, NULL, NULL),
                      0);
     store_drain(store);
-    struct journal *journal = journal_of(store);
+    struct journal *journal = journal_of_store(store);
     int rc = kube_replay(journal, &(struct kube_replay_options){0}, &result, err);
     journal_close(journal);
     store_close(store);
@@ -391,7 +391,7 @@ static int replay_record(const char *record, struct berth_err *err)
 }
 
 /* Damaged or forged files. */
-static void what_was_never_written_is_refused(void **state)
+static void forged_changes_are_rejected(void **state)
 {
 #define ROLE "[\"templates/01\",{\"pb\":\"\"}],[\"roles/n:j:r\",{\"t\":\"01\",\"namespace\":\"n\",\"job\":\"u\"}],"
 #define RENEW(instances, places) "[\"renew\",{\"instances\":" instances ",\"places\":" places "}]"
@@ -448,7 +448,7 @@ static void what_was_never_written_is_refused(void **state)
 #undef TASK
 }
 
-static void plans_of_no_time_are_refused(void **state)
+static void plans_without_time_are_rejected(void **state)
 {
     struct berth_err err = {0};
     (void)state;
@@ -461,7 +461,7 @@ static void plans_of_no_time_are_refused(void **state)
 }
 
 /* The daemon's replay rejects berth-kube's journal. */
-static void ours_is_refused_elsewhere(void **state)
+static void daemon_replay_rejects_kube_journal(void **state)
 {
     static const char record[] = "{\"j\":2,\"kind\":\"kube.plan\",\"at\":1,\"changes\":[],\"cycle\":{\"n\":1}}";
     struct store *store = store_memory_new();
@@ -483,20 +483,20 @@ static void ours_is_refused_elsewhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(volumes_on_their_way, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(volumes_of_tasks, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(base_keeps_chosen_volumes, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(base_keeps_volumes_of_tasks, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(a_volume_of_two_in_order, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(a_volume_of_two_in_another_order, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(volumes_that_are_attached, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(nodes_passed_over, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(replay_knows_unused_attachments, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(base_keeps_excluded_nodes, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(gangs_and_gates, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(queues_in_force, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(profiles_of_names, room_setup_two, room_teardown),
-        cmocka_unit_test_setup_teardown(the_command, room_setup, room_teardown),
-        cmocka_unit_test(journals_of_others_are_refused),
-        cmocka_unit_test(what_was_never_written_is_refused),
-        cmocka_unit_test(plans_of_no_time_are_refused),
-        cmocka_unit_test(ours_is_refused_elsewhere),
+        cmocka_unit_test_setup_teardown(base_keeps_queues_in_force, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(base_keeps_profiles_of_names, room_setup_two, room_teardown),
+        cmocka_unit_test_setup_teardown(command_line_and_output, room_setup, room_teardown),
+        cmocka_unit_test(foreign_journals_are_rejected),
+        cmocka_unit_test(forged_changes_are_rejected),
+        cmocka_unit_test(plans_without_time_are_rejected),
+        cmocka_unit_test(daemon_replay_rejects_kube_journal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static int fail(FILE *trouble, const char *text)
     return PLUGIN_FAILED;
 }
 
-static int list(struct plugin_ask *a, const struct plugin_options *o, struct str *to, FILE *trouble,
+static int list(struct plugin_query *a, const struct plugin_options *o, struct str *to, FILE *trouble,
                 struct berth_err *err)
 {
     struct plugin_view v;
@@ -27,8 +27,8 @@ static int list(struct plugin_ask *a, const struct plugin_options *o, struct str
     int rc = plugin_load(&a->link, &a->profiles, queue, &loaded, err);
     if (rc < 0)
         return rc;
-    rc = plugin_view_init(&v, plugin_loaded_project(loaded), plugin_loaded_tenants(loaded), &a->profiles,
-                          kube_wall_ns(), err);
+    rc = plugin_view_init(&v, plugin_loaded_cache(loaded), plugin_loaded_tenants(loaded), &a->profiles, kube_wall_ns(),
+                          err);
     if (rc == 0) {
         if (queue)
             plugin_queue(&v, o->namespace, o->output != NULL, to);
@@ -68,7 +68,7 @@ static const char *words_wrong(const struct plugin_options *o)
 
 static int ask(const struct plugin_options *o, FILE *out, FILE *trouble)
 {
-    struct plugin_ask a = {0};
+    struct plugin_query a = {0};
     struct berth_err err = {0};
     CLEANUP(str) struct str text = {0};
     arena_init(&a.arena);
@@ -77,7 +77,7 @@ static int ask(const struct plugin_options *o, FILE *out, FILE *trouble)
         rc = plugin_link_open(o->kubeconfig, o->context, &a.link, &err);
     if (rc == 0) {
         a.namespace = o->namespace ? o->namespace : a.link.server.namespace;
-        rc = strcmp(o->words[0], "why") == 0 ? plugin_ask_why(&a, o->words[1], &text, &err)
+        rc = strcmp(o->words[0], "why") == 0 ? plugin_query_why(&a, o->words[1], &text, &err)
                                              : list(&a, o, &text, trouble, &err);
         plugin_link_close(&a.link);
     }

@@ -27,7 +27,7 @@ static void condition_print(const json_t *job, const char *type, const char *sta
     }
 }
 
-void plugin_job_told(struct arena *arena, const json_t *job, int64_t now_ns, struct str *to)
+void plugin_job_from_object(struct arena *arena, const json_t *job, int64_t now_ns, struct str *to)
 {
     const char *phase = plugin_text(job, "status", "phase"), *reason = plugin_text(job, "status", "reason");
     const char *queue = plugin_text(job, "spec", "queue");
@@ -50,7 +50,7 @@ void plugin_job_told(struct arena *arena, const json_t *job, int64_t now_ns, str
 }
 
 /* Prints its pods and their nodes. */
-static void pods_print(struct plugin_ask *a, const char *name, struct str *to)
+static void pods_print(struct plugin_query *a, const char *name, struct str *to)
 {
     CLEANUP(str) struct str path = {0};
     struct plugin_table table = {0};
@@ -75,21 +75,21 @@ static void pods_print(struct plugin_ask *a, const char *name, struct str *to)
 /* Explains a role that is not completely placed in the plan. */
 static void role_print(struct plugin_view *v, const char *id, const char *name, struct str *to)
 {
-    struct project_holder role;
+    struct cache_workload role;
     struct berth_action action;
-    if (!project_holder(v->project, id, &role) || (plugin_pending(v, id) == SIZE_MAX && !plugin_action(v, id, &action)))
+    if (!cache_workload(v->cache, id, &role) || (plugin_pending(v, id) == SIZE_MAX && !plugin_action(v, id, &action)))
         return;
     str_addf(to, "\nrole %s, priority %" PRId32 "\n", name, role.priority);
-    plugin_why_waits(v, &role, to);
+    plugin_why_pending(v, &role, to);
 }
 
-static int plan_print(struct plugin_ask *a, const json_t *job, struct plugin_loaded *loaded, struct str *to,
+static int plan_print(struct plugin_query *a, const json_t *job, struct plugin_loaded *loaded, struct str *to,
                       struct berth_err *err)
 {
     const json_t *roles = plugin_part(job, "spec", "roles");
     struct plugin_view v;
-    struct project *project = plugin_loaded_project(loaded);
-    int rc = plugin_view_init(&v, project, plugin_loaded_tenants(loaded), &a->profiles, kube_wall_ns(), err);
+    struct cache *cache = plugin_loaded_cache(loaded);
+    int rc = plugin_view_init(&v, cache, plugin_loaded_tenants(loaded), &a->profiles, kube_wall_ns(), err);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < json_array_size(roles); i++) {
@@ -97,7 +97,7 @@ static int plan_print(struct plugin_ask *a, const json_t *job, struct plugin_loa
         name = name ? name : "task";
         const char *id = arena_fmt(&a->arena, "%s:%s:%s", plugin_text(job, "metadata", "namespace"),
                                    plugin_text(job, "metadata", "name"), name);
-        if (project_role_there(project, id))
+        if (cache_role_exists(cache, id))
             role_print(&v, id, name, to);
         else
             str_addf(to, "\nrole %s\n  No details: the API server rejects a dry run of its pods from your user.\n",
@@ -107,12 +107,12 @@ static int plan_print(struct plugin_ask *a, const json_t *job, struct plugin_loa
     return 0;
 }
 
-int plugin_job_why(struct plugin_ask *a, const json_t *job, struct str *to, struct berth_err *err)
+int plugin_job_why(struct plugin_query *a, const json_t *job, struct str *to, struct berth_err *err)
 {
     const char *phase = plugin_text(job, "status", "phase");
     struct plugin_loaded *loaded;
     int rc = 0;
-    plugin_job_told(&a->arena, job, kube_wall_ns(), to);
+    plugin_job_from_object(&a->arena, job, kube_wall_ns(), to);
     if (strcmp(phase, "Succeeded") != 0 && strcmp(phase, "Failed") != 0 && strcmp(phase, "Suspended") != 0) {
         rc = plugin_load(&a->link, &a->profiles, true, &loaded, err);
         if (rc == 0) {

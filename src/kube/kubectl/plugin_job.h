@@ -4,7 +4,7 @@
 #include "kube/kubectl/plugin_lookup.h"
 
 /* Explains the job; `job` is the object of the API server. */
-int plugin_job_why(struct plugin_ask *a, const json_t *job, struct str *to, struct berth_err *err);
+int plugin_job_why(struct plugin_query *a, const json_t *job, struct str *to, struct berth_err *err);
 
 /* Explains the job from its object alone. */
-void plugin_job_told(struct arena *arena, const json_t *job, int64_t now_ns, struct str *to);
+void plugin_job_from_object(struct arena *arena, const json_t *job, int64_t now_ns, struct str *to);

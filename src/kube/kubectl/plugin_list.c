@@ -21,7 +21,7 @@ static void json_print(json_t *root, struct str *to)
 /* ---- pending pods ----------------------------------------------------------------------------------------------- */
 
 struct queue_row {
-    struct project_holder pod;
+    struct cache_workload pod;
     size_t tasks;    /* of a role of a job: number of pending tasks */
     size_t position; /* position among the pending pods, from 1; 0: the plan places it */
     const char *queue, *node, *reason;
@@ -36,7 +36,7 @@ struct queue {
 static bool row_begin(struct queue *q, const char *workload, struct queue_row *ret)
 {
     *ret = (struct queue_row){.queue = "", .node = "", .reason = ""};
-    return project_holder(q->v->project, workload, &ret->pod) &&
+    return cache_workload(q->v->cache, workload, &ret->pod) &&
            (!q->namespace || strcmp(q->namespace, ret->pod.namespace) == 0);
 }
 
@@ -60,8 +60,8 @@ static void actions_add(struct queue *q)
 /* Returns the first reason, and how many more there are. */
 static const char *reason_of(struct plugin_view *v, size_t i, const char *workload)
 {
-    struct project_wish wish;
-    if (project_wish(v->project, workload, PROJECT_AS_IS, &wish) && wish.why)
+    struct cache_demand wish;
+    if (cache_demand(v->cache, workload, CACHE_RELAX_NOTHING, &wish) && wish.why)
         return wish.why;
     struct berth_pending p = berth_plan_pending(v->choice.plan, i);
     if (p.reasons_len < 2)
@@ -77,7 +77,7 @@ static void pendings_add(struct queue *q)
         struct queue_row row;
         if (!row_begin(q, workload, &row))
             continue;
-        struct berth_standing s = berth_plan_standing(plan, i);
+        struct berth_queue_position s = berth_plan_queue_position(plan, i);
         row.position = s.position;
         row.tasks = berth_plan_pending(plan, i).ordinals_len;
         row.queue = s.queue ? s.queue : "";
@@ -141,7 +141,7 @@ void plugin_queue(struct plugin_view *v, const char *namespace, bool json, struc
 static const char *const gpus[] = {"nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe"};
 
 struct node_row {
-    struct project_node node;
+    struct cache_node_view node;
     struct berth_node_use cpu, memory, pods, gpu;
 };
 
@@ -151,7 +151,7 @@ struct nodes {
     bool gpus; /* any node has GPUs */
 };
 
-static void node_add(void *ctx, const struct project_node *node)
+static void node_add(void *ctx, const struct cache_node_view *node)
 {
     struct nodes *n = ctx;
     struct node_row row = {.node = *node};
@@ -214,7 +214,7 @@ void plugin_nodes(struct plugin_view *v, bool json, struct str *to)
     enum { HEADS = sizeof heads / sizeof *heads };
     struct nodes n = {.v = v};
     struct plugin_table table = {0};
-    project_nodes(v->project, node_add, &n);
+    cache_nodes(v->cache, node_add, &n);
     if (n.rows.len)
         qsort(n.rows.at, n.rows.len, sizeof *n.rows.at, by_name);
     if (json) {

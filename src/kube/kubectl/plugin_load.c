@@ -10,7 +10,7 @@
 #include "kube/tenant/tenant_feed.h"
 
 #define PATIENCE_NS (INT64_C(60) * 1000000000) /* for the whole listing */
-enum { TRIES = 3, SOURCES = PROJECT_GROUP + 1 };
+enum { TRIES = 3, SOURCES = CACHE_POD_GROUP + 1 };
 
 /* ---- single requests -------------------------------------------------------------------------------------------- */
 
@@ -83,7 +83,7 @@ int plugin_get(struct plugin_link *link, const char *path, json_t **ret, struct 
 
 struct kind_source {
     struct plugin_loaded *l;
-    enum project_kind kind;
+    enum cache_kind kind;
     struct kube_watch *watch;
 };
 
@@ -91,7 +91,7 @@ struct plugin_loaded {
     struct plugin_link *link;
     struct tenants *tenants;
     struct tenant_feed *feed;
-    struct project *project;
+    struct cache *cache;
     struct kube_jobs *jobs; /* NULL: not requested */
     struct kind_source sources[SOURCES];
     size_t left;        /* number of listings to come; tenants and jobs count one each */
@@ -103,13 +103,13 @@ struct plugin_loaded {
 static void on_put(void *ctx, const struct kube_object *o)
 {
     struct kind_source *s = ctx;
-    project_object_put(s->l->project, s->kind, o);
+    cache_object_put(s->l->cache, s->kind, o);
 }
 
 static void on_drop(void *ctx, const struct kube_object *o)
 {
     struct kind_source *s = ctx;
-    project_object_drop(s->l->project, s->kind, o);
+    cache_object_drop(s->l->cache, s->kind, o);
 }
 
 static void on_synced(void *ctx)
@@ -122,7 +122,7 @@ static void on_trouble(void *ctx, const char *text)
 {
     struct kind_source *s = ctx;
     str_clear(&s->l->trouble);
-    str_addf(&s->l->trouble, "%s: %s", project_sources[s->kind].name, text);
+    str_addf(&s->l->trouble, "%s: %s", cache_sources[s->kind].name, text);
 }
 
 static void on_looked(void *ctx, const struct kube_answer *answer)
@@ -132,7 +132,7 @@ static void on_looked(void *ctx, const struct kube_answer *answer)
     if (answer->code == 0) {
         s->watch = kube_watch_new(&(struct kube_watch_config){.api = l->link->api,
                                                               .loop = l->link->loop,
-                                                              .path = project_sources[s->kind].path,
+                                                              .path = cache_sources[s->kind].path,
                                                               .format = KUBE_PROTOBUF,
                                                               .put = on_put,
                                                               .drop = on_drop,
@@ -142,10 +142,10 @@ static void on_looked(void *ctx, const struct kube_answer *answer)
         return;
     }
     l->left--;
-    if (s->kind == PROJECT_GROUP)
+    if (s->kind == CACHE_POD_GROUP)
         return; /* optional: not every API server has them */
     if (answer->code == -EACCES) {
-        str_addf(&l->missing, "%s%s", l->missing.len ? ", " : "", project_sources[s->kind].name);
+        str_addf(&l->missing, "%s%s", l->missing.len ? ", " : "", cache_sources[s->kind].name);
         return;
     }
     on_trouble(s, answer->text);
@@ -155,7 +155,7 @@ static void on_looked(void *ctx, const struct kube_answer *answer)
 static void look(struct kind_source *s)
 {
     CLEANUP(str) struct str path = {0};
-    str_addf(&path, "%s?limit=1", project_sources[s->kind].path);
+    str_addf(&path, "%s?limit=1", cache_sources[s->kind].path);
     (void)kube_start(s->l->link->api, &(struct kube_request){.method = "GET",
                                                              .path = path.at,
                                                              .rank = KUBE_URGENT,
@@ -171,7 +171,7 @@ static const char *on_claim(void *ctx, const char *role, struct arena *arena, st
     return kube_jobs_claim(l->jobs, role, arena, w);
 }
 
-static void on_task(void *ctx, const struct project_task *task)
+static void on_task(void *ctx, const struct cache_task_view *task)
 {
     const struct plugin_loaded *l = ctx;
     kube_jobs_task(l->jobs, task);
@@ -209,19 +209,19 @@ static struct plugin_loaded *begin(struct plugin_link *link, const struct kube_p
     l->link = link;
     l->left = SOURCES + 1 + jobs;
     l->tenants = tenants_new(on_anything, l);
-    l->project = project_new(&(struct project_config){.tenants = l->tenants,
-                                                      .schedulers = profiles->names,
-                                                      .schedulers_len = profiles->len,
-                                                      .profiles = profiles->profiles,
-                                                      .changed = on_anything,
-                                                      .trouble = on_object,
-                                                      .ctx = l,
-                                                      .claim = jobs ? on_claim : NULL,
-                                                      .task = jobs ? on_task : NULL});
+    l->cache = cache_new(&(struct cache_config){.tenants = l->tenants,
+                                                .schedulers = profiles->names,
+                                                .schedulers_len = profiles->len,
+                                                .profiles = profiles->profiles,
+                                                .changed = on_anything,
+                                                .trouble = on_object,
+                                                .ctx = l,
+                                                .claim = jobs ? on_claim : NULL,
+                                                .task = jobs ? on_task : NULL});
     if (jobs)
         l->jobs = kube_jobs_new(&(struct kube_jobs_config){.api = link->api,
                                                            .loop = link->loop,
-                                                           .project = l->project,
+                                                           .cache = l->cache,
                                                            .tenants = l->tenants,
                                                            .log = &silent,
                                                            .schedulers = profiles->names,
@@ -230,8 +230,8 @@ static struct plugin_loaded *begin(struct plugin_link *link, const struct kube_p
                                                            .changed = on_anything,
                                                            .ctx = l});
     for (size_t i = 0; i < SOURCES; i++) {
-        l->sources[i] = (struct kind_source){.l = l, .kind = (enum project_kind)i};
-        if (project_sources[i].judges)
+        l->sources[i] = (struct kind_source){.l = l, .kind = (enum cache_kind)i};
+        if (cache_sources[i].admission_only)
             l->left--;
         else
             look(&l->sources[i]);
@@ -239,7 +239,7 @@ static struct plugin_loaded *begin(struct plugin_link *link, const struct kube_p
     l->feed = tenant_feed_new(&(struct tenant_feed_config){.api = link->api,
                                                            .loop = link->loop,
                                                            .tenants = l->tenants,
-                                                           .project = l->project,
+                                                           .cache = l->cache,
                                                            .leads = never,
                                                            .synced = on_known,
                                                            .trouble = on_object,
@@ -275,7 +275,7 @@ int plugin_load(struct plugin_link *link, const struct kube_profiles *profiles, 
         return rc;
     }
     if (jobs)
-        kube_jobs_reckon(l->jobs);
+        kube_jobs_recompute(l->jobs);
     *ret = l;
     return 0;
 }
@@ -288,16 +288,16 @@ void plugin_loaded_free(struct plugin_loaded *l)
     for (size_t i = 0; i < SOURCES; i++)
         kube_watch_free(l->sources[i].watch);
     tenant_feed_free(l->feed);
-    project_free(l->project);
+    cache_free(l->cache);
     tenants_free(l->tenants);
     str_done(&l->missing);
     str_done(&l->trouble);
     mem_free(l);
 }
 
-struct project *plugin_loaded_project(struct plugin_loaded *l)
+struct cache *plugin_loaded_cache(struct plugin_loaded *l)
 {
-    return l->project;
+    return l->cache;
 }
 
 size_t plugin_loaded_refused(const struct plugin_loaded *l)

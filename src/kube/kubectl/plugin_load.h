@@ -34,7 +34,7 @@ struct plugin_loaded;
 int plugin_load(struct plugin_link *link, const struct kube_profiles *profiles, bool jobs, struct plugin_loaded **ret,
                 struct berth_err *err);
 void plugin_loaded_free(struct plugin_loaded *l); /* free it before the link; accepts NULL */
-struct project *plugin_loaded_project(struct plugin_loaded *l);
+struct cache *plugin_loaded_cache(struct plugin_loaded *l);
 struct tenants *plugin_loaded_tenants(struct plugin_loaded *l);
 /* Returns the number of jobs whose pods the API server rejects, from berth-kube or from this user; plans leave them
  * out. */

@@ -13,7 +13,7 @@
 
 /* ---- the pod's object ------------------------------------------------------------------------------------------- */
 
-static bool is_ours(const struct plugin_ask *a, const char *scheduler)
+static bool is_ours(const struct plugin_query *a, const char *scheduler)
 {
     for (size_t i = 0; i < a->profiles.len; i++)
         if (strcmp(a->profiles.names[i], scheduler) == 0)
@@ -44,7 +44,7 @@ static void gates_print(const json_t *gates, struct str *to)
     str_add(to, "): it is not placed until they are removed.\n");
 }
 
-bool plugin_pod_told(struct plugin_ask *a, const json_t *pod, int64_t now_ns, struct str *to)
+bool plugin_pod_from_object(struct plugin_query *a, const json_t *pod, int64_t now_ns, struct str *to)
 {
     const char *node = plugin_text(pod, "spec", "nodeName"), *phase = plugin_text(pod, "status", "phase");
     const char *scheduler = plugin_text(pod, "spec", "schedulerName");
@@ -90,7 +90,7 @@ static const char *event_time(const json_t *event)
 }
 
 /* Prints the last scheduling event. Times in RFC 3339 of one zone compare as texts. */
-static void event_print(struct plugin_ask *a, const char *name, struct str *to)
+static void event_print(struct plugin_query *a, const char *name, struct str *to)
 {
     CLEANUP(str) struct str path = {0};
     json_t *list = NULL;
@@ -125,7 +125,7 @@ static const char *candidate(const void *ctx, size_t i)
     return i < n->at.len ? n->at.at[i] : NULL;
 }
 
-static void names_add(struct plugin_ask *a, const char *path, struct names *to)
+static void names_add(struct plugin_query *a, const char *path, struct names *to)
 {
     json_t *list = NULL;
     if (plugin_get(&a->link, path, &list, NULL) < 0)
@@ -136,7 +136,7 @@ static void names_add(struct plugin_ask *a, const char *path, struct names *to)
     json_decref(list);
 }
 
-static int unknown(struct plugin_ask *a, const char *kind, const char *name, struct berth_err *err)
+static int unknown(struct plugin_query *a, const char *kind, const char *name, struct berth_err *err)
 {
     CLEANUP(str) struct str pods = {0}, jobs = {0};
     struct names names = {0};
@@ -158,32 +158,32 @@ static int unknown(struct plugin_ask *a, const char *kind, const char *name, str
 
 /* ---- pods ------------------------------------------------------------------------------------------------------------- */
 
-static int pod_explain(struct plugin_ask *a, const json_t *pod, struct plugin_loaded *loaded, struct str *to,
+static int pod_explain(struct plugin_query *a, const json_t *pod, struct plugin_loaded *loaded, struct str *to,
                        struct berth_err *err)
 {
     struct plugin_view v;
-    struct project_holder holder;
+    struct cache_workload holder;
     CLEANUP(str) struct str id = {0};
-    struct project *project = plugin_loaded_project(loaded);
-    int rc = plugin_view_init(&v, project, plugin_loaded_tenants(loaded), &a->profiles, kube_wall_ns(), err);
+    struct cache *cache = plugin_loaded_cache(loaded);
+    int rc = plugin_view_init(&v, cache, plugin_loaded_tenants(loaded), &a->profiles, kube_wall_ns(), err);
     if (rc < 0)
         return rc;
     str_addf(&id, "%s:%s", plugin_text(pod, "metadata", "namespace"), plugin_text(pod, "metadata", "name"));
     const char *workload = id.len > BERTH_NAME_MAX ? plugin_text(pod, "metadata", "uid") : id.at;
-    if (!project_holder(project, workload, &holder))
+    if (!cache_workload(cache, workload, &holder))
         str_add(to, "The pod changed during the query; run the command again.\n");
     else if (*holder.node)
         plugin_why_placed(&v, &holder, to);
     else
-        plugin_why_waits(&v, &holder, to);
+        plugin_why_pending(&v, &holder, to);
     plugin_view_done(&v);
     return 0;
 }
 
-static int pod_why(struct plugin_ask *a, const json_t *pod, struct str *to, struct berth_err *err)
+static int pod_why(struct plugin_query *a, const json_t *pod, struct str *to, struct berth_err *err)
 {
     struct plugin_loaded *loaded;
-    if (plugin_pod_told(a, pod, kube_wall_ns(), to))
+    if (plugin_pod_from_object(a, pod, kube_wall_ns(), to))
         return 0;
     int rc = plugin_load(&a->link, &a->profiles, true, &loaded, err);
     if (rc == -EACCES) { /* explain from the pod's object alone */
@@ -205,7 +205,7 @@ static bool name_plain(const char *name)
     return *name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-") == strlen(name);
 }
 
-static int rights(int rc, const char *verb, const char *what, const struct plugin_ask *a, struct berth_err *err)
+static int rights(int rc, const char *verb, const char *what, const struct plugin_query *a, struct berth_err *err)
 {
     if (rc != -EACCES)
         return rc;
@@ -214,7 +214,7 @@ static int rights(int rc, const char *verb, const char *what, const struct plugi
                    verb, what, a->namespace, 200, err->text);
 }
 
-int plugin_ask_why(struct plugin_ask *a, const char *name, struct str *to, struct berth_err *err)
+int plugin_query_why(struct plugin_query *a, const char *name, struct str *to, struct berth_err *err)
 {
     CLEANUP(str) struct str path = {0};
     const char *slash = strchr(name, '/'), *bare = slash ? slash + 1 : name;

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "kube/kubectl/plugin_load.h"
 
-struct plugin_ask {
+struct plugin_query {
     struct plugin_link link;
     const char *namespace;
     struct kube_profiles profiles; /* scheduler names of Berth */
@@ -15,7 +15,7 @@ struct plugin_ask {
 
 /* `name` is NAME, pod/NAME or job/NAME: a bare name is a pod, else a job. A failure may have text, too: what the object
  * itself shows if the user may read nothing else. -ENOENT suggests a similar name. */
-int plugin_ask_why(struct plugin_ask *a, const char *name, struct str *to, struct berth_err *err);
+int plugin_query_why(struct plugin_query *a, const char *name, struct str *to, struct berth_err *err);
 
 /* Return the member object.a.b, and its text ("" if it is no text). */
 static inline const json_t *plugin_part(const json_t *object, const char *a, const char *b)
@@ -30,6 +30,6 @@ static inline const char *plugin_text(const json_t *object, const char *a, const
 
 /* Explains the pod from its object alone, as in `kubectl get -o json`. True: nothing else can be said, because the pod
  * has ended, has scheduling gates or belongs to another scheduler. */
-bool plugin_pod_told(struct plugin_ask *a, const json_t *pod, int64_t now_ns, struct str *to);
+bool plugin_pod_from_object(struct plugin_query *a, const json_t *pod, int64_t now_ns, struct str *to);
 /* Appends the condition that its scheduler wrote last. */
 void plugin_pod_condition(const json_t *pod, struct str *to);

@@ -28,23 +28,23 @@ static void view(struct scene *s, struct plugin_view *ret)
 static const char *why(struct scene *s, const char *pod)
 {
     struct plugin_view v;
-    struct project_holder holder;
+    struct cache_workload holder;
     char id[300];
     (void)snprintf(id, sizeof id, "default:%s", pod);
     view(s, &v);
-    assert_true(project_holder(s->p, id, &holder));
+    assert_true(cache_workload(s->p, id, &holder));
     str_clear(&s->text);
     if (*holder.node)
         plugin_why_placed(&v, &holder, &s->text);
     else
-        plugin_why_waits(&v, &holder, &s->text);
+        plugin_why_pending(&v, &holder, &s->text);
     plugin_view_done(&v);
     return str_text(&s->text);
 }
 
 /* ---- pending pods ----------------------------------------------------------------------------------------------- */
 
-static void too_little_left(void **state)
+static void insufficient_resources(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -84,7 +84,7 @@ static void too_little_left(void **state)
     "labelSelector: {matchLabels: {app: x}}}]"
 
 /* Checks parts of the explanation of a pod `p` on two nodes, with a pod `other` on n1 and `n2` as the spec of n2. */
-static void one_thing_in_its_way(void **state)
+static void each_requirement_is_named(void **state)
 {
     static const struct {
         const char *label, *other, *n2, *spec;
@@ -127,7 +127,7 @@ static void one_thing_in_its_way(void **state)
 }
 
 /* Every advised change makes the pod fit. */
-static void what_is_advised_helps(void **state)
+static void advised_changes_help(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -140,7 +140,7 @@ static void what_is_advised_helps(void **state)
     assert_string_equal(scene_says(&s), "?p q->n1");
 }
 
-static void with_others_before_it(void **state)
+static void pods_ahead_in_queue(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -156,7 +156,7 @@ static void with_others_before_it(void **state)
         strstr(text, "with a higher priority than the pods ahead of it in the queue, it would go to n1.\n"));
 }
 
-static void room_is_made(void **state)
+static void preemption_is_explained(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -168,7 +168,7 @@ static void room_is_made(void **state)
                                       "default/low (priority 0).\n");
 }
 
-static void a_quota_is_named(void **state)
+static void quota_is_named(void **state)
 {
     CLEANUP(scene) struct scene s;
     struct berth_err err = {0};
@@ -188,7 +188,7 @@ static void a_quota_is_named(void **state)
 
 /* ---- placed pods ------------------------------------------------------------------------------------------------ */
 
-static void in_its_place(void **state)
+static void placed_pod_is_explained(void **state)
 {
     static const struct {
         const char *label, *n1, *n2, *other; /* specs of the nodes, and of another pod on n1 */
@@ -235,30 +235,30 @@ static void in_its_place(void **state)
 }
 
 /* A pod whose scheduler name has a profile is explained by that profile. */
-static void by_its_own_profile(void **state)
+static void pod_is_explained_by_its_profile(void **state)
 {
     static const char *const names[] = {"berth", "berth-pack"}, *const profiles[] = {"", "pack"};
     const struct kube_profiles two = {
         .own = berth_profile_find("default"), .names = names, .profiles = profiles, .len = 2};
     CLEANUP(scene) struct scene s = {.tenants = tenants_new(scene_changed, &s)};
-    struct project_holder holder;
+    struct cache_workload holder;
     struct plugin_view v;
     (void)state;
-    s.p = project_new(&(struct project_config){.schedulers = names,
-                                               .schedulers_len = 2,
-                                               .profiles = profiles,
-                                               .tenants = s.tenants,
-                                               .changed = scene_changed,
-                                               .trouble = scene_trouble,
-                                               .ctx = &s});
+    s.p = cache_new(&(struct cache_config){.schedulers = names,
+                                           .schedulers_len = 2,
+                                           .profiles = profiles,
+                                           .tenants = s.tenants,
+                                           .changed = scene_changed,
+                                           .trouble = scene_trouble,
+                                           .ctx = &s});
     scene_node(&s, "n1", "a", "");
     scene_node(&s, "n2", "b", "");
     scene_pod(&s, "other", "", "n1", CPU("2"));
-    scene_put(&s, PROJECT_POD,
+    scene_put(&s, CACHE_POD,
               "{metadata: {name: p, namespace: default, uid: u}, spec: {schedulerName: berth-pack, nodeName: n1, " CPU(
                   "1") "}}");
     assert_int_equal(plugin_view_init(&v, s.p, s.tenants, &two, NOW_NS, NULL), 0);
-    assert_true(project_holder(s.p, "default:p", &holder));
+    assert_true(cache_workload(s.p, "default:p", &holder));
     plugin_why_placed(&v, &holder, &s.text);
     assert_string_equal(s.text.at, "\nWhy this node\n"
                                    "  If the pod were placed now, n1 would be the best feasible node:\n"
@@ -279,7 +279,7 @@ static void lists(void **state)
     (void)state;
     scene_begin(&s);
     scene_node(&s, "n1", "a", "");
-    scene_put(&s, PROJECT_NODE,
+    scene_put(&s, CACHE_NODE,
               "{metadata: {name: g}, spec: {unschedulable: true}, status: {allocatable: {cpu: 8, memory: 16Gi, "
               "pods: 5, nvidia.com/gpu: 4}}}");
     scene_pod(&s, "a", "", "n1", CPU("1500m"));
@@ -313,7 +313,7 @@ static void lists(void **state)
 
 /* ---- explanations from objects alone ---------------------------------------------------------------------------- */
 
-static void objects_alone(void **state)
+static void explanation_from_object_alone(void **state)
 {
     static const struct {
         const char *pod;
@@ -334,7 +334,7 @@ static void objects_alone(void **state)
          true,                                                                                                                "pod d/p waits for a node; 0s old, priority 0.\nIt has scheduling gates (a, b): it is not placed until they "
          "are removed.\n"                                                                                                                                         },
     };
-    struct plugin_ask a = {
+    struct plugin_query a = {
         .profiles = {.names = (const char *const[]){"berth"}, .len = 1}
     };
     (void)state;
@@ -342,7 +342,7 @@ static void objects_alone(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(str) struct str text = {0};
         json_t *pod = kit_parse(rows[i].pod);
-        assert_int_equal(plugin_pod_told(&a, pod, NOW_NS, &text), rows[i].all);
+        assert_int_equal(plugin_pod_from_object(&a, pod, NOW_NS, &text), rows[i].all);
         assert_string_equal(text.at, rows[i].want);
         json_decref(pod);
     }
@@ -350,7 +350,7 @@ static void objects_alone(void **state)
     json_t *job = kit_parse(
         "{metadata: {namespace: d, name: j}, spec: {queue: q}, status: {phase: Pending, pending: 4, reason: no room., "
         "conditions: [{type: Accepted, status: \"False\", message: bad.}]}}");
-    plugin_job_told(&a.arena, job, NOW_NS, &text);
+    plugin_job_from_object(&a.arena, job, NOW_NS, &text);
     assert_string_equal(
         text.at, "job d/j is Pending; 0s old, queue q.\n"
                  "Tasks: 4 pending, 0 running, 0 succeeded; 0 pods failed, 0 restarts.\nbad.\nReason: no room.\n");
@@ -399,16 +399,16 @@ static void command_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(too_little_left),
-        cmocka_unit_test(one_thing_in_its_way),
-        cmocka_unit_test(what_is_advised_helps),
-        cmocka_unit_test(with_others_before_it),
-        cmocka_unit_test(room_is_made),
-        cmocka_unit_test(a_quota_is_named),
-        cmocka_unit_test(in_its_place),
-        cmocka_unit_test(by_its_own_profile),
+        cmocka_unit_test(insufficient_resources),
+        cmocka_unit_test(each_requirement_is_named),
+        cmocka_unit_test(advised_changes_help),
+        cmocka_unit_test(pods_ahead_in_queue),
+        cmocka_unit_test(preemption_is_explained),
+        cmocka_unit_test(quota_is_named),
+        cmocka_unit_test(placed_pod_is_explained),
+        cmocka_unit_test(pod_is_explained_by_its_profile),
         cmocka_unit_test(lists),
-        cmocka_unit_test(objects_alone),
+        cmocka_unit_test(explanation_from_object_alone),
         cmocka_unit_test(command_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

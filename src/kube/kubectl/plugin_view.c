@@ -4,12 +4,12 @@
 
 #include "kube/object/selector.h"
 
-int plugin_view_init(struct plugin_view *v, struct project *project, struct tenants *tenants,
+int plugin_view_init(struct plugin_view *v, struct cache *cache, struct tenants *tenants,
                      const struct kube_profiles *profiles, int64_t now_ns, struct berth_err *err)
 {
-    *v = (struct plugin_view){.project = project, .tenants = tenants, .now_ns = now_ns};
+    *v = (struct plugin_view){.cache = cache, .tenants = tenants, .now_ns = now_ns};
     kube_policy_init(&v->policy, profiles->own, profiles->profiles, profiles->len);
-    v->cluster = project_cluster(project);
+    v->cluster = cache_cluster(cache);
     kube_policy_read(&v->policy, tenants, &v->planned);
     int rc = kube_choose(v->cluster, now_ns, &v->planned.policy, &v->choice, err);
     if (rc < 0) {
@@ -54,8 +54,8 @@ bool plugin_action(const struct plugin_view *v, const char *workload, struct ber
 
 /* ---- trials --------------------------------------------------------------------------------------------------------- */
 
-struct plugin_trial plugin_try(struct plugin_view *v, const struct berth_workload *w,
-                               const struct berth_profile *profile)
+struct plugin_trial plugin_run_trial(struct plugin_view *v, const struct berth_workload *w,
+                                     const struct berth_profile *profile)
 {
     struct plugin_trial ret = {.node = ""};
     struct berth_policy policy = v->planned.policy;
@@ -73,7 +73,7 @@ struct plugin_trial plugin_try(struct plugin_view *v, const struct berth_workloa
         return ret;
     }
     if (action_find(plan, w->id, &a)) {
-        ret.end = a.op == BERTH_PLACE ? PLUGIN_PLACED : PLUGIN_CLEARED;
+        ret.end = a.op == BERTH_PLACE ? PLUGIN_PLACED : PLUGIN_PREEMPTS;
         ret.node = arena_strdup(&v->arena, a.node);
         ret.score = a.score;
         ret.stops_len = a.waits_len;
@@ -84,7 +84,7 @@ struct plugin_trial plugin_try(struct plugin_view *v, const struct berth_workloa
     return ret;
 }
 
-void plugin_alone(struct plugin_view *v, uint64_t instance)
+void plugin_isolate(struct plugin_view *v, uint64_t instance)
 {
     const struct berth_plan *plan = v->choice.plan;
     (void)berth_instance_remove(v->cluster, instance, NULL);
@@ -97,8 +97,8 @@ void plugin_alone(struct plugin_view *v, uint64_t instance)
     }
 }
 
-struct berth_workload plugin_without(struct plugin_view *v, const struct berth_workload *w, const char *const *nodes,
-                                     size_t nodes_len)
+struct berth_workload plugin_exclude_nodes(struct plugin_view *v, const struct berth_workload *w,
+                                           const char *const *nodes, size_t nodes_len)
 {
     struct berth_workload other = *w;
     size_t len = w->shape.require_len ? w->shape.require_len : 1;

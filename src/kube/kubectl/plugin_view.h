@@ -13,7 +13,7 @@
 #include "kube/sched/profile.h"
 
 struct plugin_view {
-    struct project *project; /* owned by the caller, must outlive the view */
+    struct cache *cache;     /* owned by the caller, must outlive the view */
     struct tenants *tenants; /* NULL: none */
     struct kube_policy policy;
     int64_t now_ns;
@@ -24,7 +24,7 @@ struct plugin_view {
 };
 
 /* Makes the plan. Fails as berth_plan_make does; then nothing needs to be freed. */
-int plugin_view_init(struct plugin_view *v, struct project *project, struct tenants *tenants,
+int plugin_view_init(struct plugin_view *v, struct cache *cache, struct tenants *tenants,
                      const struct kube_profiles *profiles, int64_t now_ns, struct berth_err *err);
 void plugin_view_done(struct plugin_view *v);
 
@@ -34,9 +34,9 @@ size_t plugin_pending(const struct plugin_view *v, const char *workload);
 bool plugin_action(const struct plugin_view *v, const char *workload, struct berth_action *ret);
 
 enum plugin_end {
-    PLUGIN_WAITS,
-    PLUGIN_PLACED,  /* at once */
-    PLUGIN_CLEARED, /* after preemption of others */
+    PLUGIN_PENDING,
+    PLUGIN_PLACED,   /* at once */
+    PLUGIN_PREEMPTS, /* after preemption of others */
 };
 struct plugin_trial {
     enum plugin_end end;
@@ -46,11 +46,11 @@ struct plugin_trial {
     size_t stops_len;
 };
 /* Puts the workload into the view's cluster, where it stays, and plans. With a profile, all pods are planned by it. */
-struct plugin_trial plugin_try(struct plugin_view *v, const struct berth_workload *w,
-                               const struct berth_profile *profile);
+struct plugin_trial plugin_run_trial(struct plugin_view *v, const struct berth_workload *w,
+                                     const struct berth_profile *profile);
 /* Removes the instance, and all workloads that the plan left pending or gave a node, from the view's cluster. */
-void plugin_alone(struct plugin_view *v, uint64_t instance);
+void plugin_isolate(struct plugin_view *v, uint64_t instance);
 
 /* Returns the workload with these nodes excluded. In the arena. */
-struct berth_workload plugin_without(struct plugin_view *v, const struct berth_workload *w, const char *const *nodes,
-                                     size_t nodes_len);
+struct berth_workload plugin_exclude_nodes(struct plugin_view *v, const struct berth_workload *w,
+                                           const char *const *nodes, size_t nodes_len);

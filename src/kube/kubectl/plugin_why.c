@@ -10,7 +10,7 @@
 #include "wire/text/quantity.h"
 
 #define SECOND_NS INT64_C(1000000000)
-enum { NEAREST = 3, HOLDERS = 5, RIVALS = 3 };
+enum { NEAREST = 3, HOLDERS = 5, CANDIDATES = 3 };
 
 /* ---- numbers as text -------------------------------------------------------------------------------------------- */
 
@@ -55,13 +55,13 @@ static const char *points(struct arena *a, int32_t score)
     return arena_fmt(a, "%.1f", (double)score * 100 / SCORE_ONE);
 }
 
-struct rival {
+struct candidate_node {
     const char *node;
     int32_t score;
 };
 
 /* Returns the points that each single score gives the pod on the node, each from a plan of its own. */
-static const char **parts_find(struct plugin_view *v, const struct berth_workload *w, const char *node)
+static const char **points_by_score(struct plugin_view *v, const struct berth_workload *w, const char *node)
 {
     const struct berth_profile *profile = kube_policy_profile(&v->policy, w->shape.profile);
     struct berth_workload held = *w;
@@ -71,48 +71,48 @@ static const char **parts_find(struct plugin_view *v, const struct berth_workloa
         struct berth_profile alone = *profile;
         alone.scores = &profile->scores[i];
         alone.scores_len = 1;
-        struct plugin_trial t = plugin_try(v, &held, &alone);
+        struct plugin_trial t = plugin_run_trial(v, &held, &alone);
         parts[i] = t.end == PLUGIN_PLACED ? points(&v->arena, t.score) : "-";
     }
     return parts;
 }
 
 /* Finds the best nodes for the pod now, and adds its present node. */
-static size_t rivals_find(struct plugin_view *v, const struct berth_workload *w, const char *node,
-                          struct rival ret[static RIVALS + 1])
+static size_t candidates_find(struct plugin_view *v, const struct berth_workload *w, const char *node,
+                              struct candidate_node ret[static CANDIDATES + 1])
 {
-    const char *passed[RIVALS];
+    const char *passed[CANDIDATES];
     size_t len = 0;
     bool here = false;
-    while (len < RIVALS) {
-        struct berth_workload other = len ? plugin_without(v, w, passed, len) : *w;
-        struct plugin_trial t = plugin_try(v, &other, NULL);
+    while (len < CANDIDATES) {
+        struct berth_workload other = len ? plugin_exclude_nodes(v, w, passed, len) : *w;
+        struct plugin_trial t = plugin_run_trial(v, &other, NULL);
         if (t.end != PLUGIN_PLACED)
             break;
         passed[len] = t.node;
         here |= strcmp(t.node, node) == 0;
-        ret[len++] = (struct rival){t.node, t.score};
+        ret[len++] = (struct candidate_node){t.node, t.score};
     }
     if (here)
         return len;
     struct berth_workload held = *w;
     held.shape.node = node;
-    struct plugin_trial t = plugin_try(v, &held, NULL);
+    struct plugin_trial t = plugin_run_trial(v, &held, NULL);
     if (t.end == PLUGIN_PLACED)
-        ret[len++] = (struct rival){arena_strdup(&v->arena, node), t.score};
+        ret[len++] = (struct candidate_node){arena_strdup(&v->arena, node), t.score};
     return len;
 }
 
 /* Scores that are 0 for all nodes are left out. */
-static void rivals_print(struct plugin_view *v, const struct berth_workload *w, const char *node,
-                         const struct rival *rivals, size_t len, struct str *to)
+static void candidates_print(struct plugin_view *v, const struct berth_workload *w, const char *node,
+                             const struct candidate_node *rivals, size_t len, struct str *to)
 {
     struct plugin_table table = {0};
     const struct berth_profile *profile = kube_policy_profile(&v->policy, w->shape.profile);
-    const char **parts[RIVALS + 1];
+    const char **parts[CANDIDATES + 1];
     bool *told = ARENA_ARRAY(&v->arena, bool, profile->scores_len);
     for (size_t r = 0; r < len; r++) {
-        parts[r] = parts_find(v, w, rivals[r].node);
+        parts[r] = points_by_score(v, w, rivals[r].node);
         for (size_t i = 0; i < profile->scores_len; i++)
             told[i] |= strcmp(parts[r][i], "0.0") != 0;
     }
@@ -134,17 +134,17 @@ static void rivals_print(struct plugin_view *v, const struct berth_workload *w, 
     str_addf(to, "  Profile '%s'; a score of weight 1 gives at most 100 points.\n", profile->name);
 }
 
-void plugin_why_placed(struct plugin_view *v, const struct project_holder *pod, struct str *to)
+void plugin_why_placed(struct plugin_view *v, const struct cache_workload *pod, struct str *to)
 {
-    struct project_wish wish;
-    struct rival rivals[RIVALS + 1];
-    plugin_alone(v, pod->instance);
+    struct cache_demand wish;
+    struct candidate_node rivals[CANDIDATES + 1];
+    plugin_isolate(v, pod->instance);
     heading(to, "Why this node");
     if (pod->stopping) {
         str_add(to, "  The pod is terminating; no placement is planned for it.\n");
         return;
     }
-    if (!project_wish(v->project, pod->workload, PROJECT_AS_IS, &wish) || wish.why) {
+    if (!cache_demand(v->cache, pod->workload, CACHE_RELAX_NOTHING, &wish) || wish.why) {
         str_add(to,
                 "  The placement cannot be explained: the pod's requests differ from those that it was placed with.\n");
         return;
@@ -153,7 +153,7 @@ void plugin_why_placed(struct plugin_view *v, const struct project_holder *pod, 
     /* above the other pending tasks of its job, as it has no node in this cluster now */
     wish.workload.priority = INT32_MAX;
     wish.workload.gang = NULL;
-    size_t len = rivals_find(v, &wish.workload, pod->node, rivals);
+    size_t len = candidates_find(v, &wish.workload, pod->node, rivals);
     bool known = false;
     for (size_t i = 0; i < len; i++)
         known |= strcmp(rivals[i].node, pod->node) == 0;
@@ -173,15 +173,15 @@ void plugin_why_placed(struct plugin_view *v, const struct project_holder *pod, 
     else
         str_add(to, "  If the pod were placed now, no node would be feasible; placed pods keep their node.\n");
     if (len)
-        rivals_print(v, &wish.workload, pod->node, rivals, len, to);
+        candidates_print(v, &wish.workload, pod->node, rivals, len, to);
 }
 
 /* ---- a pending pod ---------------------------------------------------------------------------------------------- */
 
-static void standing_print(struct plugin_view *v, size_t at, struct str *to)
+static void position_print(struct plugin_view *v, size_t at, struct str *to)
 {
     struct berth_plan *plan = v->choice.plan;
-    struct berth_standing s = berth_plan_standing(plan, at);
+    struct berth_queue_position s = berth_plan_queue_position(plan, at);
     str_addf(to, "Position %" PRIu32 " of %zu pending workloads", s.position, berth_plan_pendings(plan));
     if (s.queue && *s.queue)
         str_addf(to, "; queue: %s, ordered by %s", s.queue, s.ranking);
@@ -207,7 +207,7 @@ static void reasons_print(struct plugin_view *v, size_t at, struct str *to)
 struct holders {
     struct plugin_view *v;
     const char *resource;
-    VEC(struct project_holder) at;
+    VEC(struct cache_workload) at;
 };
 
 static int64_t amount_of(const struct berth_amount *amounts, size_t len, const char *resource)
@@ -218,7 +218,7 @@ static int64_t amount_of(const struct berth_amount *amounts, size_t len, const c
     return 0;
 }
 
-static void holder_add(void *ctx, const struct project_holder *holder)
+static void holder_add(void *ctx, const struct cache_workload *holder)
 {
     struct holders *h = ctx;
     if (amount_of(holder->requests, holder->requests_len, h->resource))
@@ -228,7 +228,7 @@ static void holder_add(void *ctx, const struct project_holder *holder)
 /* Orders by priority, lowest first (preemption candidates), then by name. */
 static int by_priority(const void *a, const void *b)
 {
-    const struct project_holder *x = a, *y = b;
+    const struct cache_workload *x = a, *y = b;
     return x->priority != y->priority ? (x->priority > y->priority) - (x->priority < y->priority)
                                       : strcmp(x->workload, y->workload);
 }
@@ -241,7 +241,7 @@ static void holders_print(struct plugin_view *v, const char *node, const struct 
     char held[QUANTITY_TEXT_MAX], there[QUANTITY_TEXT_MAX];
     if (!berth_node_use(v->cluster, node, need->resource, &use) || use.there - use.held >= need->amount)
         return;
-    project_holders(v->project, node, holder_add, &h);
+    cache_workloads_on_node(v->cache, node, holder_add, &h);
     if (h.at.len)
         qsort(h.at.at, h.at.len, sizeof *h.at.at, by_priority);
     str_addf(to, "  %s of %s: %s of %s allocated", need->resource, node, quantity_print(need->resource, use.held, held),
@@ -257,9 +257,9 @@ static void holders_print(struct plugin_view *v, const char *node, const struct 
     vec_done(&h.at);
 }
 
-static void nearest_print(struct plugin_view *v, const struct project_holder *pod, size_t at, struct str *to)
+static void nearest_print(struct plugin_view *v, const struct cache_workload *pod, size_t at, struct str *to)
 {
-    struct berth_miss misses[NEAREST];
+    struct berth_near_miss misses[NEAREST];
     CLEANUP(str) struct str held = {0};
     size_t len = berth_plan_nearest(v->choice.plan, at, misses, NEAREST);
     if (len)
@@ -279,8 +279,8 @@ static void stops_print(struct plugin_view *v, const uint64_t *stops, size_t len
 {
     size_t told = 0;
     for (size_t i = 0; i < len; i++) {
-        struct project_holder h;
-        if (!project_holder_by_instance(v->project, stops[i], &h))
+        struct cache_workload h;
+        if (!cache_workload_by_instance(v->cache, stops[i], &h))
             continue;
         if (told < HOLDERS)
             str_addf(to, "%s%s/%s (priority %" PRId32 ")", told ? ", " : "", h.namespace, h.name, h.priority);
@@ -296,35 +296,35 @@ static void stops_print(struct plugin_view *v, const uint64_t *stops, size_t len
 static void preemption_print(struct plugin_view *v, const struct berth_workload *w, struct str *to)
 {
     struct berth_workload high = *w;
-    CLEANUP(str) struct str whom = {0};
+    CLEANUP(str) struct str victims_text = {0};
     int32_t priority = INT32_MIN;
     high.priority = INT32_MAX;
     high.never_preempts = false;
-    struct plugin_trial t = plugin_try(v, &high, NULL);
-    stops_print(v, t.stops, t.stops_len, &priority, &whom);
+    struct plugin_trial t = plugin_run_trial(v, &high, NULL);
+    stops_print(v, t.stops, t.stops_len, &priority, &victims_text);
     heading(to, "Preemption");
-    if (t.end == PLUGIN_CLEARED && whom.len && w->never_preempts && priority < w->priority)
+    if (t.end == PLUGIN_PREEMPTS && victims_text.len && w->never_preempts && priority < w->priority)
         str_addf(to, "  Stopping %s would make room on %s, but the preemptionPolicy of the pending pod is Never.\n",
-                 whom.at, t.node);
-    else if (t.end == PLUGIN_CLEARED && whom.len)
+                 victims_text.at, t.node);
+    else if (t.end == PLUGIN_PREEMPTS && victims_text.len)
         str_addf(to,
                  "  Its priority %" PRId32 " is too low to preempt other pods. With a priority above %" PRId32
                  ", it would get room on %s by preempting %s.\n",
-                 w->priority, priority, t.node, whom.at);
+                 w->priority, priority, t.node, victims_text.at);
     else if (t.end == PLUGIN_PLACED)
         str_addf(to,
                  "  Not needed: with a higher priority than the pods ahead of it in the queue, it would go to %s.\n",
                  t.node);
     else
         str_add(to, "  Preemption would not help on any node.\n");
-    (void)plugin_try(v, w, NULL);
+    (void)plugin_run_trial(v, w, NULL);
 }
 
 /* ---- advice ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the workload with one resource, or all (NULL), reduced to part/parts. */
-static struct berth_workload cut(struct plugin_view *v, const struct berth_workload *w, const char *resource,
-                                 int64_t part, int64_t parts)
+static struct berth_workload requests_reduce(struct plugin_view *v, const struct berth_workload *w,
+                                             const char *resource, int64_t part, int64_t parts)
 {
     struct berth_workload other = *w;
     struct berth_amount *amounts = ARENA_ARRAY(&v->arena, struct berth_amount, w->shape.requests_len);
@@ -354,8 +354,8 @@ static int64_t parts_of(const struct berth_amount *a)
 }
 
 /* Finds the largest amount that would fit now; adds a line if there is any. */
-static bool less_print(struct plugin_view *v, const struct berth_workload *w, const struct berth_amount *of,
-                       struct str *to)
+static bool reduction_print(struct plugin_view *v, const struct berth_workload *w, const struct berth_amount *of,
+                            struct str *to)
 {
     enum { PARTS_OF_ALL = 16 };
     int64_t parts = of ? parts_of(of) : PARTS_OF_ALL, low = -1, high = parts;
@@ -363,8 +363,8 @@ static bool less_print(struct plugin_view *v, const struct berth_workload *w, co
     char less[QUANTITY_TEXT_MAX], asked[QUANTITY_TEXT_MAX];
     while (high - low > 1) { /* with `low` parts the pod fits, with `high` it does not */
         int64_t middle = low < 0 ? 0 : low + (high - low) / 2;
-        struct berth_workload other = cut(v, w, resource, middle, parts);
-        struct plugin_trial t = plugin_try(v, &other, NULL);
+        struct berth_workload other = requests_reduce(v, w, resource, middle, parts);
+        struct plugin_trial t = plugin_run_trial(v, &other, NULL);
         if (t.end == PLUGIN_PLACED) {
             low = middle;
             node = t.node;
@@ -381,7 +381,7 @@ static bool less_print(struct plugin_view *v, const struct berth_workload *w, co
                  quantity_print(of->resource, (int64_t)((__int128)of->amount * low / parts), less), of->resource,
                  quantity_print(of->resource, of->amount, asked), node);
     } else {
-        struct berth_workload other = cut(v, w, NULL, low, parts);
+        struct berth_workload other = requests_reduce(v, w, NULL, low, parts);
         str_add(to, "  - with lower requests for all resources, ");
         plugin_amounts(other.shape.requests, other.shape.requests_len, to);
         str_addf(to, ": on %s\n", node);
@@ -392,31 +392,31 @@ static bool less_print(struct plugin_view *v, const struct berth_workload *w, co
 static void changes_print(struct plugin_view *v, const struct berth_workload *w, struct str *to)
 {
     static const struct {
-        enum project_but but;
+        enum cache_relaxation but;
         const char *text;
     } rows[] = {
-        {PROJECT_ANY_LABELS,     "without its node selector and required node affinity"},
-        {PROJECT_ANY_TAINTS,     "with a toleration for all taints"                    },
-        {PROJECT_ANY_NEIGHBOURS, "without its required pod affinity and anti-affinity" },
-        {PROJECT_ANY_SPREAD,     "without its required topology spread"                },
-        {PROJECT_ANY_PORTS,      "without its host ports"                              },
+        {CACHE_RELAX_NODE_LABELS,  "without its node selector and required node affinity"},
+        {CACHE_RELAX_TAINTS,       "with a toleration for all taints"                    },
+        {CACHE_RELAX_POD_AFFINITY, "without its required pod affinity and anti-affinity" },
+        {CACHE_RELAX_SPREAD,       "without its required topology spread"                },
+        {CACHE_RELAX_PORTS,        "without its host ports"                              },
     };
     CLEANUP(str) struct str found = {0};
     bool cuts = false;
     for (size_t i = 0; i < w->shape.requests_len; i++)
         if (strcmp(w->shape.requests[i].resource, "pods") != 0)
-            cuts |= less_print(v, w, &w->shape.requests[i], &found);
+            cuts |= reduction_print(v, w, &w->shape.requests[i], &found);
     if (!cuts && w->shape.requests_len > 2)
-        (void)less_print(v, w, NULL, &found);
+        (void)reduction_print(v, w, NULL, &found);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct project_wish wish;
-        if (!project_wish(v->project, w->id, rows[i].but, &wish) || !wish.differs || wish.why)
+        struct cache_demand wish;
+        if (!cache_demand(v->cache, w->id, rows[i].but, &wish) || !wish.differs || wish.why)
             continue;
-        struct plugin_trial t = plugin_try(v, &wish.workload, NULL);
+        struct plugin_trial t = plugin_run_trial(v, &wish.workload, NULL);
         if (t.end == PLUGIN_PLACED)
             str_addf(&found, "  - %s: on %s\n", rows[i].text, t.node);
     }
-    (void)plugin_try(v, w, NULL);
+    (void)plugin_run_trial(v, w, NULL);
     heading(to, "Changes with which it would start now");
     str_add(to, found.len
                     ? found.at
@@ -438,9 +438,9 @@ static void planned_print(struct plugin_view *v, const struct berth_action *a, s
     str_add(to, ".\n");
 }
 
-void plugin_why_waits(struct plugin_view *v, const struct project_holder *pod, struct str *to)
+void plugin_why_pending(struct plugin_view *v, const struct cache_workload *pod, struct str *to)
 {
-    struct project_wish wish;
+    struct cache_demand wish;
     struct berth_action action;
     if (pod->requests_len) {
         str_add(to, pod->tasks > 1 ? "Each of its tasks requests " : "It requests ");
@@ -452,11 +452,11 @@ void plugin_why_waits(struct plugin_view *v, const struct project_holder *pod, s
         planned_print(v, &action, to);
         return;
     }
-    if (at == SIZE_MAX || !project_wish(v->project, pod->workload, PROJECT_AS_IS, &wish)) {
+    if (at == SIZE_MAX || !cache_demand(v->cache, pod->workload, CACHE_RELAX_NOTHING, &wish)) {
         str_add(to, "The plan does not include it.\n");
         return;
     }
-    standing_print(v, at, to);
+    position_print(v, at, to);
     if (wish.why) {
         heading(to, "Why it is pending");
         str_addf(to, "  - %s\n", wish.why);

@@ -9,9 +9,9 @@
 
 /* Explains the placement of a pod that has a node (workload id as in kube/cache/cache.h): the scores that make the node
  * the best. Changes the view's cluster. */
-void plugin_why_placed(struct plugin_view *v, const struct project_holder *pod, struct str *to);
+void plugin_why_placed(struct plugin_view *v, const struct cache_workload *pod, struct str *to);
 /* Explains a pending pod. Changes the view's cluster and restores it. */
-void plugin_why_waits(struct plugin_view *v, const struct project_holder *pod, struct str *to);
+void plugin_why_pending(struct plugin_view *v, const struct cache_workload *pod, struct str *to);
 
 /* "2h", "5m", "30s": a time span in its largest unit, as kubectl prints ages. */
 const char *plugin_age(struct arena *arena, int64_t span_ns);

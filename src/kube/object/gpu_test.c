@@ -15,7 +15,7 @@ static void node(struct scene *s, const char *name, const char *labels)
     str_addf(&yaml,
              "{metadata: {name: %s, labels: {%s}}, status: {allocatable: {cpu: 4, pods: 10, nvidia.com/gpu: 8}}}", name,
              labels);
-    scene_put(s, PROJECT_NODE, yaml.at);
+    scene_put(s, CACHE_NODE, yaml.at);
 }
 
 static void pod(struct scene *s, const char *notes)
@@ -26,7 +26,7 @@ static void pod(struct scene *s, const char *notes)
         "{metadata: {name: p, namespace: default, creationTimestamp: 100, annotations: {%s}}, spec: {schedulerName: "
         "berth, containers: [{resources: {requests: {nvidia.com/gpu: 1}}}]}}",
         notes);
-    scene_put(s, PROJECT_POD, yaml.at);
+    scene_put(s, CACHE_POD, yaml.at);
 }
 
 static void models_and_memory(void **state)

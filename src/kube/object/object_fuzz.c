@@ -15,28 +15,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const names[] = {"berth"};
-    struct project *p = project_new(&(struct project_config){.schedulers = names, .schedulers_len = 1});
+    struct cache *p = cache_new(&(struct cache_config){.schedulers = names, .schedulers_len = 1});
     while (size >= HEADER) {
-        enum project_kind kind = (enum project_kind)((data[0] & ~DROP) % (PROJECT_GROUP + 1));
+        enum cache_kind kind = (enum cache_kind)((data[0] & ~DROP) % (CACHE_POD_GROUP + 1));
         size_t len = (size_t)data[1] << 8 | data[2];
         len = len < size - HEADER ? len : size - HEADER;
-        struct kube_object o = {.namespace = kind == PROJECT_NODE ? "" : "n",
+        struct kube_object o = {.namespace = kind == CACHE_NODE ? "" : "n",
                                 .name = "a",
                                 .uid = "u",
                                 .raw = proto_reader(data + HEADER, len)};
         if (data[0] & DROP)
-            project_object_drop(p, kind, &o);
+            cache_object_drop(p, kind, &o);
         else
-            project_object_put(p, kind, &o);
+            cache_object_put(p, kind, &o);
         data += HEADER + len;
         size -= HEADER + len;
     }
-    struct berth_cluster *c = project_cluster(p);
+    struct berth_cluster *c = cache_cluster(p);
     assert(berth_audit(c, NULL) == 0);
-    uint64_t instance = project_assume(p, "n:a", "a", 0, NULL, 0);
-    assert(berth_audit(project_cluster(p), NULL) == 0);
-    project_give_back(p, instance, 0);
-    assert(berth_audit(project_cluster(p), NULL) == 0);
-    project_free(p);
+    uint64_t instance = cache_assume_pod(p, "n:a", "a", 0, NULL, 0);
+    assert(berth_audit(cache_cluster(p), NULL) == 0);
+    cache_forget_pod(p, instance, 0);
+    assert(berth_audit(cache_cluster(p), NULL) == 0);
+    cache_free(p);
     return 0;
 }

@@ -118,7 +118,7 @@ static inline json_t *kit_parse(const char *yaml)
 }
 
 /* Appends the object's bytes, without envelope. */
-static inline void kit_object(struct str *to, enum project_kind kind, const char *yaml)
+static inline void kit_object(struct str *to, enum cache_kind kind, const char *yaml)
 {
     size_t known = 0;
     json_t *root = kit_parse(yaml);
@@ -131,7 +131,7 @@ static inline void kit_object(struct str *to, enum project_kind kind, const char
 /* ---- a cluster fed with objects -------------------------------------------------------------------------------------- */
 
 struct scene {
-    struct project *p;
+    struct cache *p;
     struct tenants *tenants;
     unsigned changes;
     char trouble[512];
@@ -152,17 +152,17 @@ static inline void scene_begin(struct scene *s)
 {
     static const char *const names[] = {"berth"};
     *s = (struct scene){.tenants = tenants_new(scene_changed, s)};
-    s->p = project_new(&(struct project_config){.schedulers = names,
-                                                .schedulers_len = 1,
-                                                .tenants = s->tenants,
-                                                .changed = scene_changed,
-                                                .trouble = scene_trouble,
-                                                .ctx = s});
+    s->p = cache_new(&(struct cache_config){.schedulers = names,
+                                            .schedulers_len = 1,
+                                            .tenants = s->tenants,
+                                            .changed = scene_changed,
+                                            .trouble = scene_trouble,
+                                            .ctx = s});
 }
 
 static inline void scene_cleanup(struct scene *s)
 {
-    project_free(s->p);
+    cache_free(s->p);
     tenants_free(s->tenants);
     str_done(&s->text);
 }
@@ -173,7 +173,7 @@ static inline const char *scene_meta(const json_t *root, const char *key)
     return text ? text : "";
 }
 
-static inline void scene_tell(struct scene *s, enum project_kind kind, const char *yaml, bool put)
+static inline void scene_tell(struct scene *s, enum cache_kind kind, const char *yaml, bool put)
 {
     CLEANUP(str) struct str bytes = {0};
     json_t *root = kit_parse(yaml);
@@ -186,18 +186,18 @@ static inline void scene_tell(struct scene *s, enum project_kind kind, const cha
                             .uid = *given ? given : uid,
                             .raw = proto_reader(str_text(&bytes), bytes.len)};
     if (put)
-        project_object_put(s->p, kind, &o);
+        cache_object_put(s->p, kind, &o);
     else
-        project_object_drop(s->p, kind, &o);
+        cache_object_drop(s->p, kind, &o);
     json_decref(root);
 }
 
-static inline void scene_put(struct scene *s, enum project_kind kind, const char *yaml)
+static inline void scene_put(struct scene *s, enum cache_kind kind, const char *yaml)
 {
     scene_tell(s, kind, yaml, true);
 }
 
-static inline void scene_drop(struct scene *s, enum project_kind kind, const char *yaml)
+static inline void scene_drop(struct scene *s, enum cache_kind kind, const char *yaml)
 {
     scene_tell(s, kind, yaml, false);
 }
@@ -211,7 +211,7 @@ static inline void scene_node(struct scene *s, const char *name, const char *zon
         "{metadata: {name: %s, labels: {kubernetes.io/hostname: %s, topology.kubernetes.io/zone: %s}}, spec: {%s}, "
         "status: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}}",
         name, name, zone, more);
-    scene_put(s, PROJECT_NODE, yaml.at);
+    scene_put(s, CACHE_NODE, yaml.at);
 }
 
 /* Puts a pod of ours in "default"; `labels` and `spec` are YAML flow without braces. With a node, the pod is bound
@@ -224,7 +224,7 @@ static inline void scene_pod(struct scene *s, const char *name, const char *labe
         "{metadata: {name: %s, namespace: default, uid: uid-%s, creationTimestamp: 100, labels: {%s}}, spec: {schedulerName: berth, "
         "nodeName: \"%s\"%s%s}}",
         name, name, labels, node, *spec ? ", " : "", spec);
-    scene_put(s, PROJECT_POD, yaml.at);
+    scene_put(s, CACHE_POD, yaml.at);
 }
 
 struct scene_plan {
@@ -244,7 +244,7 @@ static inline struct scene_plan scene_plan(struct scene *s)
 {
     struct scene_plan x = {0};
     struct berth_err err = {0};
-    struct berth_cluster *c = project_cluster(s->p);
+    struct berth_cluster *c = cache_cluster(s->p);
     if (tenants_in_use(s->tenants))
         tenants_policy(s->tenants, &x.policy);
     x.policy.policy.profile = berth_profile_find("default");
@@ -299,7 +299,7 @@ static inline const char *scene_why(struct scene *s, const char *pod)
     for (size_t i = 0; i < berth_plan_pendings(x.plan); i++) {
         struct berth_pending pending = berth_plan_pending(x.plan, i);
         if (strcmp(strchr(pending.workload, ':') + 1, pod) == 0)
-            project_refusal(s->p, &pending, &s->text);
+            cache_unschedulable_message(s->p, &pending, &s->text);
     }
     return str_text(&s->text);
 }

@@ -465,19 +465,19 @@ static const struct kit_field kit_Namespace[] = {
     {0}
 };
 
-static const struct kit_field *const kit_kinds[PROJECT_GROUP + 1] = {
-    [PROJECT_NAMESPACE] = kit_Namespace,
-    [PROJECT_NODE] = kit_Node,
-    [PROJECT_STORAGE_CLASS] = kit_Class,
-    [PROJECT_CSI_NODE] = kit_CsiNode,
-    [PROJECT_VOLUME] = kit_Volume,
-    [PROJECT_CLAIM] = kit_Claim,
-    [PROJECT_CSI_DRIVER] = kit_Driver,
-    [PROJECT_CAPACITY] = kit_Capacity,
-    [PROJECT_ATTACHMENT] = kit_Attachment,
-    [PROJECT_BUDGET] = kit_Budget,
-    [PROJECT_POD] = kit_Pod,
-    [PROJECT_GROUP] = kit_Group,
-    [PROJECT_LIMIT_RANGE] = kit_LimitRange,
-    [PROJECT_RUNTIME_CLASS] = kit_RuntimeClass,
+static const struct kit_field *const kit_kinds[CACHE_POD_GROUP + 1] = {
+    [CACHE_NAMESPACE] = kit_Namespace,
+    [CACHE_NODE] = kit_Node,
+    [CACHE_STORAGE_CLASS] = kit_Class,
+    [CACHE_CSI_NODE] = kit_CsiNode,
+    [CACHE_VOLUME] = kit_Volume,
+    [CACHE_CLAIM] = kit_Claim,
+    [CACHE_CSI_DRIVER] = kit_Driver,
+    [CACHE_STORAGE_CAPACITY] = kit_Capacity,
+    [CACHE_ATTACHMENT] = kit_Attachment,
+    [CACHE_BUDGET] = kit_Budget,
+    [CACHE_POD] = kit_Pod,
+    [CACHE_POD_GROUP] = kit_Group,
+    [CACHE_LIMIT_RANGE] = kit_LimitRange,
+    [CACHE_RUNTIME_CLASS] = kit_RuntimeClass,
 };

@@ -95,7 +95,7 @@ static void on_written(void *ctx, const struct kube_answer *answer)
 static void look(void *ctx)
 {
     struct reporter *r = ctx;
-    const struct gpu_report report = gpu_report_look(r->o.root);
+    const struct gpu_report report = gpu_report_probe(r->o.root);
     CLEANUP(json) json_t *patch = gpu_report_patch(&report);
     CLEANUP(str) struct str path = {0};
     char *body = json_dumps(patch, JSON_COMPACT | JSON_SORT_KEYS);

@@ -21,7 +21,7 @@ struct gpu_report {
 };
 
 /* Probes the GPUs below a root folder: "" for this machine. May take some seconds. */
-struct gpu_report gpu_report_look(const char *root);
+struct gpu_report gpu_report_probe(const char *root);
 /* Returns the labels as a patch of the node, a new reference. */
 json_t *gpu_report_patch(const struct gpu_report *report);
 

@@ -185,7 +185,7 @@ static void amd_read(const char *root, struct gpu_report *r)
         (void)closedir(dir);
 }
 
-struct gpu_report gpu_report_look(const char *root)
+struct gpu_report gpu_report_probe(const char *root)
 {
     struct gpu_report r = {0};
     if (!nvidia_ask(root, &r)) {

@@ -96,14 +96,14 @@ static const char *label(const json_t *labels, const char *key)
     return json_is_null(value) ? "-" : json_string_value(value);
 }
 
-static void told(void **state)
+static void labels_of_machines(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ROWS(machines); i++) {
         char root[] = "/tmp/berth-test-XXXXXX";
         assert_non_null(mkdtemp(root));
         machine_make(root, &machines[i]);
-        const struct gpu_report report = gpu_report_look(root);
+        const struct gpu_report report = gpu_report_probe(root);
         json_t *patch = gpu_report_patch(&report);
         const json_t *set = json_object_get(json_object_get(patch, "metadata"), "labels");
         const char *const got[] = {label(set, "berth.dev/gpu.count"), label(set, "berth.dev/gpu.memory"),
@@ -117,7 +117,7 @@ static void told(void **state)
     }
 }
 
-static void mistakes(void **state)
+static void command_line_errors(void **state)
 {
     (void)state;
     char *const nobody[] = {"report-node", "--once"}, *const path[] = {"report-node", "--node", "a/b"},
@@ -131,6 +131,6 @@ static void mistakes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(told), cmocka_unit_test(mistakes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(labels_of_machines), cmocka_unit_test(command_line_errors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

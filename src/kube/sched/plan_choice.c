@@ -17,7 +17,7 @@ static const struct berth_weight packed[] = {
     {"most_allocated", 10},
     {"preferences",    1 },
 };
-static const struct berth_weight even[] = {
+static const struct berth_weight spreading[] = {
     {"least_allocated", 10},
     {"preferences",     1 },
 };
@@ -30,19 +30,19 @@ static const struct berth_weight size[] = {
 };
 static const struct berth_ranking smallest_first = {.name = "multifactor", .weights = size, .weights_len = 1};
 
-static const struct manner {
+static const struct variant {
     const struct berth_weight *scores; /* NULL: the scores of the profile */
     size_t len;
     const struct berth_ranking *order; /* ranking within a priority; NULL: the policy's */
-} manners[] = {
-    {packed,   sizeof packed / sizeof *packed,     NULL           },
-    {even,     sizeof even / sizeof *even,         NULL           },
-    {NULL,     0,                                  &smallest_first},
-    {packed,   sizeof packed / sizeof *packed,     &smallest_first},
-    {even,     sizeof even / sizeof *even,         &smallest_first},
-    {shuffled, sizeof shuffled / sizeof *shuffled, NULL           }, /* repeated with other seeds */
+} variants[] = {
+    {packed,    sizeof packed / sizeof *packed,       NULL           },
+    {spreading, sizeof spreading / sizeof *spreading, NULL           },
+    {NULL,      0,                                    &smallest_first},
+    {packed,    sizeof packed / sizeof *packed,       &smallest_first},
+    {spreading, sizeof spreading / sizeof *spreading, &smallest_first},
+    {shuffled,  sizeof shuffled / sizeof *shuffled,   NULL           }, /* repeated with other seeds */
 };
-enum { MANNERS = sizeof manners / sizeof *manners, USUAL = 3 };
+enum { VARIANTS = sizeof variants / sizeof *variants, USUAL_VARIANTS = 3 };
 
 /* ---- pending pods ----------------------------------------------------------------------------------------------- */
 
@@ -65,7 +65,7 @@ static waiters waiting(struct berth_plan *plan)
 {
     waiters found = {0};
     for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
-        struct waiter w = {berth_plan_pending_name(plan, i), berth_plan_standing(plan, i).priority};
+        struct waiter w = {berth_plan_pending_name(plan, i), berth_plan_queue_position(plan, i).priority};
         vec_push(&found, w);
     }
     if (found.len)
@@ -99,10 +99,10 @@ static bool is_within(const waiters *a, const waiters *b, int32_t priority)
 }
 
 /* A plan in another order is better only if it places more pods and no pod loses its place to a later one. */
-static bool is_better(const struct manner *manner, const waiters *a, const waiters *b)
+static bool is_better(const struct variant *variant, const waiters *a, const waiters *b)
 {
     int32_t priority;
-    return leaves_fewer(a, b, &priority) && (!manner->order || is_within(a, b, priority));
+    return leaves_fewer(a, b, &priority) && (!variant->order || is_within(a, b, priority));
 }
 
 /* ---- plans ----------------------------------------------------------------------------------------------------------- */
@@ -145,30 +145,30 @@ static int choice_make(struct berth_cluster *cluster, int64_t now_ns, uint64_t s
 }
 
 /* Returns how many other variants are tried. */
-static size_t tries(struct berth_cluster *cluster, const struct berth_plan *plan)
+static size_t variants_to_try(struct berth_cluster *cluster, const struct berth_plan *plan)
 {
     size_t pending = berth_plan_pendings(plan);
     if (pending == 0 || pending > PENDING_MAX || !places_something(plan))
         return 0;
     size_t more = MORE_WORK / (berth_nodes(cluster) * pending + 1);
-    return USUAL + (more < MORE_MAX ? more : MORE_MAX);
+    return USUAL_VARIANTS + (more < MORE_MAX ? more : MORE_MAX);
 }
 
 /* Plans by one variant instead of the policy's own scores and order. */
 static int choice_vary(struct berth_cluster *cluster, int64_t now_ns, uint64_t seed, const struct berth_policy *policy,
-                       const struct manner *manner, struct kube_choice *ret)
+                       const struct variant *variant, struct kube_choice *ret)
 {
     struct berth_profile profile = *policy->profile;
     struct berth_policy other = *policy;
-    if (manner->scores) {
-        profile.scores = manner->scores;
-        profile.scores_len = manner->len;
+    if (variant->scores) {
+        profile.scores = variant->scores;
+        profile.scores_len = variant->len;
         profile.resources = resources;
         profile.resources_len = sizeof resources / sizeof *resources;
         other.others_len = 0; /* applies to all pods */
     }
-    if (manner->order)
-        other.order.ranking = *manner->order;
+    if (variant->order)
+        other.order.ranking = *variant->order;
     other.profile = &profile;
     return choice_make(cluster, now_ns, seed, &other, ret, NULL);
 }
@@ -178,17 +178,17 @@ int kube_choose(struct berth_cluster *cluster, int64_t now_ns, const struct bert
 {
     int rc = choice_make(cluster, now_ns, 0, policy, ret, err);
     /* with reservations the order of pods matters, not the number placed */
-    size_t len = rc == 0 && policy->backfill.reservations == 0 ? tries(cluster, ret->plan) : 0;
+    size_t len = rc == 0 && policy->backfill.reservations == 0 ? variants_to_try(cluster, ret->plan) : 0;
     if (len == 0)
         return rc;
     waiters best = waiting(ret->plan);
     for (size_t i = 0; i < len && best.len; i++) {
-        const struct manner *manner = &manners[i < MANNERS ? i : MANNERS - 1];
+        const struct variant *variant = &variants[i < VARIANTS ? i : VARIANTS - 1];
         struct kube_choice choice;
-        if (choice_vary(cluster, now_ns, i, policy, manner, &choice) < 0)
+        if (choice_vary(cluster, now_ns, i, policy, variant, &choice) < 0)
             continue;
         waiters left = waiting(choice.plan);
-        bool better = is_better(manner, &left, &best);
+        bool better = is_better(variant, &left, &best);
         struct kube_choice worse = better ? *ret : choice;
         waiters more = better ? best : left;
         if (better) {

@@ -56,7 +56,7 @@ static void pod(struct berth_cluster *c, unsigned number, int64_t gpus, int32_t 
 }
 
 /* Adds a running pod. */
-static void resident(struct berth_cluster *c, unsigned number, int64_t gpus, int32_t priority, const char *node)
+static void running_pod(struct berth_cluster *c, unsigned number, int64_t gpus, int32_t priority, const char *node)
 {
     char id[16];
     pod(c, number, gpus, priority);
@@ -86,7 +86,7 @@ static void check(struct berth_cluster *c, size_t alone, size_t chosen)
     berth_snapshot_free(s);
 }
 
-static void where_all_fit_the_profile_decides(void **state)
+static void profile_decides_if_all_pods_fit(void **state)
 {
     (void)state;
     struct berth_cluster *c = two_nodes();
@@ -96,7 +96,7 @@ static void where_all_fit_the_profile_decides(void **state)
     berth_cluster_free(c);
 }
 
-static void more_fit_another_way(void **state)
+static void variant_that_places_more_is_chosen(void **state)
 {
     (void)state;
     static const int64_t gpus[] = {2, 2, 4, 1, 1};
@@ -108,7 +108,7 @@ static void more_fit_another_way(void **state)
 }
 
 /* Placing more pods does not help if a pod of a higher priority waits for it. */
-static void the_highest_priority_counts_first(void **state)
+static void highest_priority_pending_decides(void **state)
 {
     (void)state;
     static const int64_t gpus[] = {2, 2, 4, 1, 1};
@@ -119,7 +119,7 @@ static void the_highest_priority_counts_first(void **state)
     berth_cluster_free(c);
 }
 
-static void what_fits_nowhere_changes_nothing(void **state)
+static void unplaceable_pods_do_not_change_choice(void **state)
 {
     (void)state;
     struct berth_cluster *c = two_nodes();
@@ -147,22 +147,22 @@ static void check_waits(struct berth_cluster *c, const char *alone, const char *
 }
 
 /* The first pod takes the node the second needs, though it could use the node of a pod that gives it up. */
-static void who_could_go_elsewhere_does(void **state)
+static void smallest_first_frees_scarce_node(void **state)
 {
     (void)state;
     struct berth_cluster *c = two_nodes();
-    resident(c, 9, 2, 0, "b");
+    running_pod(c, 9, 2, 0, "b");
     pod(c, 0, 3, 1);
     pod_on(c, 1, 2, 1, "a");
     check_waits(c, "ns:p1", "");
     berth_cluster_free(c);
 }
 
-static void for_that_a_lower_one_may_wait(void **state)
+static void higher_priority_may_displace_lower(void **state)
 {
     (void)state;
     struct berth_cluster *c = two_nodes();
-    resident(c, 9, 1, -1, "b");
+    running_pod(c, 9, 1, -1, "b");
     pod(c, 0, 4, 1);
     pod_on(c, 1, 2, 1, "a");
     pod(c, 2, 3, 0);
@@ -171,7 +171,7 @@ static void for_that_a_lower_one_may_wait(void **state)
 }
 
 /* Placing two small pods instead of a large one would be more, but the large one came first. */
-static void nobody_loses_a_place_to_who_came_later(void **state)
+static void small_pods_do_not_overtake_earlier_large_pod(void **state)
 {
     (void)state;
     struct berth_cluster *c = two_nodes();
@@ -185,13 +185,13 @@ static void nobody_loses_a_place_to_who_came_later(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(where_all_fit_the_profile_decides),
-        cmocka_unit_test(more_fit_another_way),
-        cmocka_unit_test(the_highest_priority_counts_first),
-        cmocka_unit_test(what_fits_nowhere_changes_nothing),
-        cmocka_unit_test(who_could_go_elsewhere_does),
-        cmocka_unit_test(for_that_a_lower_one_may_wait),
-        cmocka_unit_test(nobody_loses_a_place_to_who_came_later),
+        cmocka_unit_test(profile_decides_if_all_pods_fit),
+        cmocka_unit_test(variant_that_places_more_is_chosen),
+        cmocka_unit_test(highest_priority_pending_decides),
+        cmocka_unit_test(unplaceable_pods_do_not_change_choice),
+        cmocka_unit_test(smallest_first_frees_scarce_node),
+        cmocka_unit_test(higher_priority_may_displace_lower),
+        cmocka_unit_test(small_pods_do_not_overtake_earlier_large_pod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@
 
 /* ---- parsing ---------------------------------------------------------------------------------------------------- */
 
-static void as_written(void **state)
+static void scheduler_names_are_parsed(void **state)
 {
     static const struct {
         const char *names, *profile, *want; /* "name=profile ...", "-" for `own`; or a part of the error */
@@ -60,7 +60,7 @@ static void as_written(void **state)
     }
 }
 
-static void only_so_many(void **state)
+static void too_many_names_are_rejected(void **state)
 {
     CLEANUP(str) struct str names = {0};
     struct arena arena;
@@ -80,7 +80,7 @@ static void only_so_many(void **state)
 
 /* ---- plans ------------------------------------------------------------------------------------------------------ */
 
-static void policy_has_each_once(void **state)
+static void policy_lists_each_profile_once(void **state)
 {
     static const char *const profiles[] = {"", "pack", "even", "pack", "no-such"};
     struct kube_policy k;
@@ -103,13 +103,13 @@ static const char *const names[] = {"berth", "berth-pack"}, *const profiles[] = 
 static void stage(struct scene *s, const char *const *of)
 {
     *s = (struct scene){.tenants = tenants_new(scene_changed, s)};
-    s->p = project_new(&(struct project_config){.schedulers = names,
-                                                .schedulers_len = 2,
-                                                .profiles = of,
-                                                .tenants = s->tenants,
-                                                .changed = scene_changed,
-                                                .trouble = scene_trouble,
-                                                .ctx = s});
+    s->p = cache_new(&(struct cache_config){.schedulers = names,
+                                            .schedulers_len = 2,
+                                            .profiles = of,
+                                            .tenants = s->tenants,
+                                            .changed = scene_changed,
+                                            .trouble = scene_trouble,
+                                            .ctx = s});
     scene_node(s, "busy", "a", "");
     scene_node(s, "idle", "a", "");
 }
@@ -122,7 +122,7 @@ static void stage_pod(struct scene *s, const char *name, const char *scheduler, 
         "{metadata: {name: %s, namespace: default, uid: uid-%s, creationTimestamp: 100}, spec: {schedulerName: %s, nodeName: "
         "\"%s\", containers: [{name: c, resources: {requests: {cpu: 1, memory: 2Gi}}}]}}",
         name, name, scheduler, node);
-    scene_put(s, PROJECT_POD, yaml.at);
+    scene_put(s, CACHE_POD, yaml.at);
 }
 
 /* "pod:node ..." in the order of the plan. */
@@ -135,7 +135,7 @@ static void planned(struct scene *s, const char *want)
     str_clear(&s->text);
     kube_policy_init(&k, berth_profile_find("default"), profiles, 2);
     kube_policy_read(&k, s->tenants, &policy);
-    if (kube_choose(project_cluster(s->p), 1, &policy.policy, &choice, &err) < 0)
+    if (kube_choose(cache_cluster(s->p), 1, &policy.policy, &choice, &err) < 0)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < berth_plan_actions(choice.plan); i++) {
         const struct berth_action a = berth_plan_action(choice.plan, i);
@@ -148,10 +148,10 @@ static void planned(struct scene *s, const char *want)
 
 /* One plan places each pod by the profile of its scheduler name; a pod of another scheduler is not placed, but its
  * resources count. */
-static void each_by_its_own(void **state)
+static void pod_is_placed_by_profile_of_its_scheduler_name(void **state)
 {
     CLEANUP(scene) struct scene s;
-    struct project_pod pod;
+    struct cache_pod_view pod;
     (void)state;
     stage(&s, profiles);
     stage_pod(&s, "old", "somebody", "busy");
@@ -161,14 +161,14 @@ static void each_by_its_own(void **state)
     stage_pod(&s, "c", "somebody", "");
     stage_pod(&s, "d", "berth-pac", "");
     planned(&s, "a:idle b:busy");
-    assert_true(project_pod_of(s.p, "default:b", &pod));
+    assert_true(cache_pod_find(s.p, "default:b", &pod));
     assert_string_equal(pod.scheduler, "berth-pack");
-    assert_false(project_pod_of(s.p, "default:c", &pod));
+    assert_false(cache_pod_find(s.p, "default:c", &pod));
 }
 
 /* If some pods stay pending, the number placed counts more than where: profiles of names are varied like the own
  * one. */
-static void who_competes_is_varied(void **state)
+static void named_profiles_are_varied_too(void **state)
 {
     static const char *const spreads[] = {"", "even"};
     CLEANUP(scene) struct scene s;
@@ -179,12 +179,12 @@ static void who_competes_is_varied(void **state)
     stage(&s, spreads);
     stage_pod(&s, "a", "berth-pack", "");
     stage_pod(&s, "b", "berth-pack", "");
-    scene_put(&s, PROJECT_POD,
+    scene_put(&s, CACHE_POD,
               "{metadata: {name: c, namespace: default, uid: u, creationTimestamp: 200}, spec: {schedulerName: berth, "
               "containers: [{name: c, resources: {requests: {cpu: 4}}}]}}"); /* a whole node */
     kube_policy_init(&k, berth_profile_find("pack"), spreads, 2);
     kube_policy_read(&k, s.tenants, &policy);
-    assert_int_equal(kube_choose(project_cluster(s.p), 1, &policy.policy, &choice, NULL), 0);
+    assert_int_equal(kube_choose(cache_cluster(s.p), 1, &policy.policy, &choice, NULL), 0);
     assert_int_equal(berth_plan_pendings(choice.plan), 0);
     kube_choice_done(&choice);
     plan_policy_done(&policy);
@@ -193,11 +193,11 @@ static void who_competes_is_varied(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_written),
-        cmocka_unit_test(only_so_many),
-        cmocka_unit_test(policy_has_each_once),
-        cmocka_unit_test(each_by_its_own),
-        cmocka_unit_test(who_competes_is_varied),
+        cmocka_unit_test(scheduler_names_are_parsed),
+        cmocka_unit_test(too_many_names_are_rejected),
+        cmocka_unit_test(policy_lists_each_profile_once),
+        cmocka_unit_test(pod_is_placed_by_profile_of_its_scheduler_name),
+        cmocka_unit_test(named_profiles_are_varied_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,18 +12,18 @@ enum { CLAIMS_MAX = 64 };
 #define PATIENCE_NS (INT64_C(600) * 1000000000)
 
 /* A pod whose claims are being provisioned or bound. */
-struct serving {
+struct pod_claims {
     uint64_t instance;
     int64_t until_ns;
     size_t under_way; /* number of requests in progress */
-    uint64_t asked;   /* bit set by claim index of project_volumes */
+    uint64_t asked;   /* bit set by claim index of cache_claim_volumes */
     char *trouble;    /* first failure; NULL: none */
 };
 
 /* A request in progress for one claim. */
-struct errand {
+struct claim_request {
     struct kube_provisioner *p;
-    struct errand *prev, *next;
+    struct claim_request *prev, *next;
     struct kube_call *call;
     uint64_t instance;
     bool looks; /* the request reads the volume before reserving it */
@@ -32,37 +32,38 @@ struct errand {
 
 struct kube_provisioner {
     struct kube_api *api;
-    struct project *project;
+    struct cache *cache;
     struct loop *loop;
     struct loop_source *timer;
     int64_t timer_ns; /* when the timer fires */
     kube_provisioned *done;
     void *ctx;
-    VEC(struct serving) servings;
-    struct errand *first;
+    VEC(struct pod_claims) awaiting_pods;
+    struct claim_request *first;
 };
 
 static void on_answer(void *ctx, const struct kube_answer *answer);
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
-static struct errand *errand_new(struct kube_provisioner *p, uint64_t instance, const struct project_volume *v)
+static struct claim_request *claim_request_new(struct kube_provisioner *p, uint64_t instance,
+                                               const struct cache_claim_volume *v)
 {
-    struct errand *e = mem_zalloc(sizeof *e);
-    *e = (struct errand){.p = p,
-                         .next = p->first,
-                         .instance = instance,
-                         .namespace = mem_strdup(v->claim_namespace),
-                         .claim = mem_strdup(v->claim),
-                         .uid = mem_strdup(v->claim_uid),
-                         .volume = mem_strdup(v->volume)};
+    struct claim_request *e = mem_zalloc(sizeof *e);
+    *e = (struct claim_request){.p = p,
+                                .next = p->first,
+                                .instance = instance,
+                                .namespace = mem_strdup(v->claim_namespace),
+                                .claim = mem_strdup(v->claim),
+                                .uid = mem_strdup(v->claim_uid),
+                                .volume = mem_strdup(v->volume)};
     if (p->first)
         p->first->prev = e;
     p->first = e;
     return e;
 }
 
-static void errand_free(struct errand *e)
+static void claim_request_free(struct claim_request *e)
 {
     if (e->prev)
         e->prev->next = e->next;
@@ -77,7 +78,7 @@ static void errand_free(struct errand *e)
     mem_free(e);
 }
 
-static void errand_send(struct errand *e, const char *method, const char *path, const json_t *body)
+static void claim_request_send(struct claim_request *e, const char *method, const char *path, const json_t *body)
 {
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     e->call = kube_start(e->p->api, &(struct kube_request){.method = method,
@@ -93,27 +94,27 @@ static void errand_send(struct errand *e, const char *method, const char *path, 
 }
 
 /* Sets the claim's selected-node annotation, which its provisioner reads. */
-static void claim_mark(struct errand *e, const char *node)
+static void claim_mark(struct claim_request *e, const char *node)
 {
     CLEANUP(str) struct str path = {0};
     str_addf(&path, "/api/v1/namespaces/%s/persistentvolumeclaims/%s", e->namespace, e->claim);
     json_t *body = json_pack("{s:{s:s,s:{s:s}}}", "metadata", "uid", e->uid, "annotations",
                              "volume.kubernetes.io/selected-node", node);
-    errand_send(e, "PATCH", path.at, body);
+    claim_request_send(e, "PATCH", path.at, body);
     json_decref(body);
 }
 
-static void volume_look(struct errand *e)
+static void volume_look(struct claim_request *e)
 {
     CLEANUP(str) struct str path = {0};
     str_addf(&path, "/api/v1/persistentvolumes/%s", e->volume);
     e->looks = true;
-    errand_send(e, "GET", path.at, NULL);
+    claim_request_send(e, "GET", path.at, NULL);
 }
 
 /* Reserves the volume for the claim, based on the version just read: the API server rejects a concurrent write. Returns
  * NULL if it is done already. */
-static const char *volume_mark(struct errand *e, const struct kube_answer *answer)
+static const char *volume_mark(struct claim_request *e, const struct kube_answer *answer)
 {
     json_t *volume = json_loadb(answer->body, answer->len, 0, NULL);
     const json_t *claim = json_object_get(json_object_get(volume, "spec"), "claimRef");
@@ -132,7 +133,7 @@ static const char *volume_mark(struct errand *e, const struct kube_answer *answe
                                  "claimRef", "kind", "PersistentVolumeClaim", "apiVersion", "v1", "namespace",
                                  e->namespace, "name", e->claim, "uid", e->uid);
         e->looks = false;
-        errand_send(e, "PATCH", path.at, body);
+        claim_request_send(e, "PATCH", path.at, body);
         json_decref(body);
     }
     json_decref(volume);
@@ -141,17 +142,17 @@ static const char *volume_mark(struct errand *e, const struct kube_answer *answe
 
 /* ---- pods -------------------------------------------------------------------------------------------------------------- */
 
-static struct serving *serving_find(struct kube_provisioner *p, uint64_t instance)
+static struct pod_claims *pod_claims_find(struct kube_provisioner *p, uint64_t instance)
 {
-    for (size_t i = 0; i < p->servings.len; i++)
-        if (p->servings.at[i].instance == instance)
-            return &p->servings.at[i];
+    for (size_t i = 0; i < p->awaiting_pods.len; i++)
+        if (p->awaiting_pods.at[i].instance == instance)
+            return &p->awaiting_pods.at[i];
     return NULL;
 }
 
 static void on_answer(void *ctx, const struct kube_answer *answer)
 {
-    struct errand *e = ctx;
+    struct claim_request *e = ctx;
     struct kube_provisioner *p = e->p;
     const char *trouble = answer->code ? answer->text : NULL;
     if (!trouble && e->looks) {
@@ -159,30 +160,30 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
         if (!trouble)
             return;
     }
-    struct serving *s = serving_find(p, e->instance);
-    errand_free(e);
+    struct pod_claims *s = pod_claims_find(p, e->instance);
+    claim_request_free(e);
     if (!s)
         return;
     s->under_way--;
     if (trouble && !s->trouble)
         s->trouble = mem_strdup(trouble);
-    kube_provision_look(p);
+    kube_provision_check(p);
 }
 
 /* Requests the claims of the pod that were not requested yet. `later`: another pod requested them and has gone; a node
  * it selected may stand, and the volume may still appear. */
-static void serving_ask(struct kube_provisioner *p, struct serving *s, bool later)
+static void pod_claims_request(struct kube_provisioner *p, struct pod_claims *s, bool later)
 {
-    struct project_volume claims[CLAIMS_MAX];
-    struct project_pod pod;
-    size_t len = project_volumes(p->project, s->instance, claims, CLAIMS_MAX);
-    if (len > CLAIMS_MAX || !project_pod_by_instance(p->project, s->instance, &pod))
+    struct cache_claim_volume claims[CLAIMS_MAX];
+    struct cache_pod_view pod;
+    size_t len = cache_claim_volumes(p->cache, s->instance, claims, CLAIMS_MAX);
+    if (len > CLAIMS_MAX || !cache_pod_by_instance(p->cache, s->instance, &pod))
         return;
     for (size_t i = 0; i < len; i++) {
         if (claims[i].joined || s->asked >> i & 1 ||
-            (later && !claims[i].volume[0] && project_claim_selected(p->project, &claims[i])))
+            (later && !claims[i].volume[0] && cache_claim_is_selected(p->cache, &claims[i])))
             continue;
-        struct errand *e = errand_new(p, s->instance, &claims[i]);
+        struct claim_request *e = claim_request_new(p, s->instance, &claims[i]);
         s->asked |= UINT64_C(1) << i;
         s->under_way++;
         s->until_ns = loop_now_ns(p->loop) + PATIENCE_NS;
@@ -194,7 +195,7 @@ static void serving_ask(struct kube_provisioner *p, struct serving *s, bool late
 }
 
 /* Sets the timer; the earliest time counts. */
-static void look_at(struct kube_provisioner *p, int64_t at_ns)
+static void timer_set_earlier(struct kube_provisioner *p, int64_t at_ns)
 {
     if (at_ns >= p->timer_ns)
         return;
@@ -205,47 +206,47 @@ static void look_at(struct kube_provisioner *p, int64_t at_ns)
 /* If nothing was requested, the claims may be bound already, so the timer checks at once. */
 bool kube_provision(struct kube_provisioner *p, uint64_t instance)
 {
-    size_t len = project_volumes(p->project, instance, NULL, 0);
+    size_t len = cache_claim_volumes(p->cache, instance, NULL, 0);
     if (len == 0)
         return false;
-    struct serving s = {.instance = instance, .until_ns = loop_now_ns(p->loop) + PATIENCE_NS};
+    struct pod_claims s = {.instance = instance, .until_ns = loop_now_ns(p->loop) + PATIENCE_NS};
     if (len > CLAIMS_MAX)
         s.trouble = mem_strdup("the pod has too many unbound claims");
-    serving_ask(p, &s, false);
-    vec_push(&p->servings, s);
-    look_at(p, s.under_way ? s.until_ns : loop_now_ns(p->loop));
+    pod_claims_request(p, &s, false);
+    vec_push(&p->awaiting_pods, s);
+    timer_set_earlier(p, s.under_way ? s.until_ns : loop_now_ns(p->loop));
     return true;
 }
 
-void kube_provision_claim(struct kube_provisioner *p, const struct project_volume *claim, const char *node)
+void kube_provision_claim(struct kube_provisioner *p, const struct cache_claim_volume *claim, const char *node)
 {
-    claim_mark(errand_new(p, 0, claim), node); /* no callback */
+    claim_mark(claim_request_new(p, 0, claim), node); /* no callback */
 }
 
 /* Reports whether the pod is served or has failed. */
-static bool is_over(struct kube_provisioner *p, struct serving *s)
+static bool is_finished(struct kube_provisioner *p, struct pod_claims *s)
 {
-    struct project_pod pod;
+    struct cache_pod_view pod;
     if (s->under_way > 0)
         return false;
-    if (!project_pod_by_instance(p->project, s->instance, &pod))
+    if (!cache_pod_by_instance(p->cache, s->instance, &pod))
         s->trouble = s->trouble ? s->trouble : mem_strdup("the pod was deleted");
-    if (s->trouble || project_volumes_bound(p->project, s->instance))
+    if (s->trouble || cache_volumes_are_bound(p->cache, s->instance))
         return true;
     if (loop_now_ns(p->loop) >= s->until_ns)
         s->trouble = mem_strdup("its volumes were not bound within ten minutes");
     return s->trouble;
 }
 
-void kube_provision_look(struct kube_provisioner *p)
+void kube_provision_check(struct kube_provisioner *p)
 {
-    for (size_t i = 0; i < p->servings.len;) {
-        struct serving s = p->servings.at[i];
-        if (!is_over(p, &s)) {
-            serving_ask(p, &p->servings.at[i++], true);
+    for (size_t i = 0; i < p->awaiting_pods.len;) {
+        struct pod_claims s = p->awaiting_pods.at[i];
+        if (!is_finished(p, &s)) {
+            pod_claims_request(p, &p->awaiting_pods.at[i++], true);
             continue;
         }
-        p->servings.at[i] = p->servings.at[--p->servings.len];
+        p->awaiting_pods.at[i] = p->awaiting_pods.at[--p->awaiting_pods.len];
         p->done(p->ctx, s.instance, s.trouble ? s.trouble : "");
         mem_free(s.trouble);
     }
@@ -255,17 +256,17 @@ static void on_timer(void *ctx)
 {
     struct kube_provisioner *p = ctx;
     p->timer_ns = INT64_MAX;
-    kube_provision_look(p);
-    if (p->servings.len)
-        look_at(p, loop_now_ns(p->loop) + PATIENCE_NS / 10);
+    kube_provision_check(p);
+    if (p->awaiting_pods.len)
+        timer_set_earlier(p, loop_now_ns(p->loop) + PATIENCE_NS / 10);
 }
 
-struct kube_provisioner *kube_provisioner_new(struct loop *l, struct kube_api *api, struct project *project,
+struct kube_provisioner *kube_provisioner_new(struct loop *l, struct kube_api *api, struct cache *cache,
                                               kube_provisioned *done, void *ctx)
 {
     struct kube_provisioner *p = mem_zalloc(sizeof *p);
     *p = (struct kube_provisioner){
-        .api = api, .project = project, .loop = l, .timer_ns = INT64_MAX, .done = done, .ctx = ctx};
+        .api = api, .cache = cache, .loop = l, .timer_ns = INT64_MAX, .done = done, .ctx = ctx};
     p->timer = loop_timer_new(l, on_timer, p);
     return p;
 }
@@ -276,11 +277,11 @@ void kube_provisioner_free(struct kube_provisioner *p)
         return;
     while (p->first) {
         kube_cancel(p->first->call);
-        errand_free(p->first);
+        claim_request_free(p->first);
     }
-    for (size_t i = 0; i < p->servings.len; i++)
-        mem_free(p->servings.at[i].trouble);
-    vec_done(&p->servings);
+    for (size_t i = 0; i < p->awaiting_pods.len; i++)
+        mem_free(p->awaiting_pods.at[i].trouble);
+    vec_done(&p->awaiting_pods);
     loop_source_free(p->timer);
     mem_free(p);
 }

@@ -14,7 +14,7 @@ struct kube_provisioner;
 /* Called once for each instance begun, never from within kube_provision; `trouble` is "" when all claims are bound. */
 typedef void kube_provisioned(void *ctx, uint64_t instance, const char *trouble);
 
-struct kube_provisioner *kube_provisioner_new(struct loop *l, struct kube_api *api, struct project *project,
+struct kube_provisioner *kube_provisioner_new(struct loop *l, struct kube_api *api, struct cache *cache,
                                               kube_provisioned *done, void *ctx);
 /* No callback is made for instances under way; accepts NULL. */
 void kube_provisioner_free(struct kube_provisioner *p);
@@ -22,7 +22,7 @@ void kube_provisioner_free(struct kube_provisioner *p);
 /* Begins to serve an assumed pod; false: the pod has no such claims, and no callback follows. */
 bool kube_provision(struct kube_provisioner *p, uint64_t instance);
 /* Sets the selected node of an ephemeral claim. There is no callback: the claim itself shows the result. */
-void kube_provision_claim(struct kube_provisioner *p, const struct project_volume *claim, const char *node);
+void kube_provision_claim(struct kube_provisioner *p, const struct cache_claim_volume *claim, const char *node);
 /* To be called when the cluster changed: finishes instances whose claims are bound and requests claims whose pod has
  * gone. */
-void kube_provision_look(struct kube_provisioner *p);
+void kube_provision_check(struct kube_provisioner *p);

@@ -43,18 +43,18 @@ static void served_begin(struct served *t, bool made)
     fake_start(&t->f, (struct http_config){0});
     scene_begin(&t->s);
     scene_node(&t->s, "n1", "a", "");
-    scene_put(&t->s, PROJECT_STORAGE_CLASS,
+    scene_put(&t->s, CACHE_STORAGE_CLASS,
               made ? "{metadata: {name: fast}, provisioner: x, volumeBindingMode: WaitForFirstConsumer}"
                    : "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
     if (!made)
-        scene_put(&t->s, PROJECT_VOLUME,
+        scene_put(&t->s, CACHE_VOLUME,
                   "{metadata: {name: pv1}, spec: {storageClassName: fast, accessModes: [ReadWriteMany], capacity: "
                   "{storage: 1Gi}}, status: {phase: Available}}");
-    scene_put(&t->s, PROJECT_CLAIM, CLAIM("", ""));
+    scene_put(&t->s, CACHE_CLAIM, CLAIM("", ""));
     scene_pod(&t->s, "a", "", "", USES);
     scene_pod(&t->s, "b", "", "", USES);
     scene_pod(&t->s, "c", "", "", USES);
-    (void)project_cluster(t->s.p);
+    (void)cache_cluster(t->s.p);
     t->provisioner = kube_provisioner_new(t->f.kit.loop, t->f.api, t->s.p, done, t);
 }
 
@@ -67,14 +67,14 @@ static void served_cleanup(struct served *t)
 
 static uint64_t begin(struct served *t, const char *pod)
 {
-    uint64_t instance = project_assume(t->s.p, pod, "n1", 0, NULL, 0);
+    uint64_t instance = cache_assume_pod(t->s.p, pod, "n1", 0, NULL, 0);
     assert_true(instance && kube_provision(t->provisioner, instance));
     return instance;
 }
 
-static struct http_exchange *next(struct served *t, const char *method, const char *path)
+static struct http_request *next(struct served *t, const char *method, const char *path)
 {
-    struct http_exchange *x = fake_next(&t->f);
+    struct http_request *x = fake_next(&t->f);
     assert_string_equal(http_method(x), method);
     assert_string_equal(http_path(x), path);
     return x;
@@ -88,7 +88,7 @@ static void nothing_is_asked(struct served *t)
 }
 
 /* The first pod requests the volume and goes; then the second does, then the third. */
-static void another_asks(void **state)
+static void next_pod_requests_volume_of_gone_pod(void **state)
 {
     (void)state;
     CLEANUP(served) struct served t;
@@ -97,24 +97,24 @@ static void another_asks(void **state)
     fake_answer(next(&t, "PATCH", DATA), 403, "{\"kind\":\"Status\",\"message\":\"no\"}");
     KIT_UNTIL(&t.f.kit, t.failed == a);
     nothing_is_asked(&t);
-    project_give_back(t.s.p, a, 0);
-    kube_provision_look(t.provisioner);
-    struct http_exchange *x = next(&t, "PATCH", DATA);
+    cache_forget_pod(t.s.p, a, 0);
+    kube_provision_check(t.provisioner);
+    struct http_request *x = next(&t, "PATCH", DATA);
     size_t len;
     assert_non_null(strstr(http_body(x, &len), "\"volume.kubernetes.io/selected-node\":\"n1\""));
-    kube_provision_look(t.provisioner);
+    kube_provision_check(t.provisioner);
     nothing_is_asked(&t); /* once */
     fake_answer(x, 403, "{\"kind\":\"Status\",\"message\":\"no\"}");
     KIT_UNTIL(&t.f.kit, t.failed == b);
-    scene_drop(&t.s, PROJECT_POD, "{metadata: {name: b, namespace: default}}");
-    kube_provision_look(t.provisioner);
+    scene_drop(&t.s, CACHE_POD, "{metadata: {name: b, namespace: default}}");
+    kube_provision_check(t.provisioner);
     fake_answer(next(&t, "PATCH", DATA), 200, "{}");
-    scene_put(&t.s, PROJECT_CLAIM, BOUND);
+    scene_put(&t.s, CACHE_CLAIM, BOUND);
     KIT_UNTIL(&t.f.kit, t.served == c);
 }
 
 /* A pod that was given back waits again, and joins the pod that requests the volume now. */
-static void it_joins_again(void **state)
+static void given_back_pod_joins_again(void **state)
 {
     (void)state;
     CLEANUP(served) struct served t;
@@ -122,21 +122,21 @@ static void it_joins_again(void **state)
     uint64_t a = begin(&t, "default:a"), b = begin(&t, "default:b");
     fake_answer(next(&t, "PATCH", DATA), 403, "{\"kind\":\"Status\",\"message\":\"no\"}");
     KIT_UNTIL(&t.f.kit, t.failed == a);
-    project_give_back(t.s.p, a, 0);
-    (void)project_cluster(t.s.p);
+    cache_forget_pod(t.s.p, a, 0);
+    (void)cache_cluster(t.s.p);
     a = begin(&t, "default:a");
-    kube_provision_look(t.provisioner);
+    kube_provision_check(t.provisioner);
     fake_answer(next(&t, "PATCH", DATA), 200, "{}");
     nothing_is_asked(&t);
-    scene_put(&t.s, PROJECT_CLAIM, BOUND);
+    scene_put(&t.s, CACHE_CLAIM, BOUND);
     t.served = 0;
-    kube_provision_look(t.provisioner);
+    kube_provision_check(t.provisioner);
     assert_true(t.served == a || t.served == b);
 }
 
 /* The first pod has gone but the node stays selected, so the volume will come. When the provisioner clears the
  * selection, the second pod requests it. */
-static void what_was_asked_stands(void **state)
+static void selected_node_outlives_its_pod(void **state)
 {
     (void)state;
     CLEANUP(served) struct served t;
@@ -144,65 +144,65 @@ static void what_was_asked_stands(void **state)
     (void)begin(&t, "default:a");
     uint64_t b = begin(&t, "default:b");
     fake_answer(next(&t, "PATCH", DATA), 200, "{}");
-    scene_put(&t.s, PROJECT_CLAIM, SELECTED);
-    scene_drop(&t.s, PROJECT_POD, "{metadata: {name: a, namespace: default}}");
-    kube_provision_look(t.provisioner);
+    scene_put(&t.s, CACHE_CLAIM, SELECTED);
+    scene_drop(&t.s, CACHE_POD, "{metadata: {name: a, namespace: default}}");
+    kube_provision_check(t.provisioner);
     nothing_is_asked(&t);
-    scene_put(&t.s, PROJECT_CLAIM, CLAIM("", ""));
-    kube_provision_look(t.provisioner);
+    scene_put(&t.s, CACHE_CLAIM, CLAIM("", ""));
+    kube_provision_check(t.provisioner);
     fake_answer(next(&t, "PATCH", DATA), 200, "{}");
-    scene_put(&t.s, PROJECT_CLAIM, BOUND);
+    scene_put(&t.s, CACHE_CLAIM, BOUND);
     KIT_UNTIL(&t.f.kit, t.served == b);
 }
 
 /* The same with an existing volume: it stays reserved for the claim. */
-static void a_volume_is_handed_on(void **state)
+static void reserved_volume_passes_to_next_pod(void **state)
 {
     (void)state;
     CLEANUP(served) struct served t;
     served_begin(&t, false);
-    scene_put(&t.s, PROJECT_CLAIM,
+    scene_put(&t.s, CACHE_CLAIM,
               "{metadata: {name: more, namespace: default, uid: u2}, spec: {storageClassName: fast, accessModes: "
               "[ReadWriteMany], resources: {requests: {storage: 1Gi}}}}");
     scene_pod(&t.s, "d", "", "", "volumes: [{name: v, persistentVolumeClaim: {claimName: more}}]");
-    (void)project_cluster(t.s.p);
+    (void)cache_cluster(t.s.p);
     uint64_t a = begin(&t, "default:a"), b = begin(&t, "default:b");
     fake_answer(next(&t, "GET", PV1), 403, "{\"kind\":\"Status\",\"message\":\"no\"}");
     KIT_UNTIL(&t.f.kit, t.failed == a);
-    project_give_back(t.s.p, a, 0);
+    cache_forget_pod(t.s.p, a, 0);
     assert_non_null(strstr(scene_says(&t.s), "?d"));
-    kube_provision_look(t.provisioner);
+    kube_provision_check(t.provisioner);
     fake_answer(next(&t, "GET", PV1), 200, "{\"metadata\":{\"resourceVersion\":\"7\"},\"spec\":{}}");
     fake_answer(next(&t, "PATCH", PV1), 200, "{}");
-    project_give_back(t.s.p, b, 0);
+    cache_forget_pod(t.s.p, b, 0);
     assert_non_null(strstr(scene_says(&t.s), "d->n1"));
 }
 
 /* A reserved pod had joined another; when it is promoted, the claim is bound already and no further event comes. */
-static void bound_already(void **state)
+static void promoted_pod_finds_claim_bound(void **state)
 {
     (void)state;
     CLEANUP(served) struct served t;
     served_begin(&t, true);
     scene_pod(&t.s, "victim", "", "n1", "");
-    struct project_pod victim;
-    assert_true(project_pod_of(t.s.p, "default:victim", &victim));
+    struct cache_pod_view victim;
+    assert_true(cache_pod_find(t.s.p, "default:victim", &victim));
     uint64_t a = begin(&t, "default:a");
-    uint64_t b = project_assume(t.s.p, "default:b", "n1", 0, &victim.instance, 1);
+    uint64_t b = cache_assume_pod(t.s.p, "default:b", "n1", 0, &victim.instance, 1);
     fake_answer(next(&t, "PATCH", DATA), 200, "{}");
-    scene_put(&t.s, PROJECT_CLAIM, BOUND);
+    scene_put(&t.s, CACHE_CLAIM, BOUND);
     KIT_UNTIL(&t.f.kit, t.served == a);
-    scene_drop(&t.s, PROJECT_POD, "{metadata: {name: victim, namespace: default}}");
-    assert_true(project_promote(t.s.p, b) && kube_provision(t.provisioner, b));
+    scene_drop(&t.s, CACHE_POD, "{metadata: {name: victim, namespace: default}}");
+    assert_true(cache_promote_pod(t.s.p, b) && kube_provision(t.provisioner, b));
     KIT_UNTIL(&t.f.kit, t.served == b);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_asks),          cmocka_unit_test(it_joins_again),
-        cmocka_unit_test(what_was_asked_stands), cmocka_unit_test(a_volume_is_handed_on),
-        cmocka_unit_test(bound_already),
+        cmocka_unit_test(next_pod_requests_volume_of_gone_pod), cmocka_unit_test(given_back_pod_joins_again),
+        cmocka_unit_test(selected_node_outlives_its_pod),       cmocka_unit_test(reserved_volume_passes_to_next_pod),
+        cmocka_unit_test(promoted_pod_finds_claim_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ struct kube_scheduler;
 struct kube_scheduler_config {
     struct loop *loop;
     struct kube_api *api;
-    struct project *project;
+    struct cache *cache;
     struct tenants *tenants;      /* queues and policies; NULL: none */
     struct kube_jobs *jobs;       /* NULL: none */
     struct kube_events *events;   /* NULL: no events are written */

@@ -7,7 +7,7 @@ void stuck_done(struct stuck *s)
     vec_done(&s->pods);
 }
 
-int64_t stuck_note(struct stuck *s, uint64_t instance, int64_t now_ns)
+int64_t stuck_add(struct stuck *s, uint64_t instance, int64_t now_ns)
 {
     struct stuck_pod *pod = NULL;
     for (size_t i = 0; i < s->pods.len; i++)
@@ -23,26 +23,27 @@ int64_t stuck_note(struct stuck *s, uint64_t instance, int64_t now_ns)
 
 static void undo(const struct stuck *s, uint64_t instance)
 {
-    struct project_pod pod;
+    struct cache_pod_view pod;
     uint64_t waiter;
-    project_stopping(s->project, instance, false);
-    if (project_pod_by_instance(s->project, instance, &pod) && pod.stopping)
+    cache_set_stopping(s->cache, instance, false);
+    if (cache_pod_by_instance(s->cache, instance, &pod) && pod.stopping)
         return; /* deleted otherwise, or only the answer was lost */
-    while ((waiter = project_waiter(s->project, instance)) && project_pod_by_instance(s->project, waiter, &pod)) {
+    while ((waiter = cache_reservation_waiting_for(s->cache, instance)) &&
+           cache_pod_by_instance(s->cache, waiter, &pod)) {
         if (s->gives_back)
             s->gives_back(s->ctx, &pod);
-        project_give_back(s->project, waiter, 0);
+        cache_forget_pod(s->cache, waiter, 0);
     }
 }
 
-int64_t stuck_look(struct stuck *s, int64_t now_ns)
+int64_t stuck_check(struct stuck *s, int64_t now_ns)
 {
     int64_t next_ns = INT64_MAX;
     size_t left = 0;
     for (size_t i = 0; i < s->pods.len; i++) {
         struct stuck_pod stuck = s->pods.at[i];
-        struct project_pod pod;
-        if (!project_pod_by_instance(s->project, stuck.instance, &pod))
+        struct cache_pod_view pod;
+        if (!cache_pod_by_instance(s->cache, stuck.instance, &pod))
             continue; /* the pod is gone after all */
         if (stuck.until_ns <= now_ns) {
             undo(s, stuck.instance);

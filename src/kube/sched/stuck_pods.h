@@ -16,15 +16,15 @@ struct stuck_pod {
 };
 
 struct stuck {
-    struct project *project;
+    struct cache *cache;
     VEC(struct stuck_pod) pods;
     /* Called for each pod that loses its reservation, before it does; NULL: no callback. */
-    void (*gives_back)(void *ctx, const struct project_pod *pod);
+    void (*gives_back)(void *ctx, const struct cache_pod_view *pod);
     void *ctx;
 };
 
 void stuck_done(struct stuck *s);
-/* Records a failed deletion; returns when to call stuck_look. All times are of one clock, any clock. */
-int64_t stuck_note(struct stuck *s, uint64_t instance, int64_t now_ns);
+/* Records a failed deletion; returns when to call stuck_check. All times are of one clock, any clock. */
+int64_t stuck_add(struct stuck *s, uint64_t instance, int64_t now_ns);
 /* Ends pauses that are over; returns when to call again, INT64_MAX: never. */
-int64_t stuck_look(struct stuck *s, int64_t now_ns);
+int64_t stuck_check(struct stuck *s, int64_t now_ns);

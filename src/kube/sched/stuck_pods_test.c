@@ -23,7 +23,7 @@ struct told {
     unsigned given_back;
 };
 
-static void gives_back(void *ctx, const struct project_pod *pod)
+static void gives_back(void *ctx, const struct cache_pod_view *pod)
 {
     struct told *t = ctx;
     assert_int_equal(pod->instance, t->waiter);
@@ -33,18 +33,18 @@ static void gives_back(void *ctx, const struct project_pod *pod)
 /* `victim` has the port that `p` needs; `p` gets a reservation. */
 static void told_begin(struct told *t)
 {
-    struct project_pod pod;
+    struct cache_pod_view pod;
     *t = (struct told){0};
     scene_begin(&t->s);
-    t->stuck = (struct stuck){.project = t->s.p, .gives_back = gives_back, .ctx = t};
+    t->stuck = (struct stuck){.cache = t->s.p, .gives_back = gives_back, .ctx = t};
     scene_node(&t->s, "n1", "a", "");
     scene_pod(&t->s, "victim", "", "n1", PORT);
     scene_pod(&t->s, "p", "", "", PORT);
-    (void)project_cluster(t->s.p);
-    assert_true(project_pod_of(t->s.p, "default:victim", &pod));
+    (void)cache_cluster(t->s.p);
+    assert_true(cache_pod_find(t->s.p, "default:victim", &pod));
     t->victim = pod.instance;
-    project_stopping(t->s.p, t->victim, true);
-    t->waiter = project_assume(t->s.p, "default:p", "n1", 0, &t->victim, 1);
+    cache_set_stopping(t->s.p, t->victim, true);
+    t->waiter = cache_assume_pod(t->s.p, "default:p", "n1", 0, &t->victim, 1);
     assert_true(t->waiter > 0);
 }
 
@@ -56,58 +56,58 @@ static void told_cleanup(struct told *t)
 
 static bool is_stopping(const struct told *t)
 {
-    struct project_pod pod;
-    return project_pod_by_instance(t->s.p, t->victim, &pod) && pod.stopping;
+    struct cache_pod_view pod;
+    return cache_pod_by_instance(t->s.p, t->victim, &pod) && pod.stopping;
 }
 
 static bool is_promised(const struct told *t)
 {
-    struct project_pod pod;
-    return project_pod_by_instance(t->s.p, t->waiter, &pod);
+    struct cache_pod_view pod;
+    return cache_pod_by_instance(t->s.p, t->waiter, &pod);
 }
 
-static void after_a_pause(void **state)
+static void reservation_is_lost_after_pause(void **state)
 {
     (void)state;
     CLEANUP(told) struct told t;
     told_begin(&t);
-    assert_true(stuck_look(&t.stuck, 0) == INT64_MAX);
-    assert_int_equal(stuck_note(&t.stuck, t.victim, 0), SECOND_NS);
-    assert_int_equal(stuck_look(&t.stuck, SECOND_NS - 1), SECOND_NS);
+    assert_true(stuck_check(&t.stuck, 0) == INT64_MAX);
+    assert_int_equal(stuck_add(&t.stuck, t.victim, 0), SECOND_NS);
+    assert_int_equal(stuck_check(&t.stuck, SECOND_NS - 1), SECOND_NS);
     assert_true(is_stopping(&t) && is_promised(&t));
-    assert_true(stuck_look(&t.stuck, SECOND_NS) == INT64_MAX);
+    assert_true(stuck_check(&t.stuck, SECOND_NS) == INT64_MAX);
     assert_false(is_stopping(&t) || is_promised(&t));
     assert_int_equal(t.given_back, 1);
 }
 
-static void pauses_grow(void **state)
+static void pause_doubles_with_each_failure(void **state)
 {
     (void)state;
     CLEANUP(told) struct told t;
     told_begin(&t);
     for (unsigned i = 0; i < 20; i++) {
         int64_t pause_ns = i < 6 ? SECOND_NS << i : 60 * SECOND_NS;
-        assert_int_equal(stuck_note(&t.stuck, t.victim, 7), 7 + pause_ns);
+        assert_int_equal(stuck_add(&t.stuck, t.victim, 7), 7 + pause_ns);
         assert_int_equal(t.stuck.pods.len, 1);
-        (void)stuck_look(&t.stuck, 7 + pause_ns);
+        (void)stuck_check(&t.stuck, 7 + pause_ns);
     }
 }
 
 /* The victim is deleted otherwise meanwhile, or only the answer was lost: the reservation stays. */
-static void it_goes_after_all(void **state)
+static void reservation_stays_if_victim_goes(void **state)
 {
     (void)state;
     CLEANUP(told) struct told t;
     told_begin(&t);
-    (void)stuck_note(&t.stuck, t.victim, 0);
+    (void)stuck_add(&t.stuck, t.victim, 0);
     scene_put(
-        &t.s, PROJECT_POD,
+        &t.s, CACHE_POD,
         "{metadata: {name: victim, namespace: default, uid: uid-victim, creationTimestamp: 100, deletionTimestamp: 200}, "
         "spec: {schedulerName: berth, nodeName: n1, " PORT "}}");
-    assert_true(stuck_look(&t.stuck, SECOND_NS) == INT64_MAX);
+    assert_true(stuck_check(&t.stuck, SECOND_NS) == INT64_MAX);
     assert_true(is_stopping(&t) && is_promised(&t));
-    scene_drop(&t.s, PROJECT_POD, "{metadata: {name: victim, namespace: default}}");
-    assert_true(stuck_look(&t.stuck, SECOND_NS) == INT64_MAX);
+    scene_drop(&t.s, CACHE_POD, "{metadata: {name: victim, namespace: default}}");
+    assert_true(stuck_check(&t.stuck, SECOND_NS) == INT64_MAX);
     assert_int_equal(t.stuck.pods.len, 0);
     assert_int_equal(t.given_back, 0);
 }
@@ -115,9 +115,9 @@ static void it_goes_after_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(after_a_pause),
-        cmocka_unit_test(pauses_grow),
-        cmocka_unit_test(it_goes_after_all),
+        cmocka_unit_test(reservation_is_lost_after_pause),
+        cmocka_unit_test(pause_doubles_with_each_failure),
+        cmocka_unit_test(reservation_stays_if_victim_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include "kube/client/clock.h"
 #include "kube/client/proto.h"
 
-enum write_kind { WRITE_BIND, WRITE_LOOK, WRITE_MARK, WRITE_DELETE, WRITE_PATCH };
+enum write_kind { WRITE_BIND, WRITE_LOOKUP, WRITE_CONDITION, WRITE_DELETE, WRITE_PATCH };
 
 /* One request, or one step of an operation that takes several. */
 struct kube_write {
@@ -64,7 +64,7 @@ static void write_free(struct kube_write *x)
         w->first = x->next;
     if (x->next)
         x->next->prev = x->prev;
-    w->stats.under_way -= x->kind == WRITE_BIND || x->kind == WRITE_LOOK;
+    w->stats.under_way -= x->kind == WRITE_BIND || x->kind == WRITE_LOOKUP;
     mem_free(x);
 }
 
@@ -97,7 +97,7 @@ static void send(struct kube_write *x, const char *method, const char *sub, enum
     struct kube_writer *w = x->w;
     str_clear(&w->path);
     str_addf(&w->path, "/api/v1/namespaces/%s/pods/%s%s", x->namespace, x->name, sub);
-    const bool patches = strcmp(method, "PATCH") == 0, binary = x->kind == WRITE_BIND || x->kind == WRITE_LOOK;
+    const bool patches = strcmp(method, "PATCH") == 0, binary = x->kind == WRITE_BIND || x->kind == WRITE_LOOKUP;
     x->call = kube_start(w->api, &(struct kube_request){.method = method,
                                                         .path = w->path.at,
                                                         .format = binary ? KUBE_PROTOBUF : KUBE_JSON,
@@ -167,9 +167,9 @@ static void add_condition(struct str *to, const char *type, const char *status, 
     str_add(to, "}]");
 }
 
-void kube_give_way(struct kube_writer *w, const struct kube_pod_ref *pod, const char *why, uint64_t ticket)
+void kube_preempt_pod(struct kube_writer *w, const struct kube_pod_ref *pod, const char *why, uint64_t ticket)
 {
-    struct kube_write *x = write_new(w, WRITE_MARK, pod, "", ticket);
+    struct kube_write *x = write_new(w, WRITE_CONDITION, pod, "", ticket);
     struct str *body = patch_begin(w, pod);
     add_condition(body, "DisruptionTarget", "True", "PreemptionByScheduler", why);
     str_add(body, "}}");
@@ -198,7 +198,8 @@ void kube_nominate(struct kube_writer *w, const struct kube_pod_ref *pod, const 
     send(x, "PATCH", "/status", KUBE_USUAL);
 }
 
-void kube_refuse(struct kube_writer *w, const struct kube_pod_ref *pod, const char *reason, const char *text)
+void kube_mark_unschedulable(struct kube_writer *w, const struct kube_pod_ref *pod, const char *reason,
+                             const char *text)
 {
     struct kube_write *x = write_new(w, WRITE_PATCH, pod, "", 0);
     struct str *body = patch_begin(w, pod);
@@ -209,18 +210,18 @@ void kube_refuse(struct kube_writer *w, const struct kube_pod_ref *pod, const ch
 
 /* ---- answers --------------------------------------------------------------------------------------------------------- */
 
-static void tell(struct kube_write *x, enum kube_fate fate, const char *text)
+static void report_result(struct kube_write *x, enum kube_write_result fate, const char *text)
 {
     struct kube_writer *w = x->w;
     uint64_t ticket = x->ticket;
-    bool binds = x->kind == WRITE_BIND || x->kind == WRITE_LOOK;
+    bool binds = x->kind == WRITE_BIND || x->kind == WRITE_LOOKUP;
     w->stats.bound += binds && fate == KUBE_DONE;
     w->stats.failed += binds && fate != KUBE_DONE;
     write_free(x);
     w->written(w->ctx, ticket, fate, text);
 }
 
-static void look(struct kube_write *x);
+static void lookup_binding(struct kube_write *x);
 
 static struct proto_text node_of(struct proto_reader pod)
 {
@@ -239,36 +240,36 @@ static struct proto_text node_of(struct proto_reader pod)
 }
 
 /* Decides the outcome of a binding from the pod as read. If the read fails temporarily, it is repeated. */
-static void look_at(struct kube_write *x, const struct kube_answer *answer)
+static void lookup_finish(struct kube_write *x, const struct kube_answer *answer)
 {
     struct proto_object object;
     struct proto_meta meta;
     if (answer->code == -EIO || answer->code == -EAGAIN || answer->code == -ECONNREFUSED) {
-        look(x);
+        lookup_binding(x);
         return;
     }
     if (answer->code) {
-        tell(x, answer->code == -ENOENT ? KUBE_GONE : KUBE_FAILED, answer->text);
+        report_result(x, answer->code == -ENOENT ? KUBE_GONE : KUBE_FAILED, answer->text);
         return;
     }
     if (!proto_object_read(answer->body, answer->len, &object) || !proto_meta_read(object.raw, &meta)) {
-        tell(x, KUBE_FAILED, "the pod cannot be read");
+        report_result(x, KUBE_FAILED, "the pod cannot be read");
         return;
     }
     struct proto_text node = node_of(object.raw);
     if (!proto_is(meta.uid, x->uid))
-        tell(x, KUBE_GONE, "another pod now has this name");
+        report_result(x, KUBE_GONE, "another pod now has this name");
     else if (proto_is(node, x->node))
-        tell(x, KUBE_DONE, "");
+        report_result(x, KUBE_DONE, "");
     else if (node.len)
-        tell(x, KUBE_TAKEN, "the pod is bound to another node");
+        report_result(x, KUBE_TAKEN, "the pod is bound to another node");
     else
-        tell(x, KUBE_FAILED, "the binding was refused");
+        report_result(x, KUBE_FAILED, "the binding was refused");
 }
 
-static void look(struct kube_write *x)
+static void lookup_binding(struct kube_write *x)
 {
-    x->kind = WRITE_LOOK;
+    x->kind = WRITE_LOOKUP;
     x->w->stats.looked_up++;
     str_clear(&x->w->body);
     send(x, "GET", "", KUBE_URGENT);
@@ -281,26 +282,26 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
     switch (x->kind) {
     case WRITE_BIND:
         if (answer->code == 0)
-            tell(x, KUBE_DONE, "");
+            report_result(x, KUBE_DONE, "");
         else if (answer->code == -ENOENT || answer->code == -EINVAL || answer->code == -EACCES)
-            tell(x, answer->code == -ENOENT ? KUBE_GONE : KUBE_FAILED, answer->text);
+            report_result(x, answer->code == -ENOENT ? KUBE_GONE : KUBE_FAILED, answer->text);
         else
-            look(x); /* of several tries an earlier one may have succeeded */
+            lookup_binding(x); /* of several tries an earlier one may have succeeded */
         return;
-    case WRITE_LOOK: look_at(x, answer); return;
-    case WRITE_MARK:
+    case WRITE_LOOKUP: lookup_finish(x, answer); return;
+    case WRITE_CONDITION:
         if (answer->code == -ENOENT)
-            tell(x, KUBE_GONE, answer->text);
+            report_result(x, KUBE_GONE, answer->text);
         else
             delete (x); /* the condition is informational; delete without it */
         return;
     case WRITE_DELETE:
         /* -EBUSY: another pod has the name now. */
-        tell(x,
-             answer->code == 0                                   ? KUBE_DONE
-             : answer->code == -ENOENT || answer->code == -EBUSY ? KUBE_GONE
-                                                                 : KUBE_FAILED,
-             answer->text);
+        report_result(x,
+                      answer->code == 0                                   ? KUBE_DONE
+                      : answer->code == -ENOENT || answer->code == -EBUSY ? KUBE_GONE
+                                                                          : KUBE_FAILED,
+                      answer->text);
         return;
     case WRITE_PATCH: write_free(x); return;
     }

@@ -14,7 +14,7 @@ struct kube_pod_ref {
     const char *namespace, *name, *uid;
 };
 
-enum kube_fate {
+enum kube_write_result {
     KUBE_DONE,
     KUBE_TAKEN,  /* of a binding: the pod is bound to another node */
     KUBE_GONE,   /* the pod no longer exists */
@@ -22,7 +22,7 @@ enum kube_fate {
 };
 
 /* Called once for each call below that takes a ticket, never from within it. `ticket` is the caller's. */
-typedef void kube_written(void *ctx, uint64_t ticket, enum kube_fate fate, const char *text);
+typedef void kube_written(void *ctx, uint64_t ticket, enum kube_write_result fate, const char *text);
 
 struct kube_writer *kube_writer_new(struct kube_api *api, kube_written *written, void *ctx);
 /* No callback is made for requests under way; accepts NULL. */
@@ -30,11 +30,12 @@ void kube_writer_free(struct kube_writer *w);
 
 void kube_bind(struct kube_writer *w, const struct kube_pod_ref *pod, const char *node, uint64_t ticket);
 /* Writes a DisruptionTarget condition with the reason, then deletes the pod with its own grace period. */
-void kube_give_way(struct kube_writer *w, const struct kube_pod_ref *pod, const char *why, uint64_t ticket);
+void kube_preempt_pod(struct kube_writer *w, const struct kube_pod_ref *pod, const char *why, uint64_t ticket);
 /* Sets status.nominatedNodeName; "": clears it. No callback. */
 void kube_nominate(struct kube_writer *w, const struct kube_pod_ref *pod, const char *node);
 /* Sets PodScheduled=False with a reason ("Unschedulable", "SchedulingGated") and a message. No callback. */
-void kube_refuse(struct kube_writer *w, const struct kube_pod_ref *pod, const char *reason, const char *text);
+void kube_mark_unschedulable(struct kube_writer *w, const struct kube_pod_ref *pod, const char *reason,
+                             const char *text);
 
 struct kube_writer_stats {
     uint64_t bound, failed, looked_up; /* bindings; looked_up: those of unknown outcome */

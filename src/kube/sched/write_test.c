@@ -17,10 +17,10 @@ struct scene {
     struct kube_writer *w;
     unsigned told;
     uint64_t ticket;
-    enum kube_fate fate;
+    enum kube_write_result fate;
 };
 
-static void on_written(void *ctx, uint64_t ticket, enum kube_fate fate, const char *text)
+static void on_written(void *ctx, uint64_t ticket, enum kube_write_result fate, const char *text)
 {
     struct scene *s = ctx;
     (void)text;
@@ -43,15 +43,15 @@ static void scene_cleanup(struct scene *s)
 
 static const struct kube_pod_ref web = {.namespace = "ns", .name = "web", .uid = "u-1"};
 
-static struct http_exchange *next(struct scene *s, const char *method, const char *path)
+static struct http_request *next(struct scene *s, const char *method, const char *path)
 {
-    struct http_exchange *x = fake_next(&s->f);
+    struct http_request *x = fake_next(&s->f);
     assert_string_equal(http_method(x), method);
     assert_string_equal(http_path(x), path);
     return x;
 }
 
-static void body_has(struct http_exchange *x, const char *part)
+static void body_has(struct http_request *x, const char *part)
 {
     size_t len;
     const char *body = http_body(x, &len);
@@ -73,7 +73,7 @@ static struct proto_text part_of(struct proto_reader object, uint32_t number, ui
     return found;
 }
 
-static void binds(struct http_exchange *x, const char *name, const char *uid, const char *node)
+static void binds(struct http_request *x, const char *name, const char *uid, const char *node)
 {
     struct proto_object o;
     size_t len;
@@ -87,7 +87,7 @@ static void binds(struct http_exchange *x, const char *name, const char *uid, co
 }
 
 /* Answers with the pod as the API server holds it. */
-static void answer_pod(struct http_exchange *x, const char *uid, const char *node)
+static void answer_pod(struct http_request *x, const char *uid, const char *node)
 {
     CLEANUP(str) struct str pod = {0};
     size_t object = proto_object_begin(&pod, "v1", "Pod"), meta = proto_begin(&pod, 1);
@@ -108,7 +108,7 @@ static void a_pod_is_bound(void **state)
     scene_start(&s);
     kube_bind(s.w, &web, "n1", 7);
     assert_int_equal(kube_writer_stats(s.w).under_way, 1);
-    struct http_exchange *x = next(&s, "POST", POD "/binding");
+    struct http_request *x = next(&s, "POST", POD "/binding");
     assert_string_equal(http_header(x, "Content-Type"), "application/vnd.kubernetes.protobuf");
     binds(x, "web", "u-1", "n1");
     fake_answer(x, 201, "{}");
@@ -119,12 +119,12 @@ static void a_pod_is_bound(void **state)
     assert_int_equal(kube_writer_stats(s.w).bound, 1);
 }
 
-static void what_is_refused_for_good_is_told_at_once(void **state)
+static void permanent_errors_are_reported_at_once(void **state)
 {
     (void)state;
     static const struct {
         int status;
-        enum kube_fate fate;
+        enum kube_write_result fate;
     } rows[] = {
         {404, KUBE_GONE  },
         {422, KUBE_FAILED},
@@ -142,12 +142,12 @@ static void what_is_refused_for_good_is_told_at_once(void **state)
 }
 
 /* On a conflict, the pod itself shows whether our own earlier try succeeded or another scheduler bound it. */
-static void a_binding_in_doubt_is_looked_up(void **state)
+static void unknown_binding_is_looked_up(void **state)
 {
     (void)state;
     static const struct {
         const char *uid, *node;
-        enum kube_fate fate;
+        enum kube_write_result fate;
     } rows[] = {
         {"u-1", "n1", KUBE_DONE  },
         {"u-1", "n2", KUBE_TAKEN },
@@ -159,7 +159,7 @@ static void a_binding_in_doubt_is_looked_up(void **state)
         scene_start(&s);
         kube_bind(s.w, &web, "n1", 7);
         fake_answer(next(&s, "POST", POD "/binding"), 409, "{\"reason\":\"Conflict\"}");
-        struct http_exchange *look = next(&s, "GET", POD);
+        struct http_request *look = next(&s, "GET", POD);
         assert_int_equal(s.told, 0);
         answer_pod(look, rows[i].uid, rows[i].node);
         KIT_UNTIL(&s.f.kit, s.told == 1);
@@ -168,12 +168,12 @@ static void a_binding_in_doubt_is_looked_up(void **state)
     }
 }
 
-static void whoever_gives_way_is_marked_and_deleted(void **state)
+static void victim_gets_condition_then_deletion(void **state)
 {
     (void)state;
     static const struct {
         int marked, deleted; /* status codes of the answers; 0: no request expected */
-        enum kube_fate fate;
+        enum kube_write_result fate;
     } rows[] = {
         {200, 200, KUBE_DONE  },
         {404, 0,   KUBE_GONE  },
@@ -185,14 +185,14 @@ static void whoever_gives_way_is_marked_and_deleted(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         CLEANUP(scene) struct scene s = {0};
         scene_start(&s);
-        kube_give_way(s.w, &web, "Preempted by \"x\"", 9);
-        struct http_exchange *mark = next(&s, "PATCH", POD "/status");
+        kube_preempt_pod(s.w, &web, "Preempted by \"x\"", 9);
+        struct http_request *mark = next(&s, "PATCH", POD "/status");
         body_has(mark, "\"type\":\"DisruptionTarget\"");
         body_has(mark, "Preempted by \\\"x\\\"");
         body_has(mark, "\"uid\":\"u-1\"");
         fake_answer(mark, rows[i].marked, "{}");
         if (rows[i].deleted) {
-            struct http_exchange *gone = next(&s, "DELETE", POD);
+            struct http_request *gone = next(&s, "DELETE", POD);
             body_has(gone, "\"preconditions\":{\"uid\":\"u-1\"}");
             fake_answer(gone, rows[i].deleted, "{\"reason\":\"Conflict\"}");
         }
@@ -202,20 +202,20 @@ static void whoever_gives_way_is_marked_and_deleted(void **state)
     }
 }
 
-static void nominations_and_refusals_are_patches(void **state)
+static void nominations_and_conditions_are_patches(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s = {0};
     scene_start(&s);
     kube_nominate(s.w, &web, "n1");
-    struct http_exchange *x = next(&s, "PATCH", POD "/status");
+    struct http_request *x = next(&s, "PATCH", POD "/status");
     body_has(x, "\"nominatedNodeName\":\"n1\"");
     fake_answer(x, 200, "{}");
     kube_nominate(s.w, &web, "");
     x = next(&s, "PATCH", POD "/status");
     body_has(x, "\"nominatedNodeName\":null");
     fake_answer(x, 200, "{}");
-    kube_refuse(s.w, &web, "Unschedulable", "0/1 nodes");
+    kube_mark_unschedulable(s.w, &web, "Unschedulable", "0/1 nodes");
     x = next(&s, "PATCH", POD "/status");
     body_has(x,
              "\"type\":\"PodScheduled\",\"status\":\"False\",\"reason\":\"Unschedulable\",\"message\":\"0/1 nodes\"");
@@ -227,10 +227,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pod_is_bound),
-        cmocka_unit_test(what_is_refused_for_good_is_told_at_once),
-        cmocka_unit_test(a_binding_in_doubt_is_looked_up),
-        cmocka_unit_test(whoever_gives_way_is_marked_and_deleted),
-        cmocka_unit_test(nominations_and_refusals_are_patches),
+        cmocka_unit_test(permanent_errors_are_reported_at_once),
+        cmocka_unit_test(unknown_binding_is_looked_up),
+        cmocka_unit_test(victim_gets_condition_then_deletion),
+        cmocka_unit_test(nominations_and_conditions_are_patches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

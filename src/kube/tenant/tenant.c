@@ -92,9 +92,9 @@ int tenant_state(struct tenants *t, enum kind kind, const char *name, const json
 
 static void note(struct tenants *t, enum kind kind, const char *name)
 {
-    vec_push(&t->untold, ((struct untold){kind, mem_strdup(name)}));
+    vec_push(&t->unapplied, ((struct unapplied){kind, mem_strdup(name)}));
     t->unsettled = true;
-    t->places_old = t->places_old || kind == KIND_GROUP;
+    t->group_namespaces_old = t->group_namespaces_old || kind == KIND_GROUP;
     if (t->changed)
         t->changed(t->ctx);
 }
@@ -114,7 +114,7 @@ static int enforce(struct tenants *t, struct tenant *e, json_t *spec, struct ber
 }
 
 /* Puts the object's spec in force, or records why not. */
-static int judge(struct tenants *t, uint32_t i, struct berth_err *err)
+static int accept_or_reject(struct tenants *t, uint32_t i, struct berth_err *err)
 {
     struct tenant *e = &t->at.at[i];
     int rc = enforce(t, e, e->spec, err);
@@ -127,7 +127,7 @@ static int judge(struct tenants *t, uint32_t i, struct berth_err *err)
 }
 
 /* Checks an object in force again: something it names may be gone. */
-static void judge_again(struct tenants *t, uint32_t i)
+static void recheck_in_force(struct tenants *t, uint32_t i)
 {
     struct tenant *e = &t->at.at[i];
     struct berth_err err = {0};
@@ -137,19 +137,19 @@ static void judge_again(struct tenants *t, uint32_t i)
 }
 
 /* Checks rejected objects until no further one is accepted: each may be what another waits for. */
-static void settle(struct tenants *t)
+static void recheck_rejected(struct tenants *t)
 {
     if (t->lost)
         for (uint32_t i = 0; i < t->at.len; i++)
             if (t->at.at[i].name && !t->at.at[i].why)
-                judge_again(t, i);
+                recheck_in_force(t, i);
     t->lost = false;
     while (t->unsettled) {
         t->unsettled = false;
         for (uint32_t i = 0; i < t->at.len; i++) {
             struct berth_err err = {0};
             if (t->at.at[i].name && t->at.at[i].why)
-                (void)judge(t, i, &err);
+                (void)accept_or_reject(t, i, &err);
         }
     }
 }
@@ -183,11 +183,11 @@ struct tenants *tenants_new(void (*changed)(void *ctx), void *ctx)
     return t;
 }
 
-static void untold_clear(struct tenants *t)
+static void unapplied_clear(struct tenants *t)
 {
-    for (size_t i = 0; i < t->untold.len; i++)
-        mem_free(t->untold.at[i].name);
-    t->untold.len = 0;
+    for (size_t i = 0; i < t->unapplied.len; i++)
+        mem_free(t->unapplied.at[i].name);
+    t->unapplied.len = 0;
 }
 
 void tenants_free(struct tenants *t)
@@ -197,9 +197,9 @@ void tenants_free(struct tenants *t)
     tenant_past_done(t);
     for (size_t i = 0; i < t->at.len; i++)
         tenant_clear(&t->at.at[i]);
-    untold_clear(t);
-    vec_done(&t->untold);
-    vec_done(&t->places);
+    unapplied_clear(t);
+    vec_done(&t->unapplied);
+    vec_done(&t->group_namespaces);
     vec_done(&t->at);
     vec_done(&t->free);
     map_done(&t->by_name);
@@ -207,7 +207,7 @@ void tenants_free(struct tenants *t)
     mem_free(t);
 }
 
-void tenant_hear(struct tenants *t, enum tenant_op op, enum kind kind, const char *name, const json_t *spec)
+void tenant_report_input(struct tenants *t, enum tenant_op op, enum kind kind, const char *name, const json_t *spec)
 {
     if (t->listener)
         t->listener(t->listener_ctx, &(struct tenant_input){op, kind, name, spec});
@@ -218,10 +218,10 @@ int tenants_put(struct tenants *t, enum kind kind, const char *name, const json_
     uint32_t i = find_or_add(t, kind, name);
     struct berth_err own = {0};
     if (!t->at.at[i].spec || !json_equal(t->at.at[i].spec, spec))
-        tenant_hear(t, TENANT_PUT, kind, name, spec);
+        tenant_report_input(t, TENANT_PUT, kind, name, spec);
     json_decref(t->at.at[i].spec);
     t->at.at[i].spec = json_is_object(spec) ? json_deep_copy(spec) : json_object();
-    return judge(t, i, err ? err : &own);
+    return accept_or_reject(t, i, err ? err : &own);
 }
 
 int tenants_check(struct tenants *t, enum kind kind, const char *name, const json_t *spec, struct berth_err *err)
@@ -231,12 +231,12 @@ int tenants_check(struct tenants *t, enum kind kind, const char *name, const jso
     return tenant_check(t->state, kind, name, doc, err ? err : &own);
 }
 
-void tenants_recall(struct tenants *t, enum kind kind, const char *name, const json_t *spec)
+void tenants_restore_in_force(struct tenants *t, enum kind kind, const char *name, const json_t *spec)
 {
     uint32_t i = find_or_add(t, kind, name);
     struct tenant *e = &t->at.at[i];
     if (!e->recalled || !json_equal(e->recalled, spec))
-        tenant_hear(t, TENANT_RECALL, kind, name, spec);
+        tenant_report_input(t, TENANT_RECALL, kind, name, spec);
     json_decref(e->recalled);
     e->recalled = json_deep_copy(spec);
 }
@@ -260,7 +260,7 @@ void tenants_drop(struct tenants *t, enum kind kind, const char *name)
     struct berth_err err = {0};
     if (i == MAP_NONE)
         return;
-    tenant_hear(t, TENANT_DROP, kind, name, NULL);
+    tenant_report_input(t, TENANT_DROP, kind, name, NULL);
     if (t->at.at[i].in_force) {
         (void)tenant_state(t, kind, name, NULL, &err);
         t->lost = true;
@@ -292,14 +292,14 @@ bool tenants_in_use(const struct tenants *t)
 
 /* ---- quotas and domains in the cluster -------------------------------------------------------------------------- */
 
-struct tenant_news tenants_news(struct tenants *t)
+struct tenant_changes tenants_take_changes(struct tenants *t)
 {
     if (t->lost || t->unsettled)
-        tenant_hear(t, TENANT_JUDGE, KIND_QUEUE, "", NULL);
-    settle(t);
-    struct tenant_news news = {0};
-    for (size_t i = 0; i < t->untold.len; i++) {
-        enum kind kind = t->untold.at[i].kind;
+        tenant_report_input(t, TENANT_RECHECK, KIND_QUEUE, "", NULL);
+    recheck_rejected(t);
+    struct tenant_changes news = {0};
+    for (size_t i = 0; i < t->unapplied.len; i++) {
+        enum kind kind = t->unapplied.at[i].kind;
         news.domains = news.domains || kind == KIND_DOMAIN;
         news.quotas = news.quotas || kind != KIND_POLICY;
         news.claims = news.quotas;
@@ -312,62 +312,62 @@ static void quota_forget(struct berth_cluster *cluster, enum kind kind, const ch
     char id[OBJECT_KEY_MAX];
     (void)snprintf(id, sizeof id, "%s/%s", kinds[kind].name, name);
     (void)berth_fact_put(cluster, &(struct berth_fact){.kind = BERTH_FACT_USAGE, .key = id, .over = true}, NULL);
-    (void)project_quota_remove(cluster, kinds[kind].name, name, NULL);
+    (void)sync_quota_remove(cluster, kinds[kind].name, name, NULL);
 }
 
-static void quota_tell(struct tenants *t, struct berth_cluster *cluster, enum kind kind, const char *name)
+static void quota_put(struct tenants *t, struct berth_cluster *cluster, enum kind kind, const char *name)
 {
     const struct object *o = state_find(t->state, kind, name);
     if (o)
-        (void)object_project(t->state, cluster, o, NULL); /* cannot fail: the state's own cluster accepted it */
+        (void)object_sync(t->state, cluster, o, NULL); /* cannot fail: the state's own cluster accepted it */
     else
         quota_forget(cluster, kind, name);
 }
 
-static void quotas_tell(struct tenants *t, struct berth_cluster *cluster, enum kind kind)
+static void quotas_put(struct tenants *t, struct berth_cluster *cluster, enum kind kind)
 {
     size_t len;
     const struct object *const *all = state_list(t->state, kind, &len);
     for (size_t i = 0; i < len; i++)
-        quota_tell(t, cluster, kind, all[i]->id);
+        quota_put(t, cluster, kind, all[i]->id);
 }
 
-void tenants_tell(struct tenants *t, struct berth_cluster *cluster, bool all)
+void tenants_put_quotas(struct tenants *t, struct berth_cluster *cluster, bool all)
 {
     static const enum kind with_quota[] = {KIND_GROUP, KIND_USER, KIND_QUEUE};
     bool queues = false;
-    for (size_t i = 0; i < t->untold.len; i++) {
-        const struct untold *u = &t->untold.at[i];
+    for (size_t i = 0; i < t->unapplied.len; i++) {
+        const struct unapplied *u = &t->unapplied.at[i];
         queues = queues || u->kind == KIND_QUEUE;
         if (!all && (u->kind == KIND_GROUP || u->kind == KIND_USER || u->kind == KIND_QUEUE))
-            quota_tell(t, cluster, u->kind, u->name);
+            quota_put(t, cluster, u->kind, u->name);
     }
     for (size_t k = 0; all && k < sizeof with_quota / sizeof *with_quota; k++)
-        quotas_tell(t, cluster, with_quota[k]);
+        quotas_put(t, cluster, with_quota[k]);
     if (all)
         tenant_past_tell_all(t, cluster);
     if (queues && !all) /* the tree may have changed: a queue is rejected while another is still above it */
-        quotas_tell(t, cluster, KIND_QUEUE);
-    untold_clear(t);
+        quotas_put(t, cluster, KIND_QUEUE);
+    unapplied_clear(t);
 }
 
 const char *tenants_domain(const struct tenants *t, const char *id, const struct berth_node *node)
 {
-    return project_domain(t->state, id, node);
+    return node_domain(t->state, id, node);
 }
 
 /* ---- claims ------------------------------------------------------------------------------------------------------- */
 
 static int place_compare(const void *a, const void *b)
 {
-    const struct tenant_place *x = a, *y = b;
+    const struct group_namespace *x = a, *y = b;
     int order = strcmp(x->namespace, y->namespace);
     return order ? order : strcmp(x->group, y->group);
 }
 
 static void places_read(struct tenants *t)
 {
-    t->places.len = 0;
+    t->group_namespaces.len = 0;
     for (size_t i = 0; i < t->at.len; i++) {
         const struct tenant *e = &t->at.at[i];
         size_t k;
@@ -377,32 +377,34 @@ static void places_read(struct tenants *t)
         json_array_foreach(json_object_get(e->in_force, "namespaces"), k, one)
         {
             if (json_is_string(one))
-                vec_push(&t->places, ((struct tenant_place){json_string_value(one), e->name}));
+                vec_push(&t->group_namespaces, ((struct group_namespace){json_string_value(one), e->name}));
         }
     }
-    if (t->places.len)
-        qsort(t->places.at, t->places.len, sizeof *t->places.at, place_compare);
-    t->places_old = false;
+    if (t->group_namespaces.len)
+        qsort(t->group_namespaces.at, t->group_namespaces.len, sizeof *t->group_namespaces.at, place_compare);
+    t->group_namespaces_old = false;
 }
 
 /* Returns the first group by name, of those in force, that lists the namespace; "": none. */
 static const char *group_of_namespace(struct tenants *t, const char *namespace)
 {
-    if (t->places_old)
+    if (t->group_namespaces_old)
         places_read(t);
-    size_t low = 0, high = t->places.len;
+    size_t low = 0, high = t->group_namespaces.len;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (strcmp(t->places.at[mid].namespace, namespace) < 0)
+        if (strcmp(t->group_namespaces.at[mid].namespace, namespace) < 0)
             low = mid + 1;
         else
             high = mid;
     }
-    return low < t->places.len && strcmp(t->places.at[low].namespace, namespace) == 0 ? t->places.at[low].group : "";
+    return low < t->group_namespaces.len && strcmp(t->group_namespaces.at[low].namespace, namespace) == 0
+               ? t->group_namespaces.at[low].group
+               : "";
 }
 
-static const char *why_not(struct tenants *t, const struct tenant_claim *claim, const char *queue, const char *group,
-                           struct arena *arena)
+static const char *rejection_reason(struct tenants *t, const struct tenant_claim *claim, const char *queue,
+                                    const char *group, struct arena *arena)
 {
     const struct queue_terms terms = queue_terms(t->state, queue);
     if (!state_find(t->state, KIND_QUEUE, queue))
@@ -468,10 +470,10 @@ const char *tenants_claim_check(struct tenants *t, const struct tenant_claim *cl
                 .preemptible = !claim->unpreemptible,
                 .preempts = !claim->never_preempts},
     };
-    project_claim(t->state, &o, &d, arena, w);
+    sync_scheduling(t->state, &o, &d, arena, w);
     if (!in_group && *group)
         group_add(t, group, arena, w);
-    return why_not(t, claim, queue, group, arena);
+    return rejection_reason(t, claim, queue, group, arena);
 }
 
 const char *tenants_claim(struct tenants *t, const struct tenant_claim *claim, struct arena *arena,

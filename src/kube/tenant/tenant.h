@@ -38,7 +38,7 @@ int tenants_put(struct tenants *t, enum kind kind, const char *name, const json_
 int tenants_check(struct tenants *t, enum kind kind, const char *name, const json_t *spec, struct berth_err *err);
 /* Restores a spec that was in force before this process started while the object's present spec was rejected: it is in
  * force again until the present one is accepted. To be called before the object is put. */
-void tenants_recall(struct tenants *t, enum kind kind, const char *name, const json_t *spec);
+void tenants_restore_in_force(struct tenants *t, enum kind kind, const char *name, const json_t *spec);
 void tenants_drop(struct tenants *t, enum kind kind, const char *name);
 
 /* State of an object. */
@@ -50,13 +50,13 @@ struct tenant_view {
 /* false: no such object */
 bool tenants_view(const struct tenants *t, enum kind kind, const char *name, struct tenant_view *ret);
 
-/* Returns which parts of a cluster have changed since tenants_tell. Checks rejected objects again. */
-struct tenant_news {
+/* Returns which parts of a cluster have changed since tenants_put_quotas. Checks rejected objects again. */
+struct tenant_changes {
     bool quotas, claims, domains;
 };
-struct tenant_news tenants_news(struct tenants *t);
+struct tenant_changes tenants_take_changes(struct tenants *t);
 /* Puts the quotas into a cluster: the changed ones, or, for a new cluster, all of them. */
-void tenants_tell(struct tenants *t, struct berth_cluster *cluster, bool all);
+void tenants_put_quotas(struct tenants *t, struct berth_cluster *cluster, bool all);
 /* Returns the domain of a node; "": none. Valid until the next change. */
 const char *tenants_domain(const struct tenants *t, const char *id, const struct berth_node *node);
 
@@ -107,14 +107,14 @@ struct tenant_run {
 typedef void tenant_runs(void *of, void (*tell)(void *ctx, const struct tenant_run *run), void *ctx);
 
 /* From now on usage is recorded while `clock` returns the time; 0: another process is the leader. */
-void tenants_keep(struct tenants *t, int64_t (*clock)(void *ctx), void *ctx);
+void tenants_record_usage(struct tenants *t, int64_t (*clock)(void *ctx), void *ctx);
 /* Books running work as ended now. */
-void tenants_ran(struct tenants *t, const struct tenant_run *run);
+void tenants_work_ended(struct tenants *t, const struct tenant_run *run);
 /* Takes over the usage from an object's status (format of tenants_usage) that another process has written; applied by
- * the next tenants_past. */
-void tenants_usage_recall(struct tenants *t, enum kind kind, const char *name, const json_t *usage);
+ * the next tenants_apply_usage. */
+void tenants_usage_restore(struct tenants *t, enum kind kind, const char *name, const json_t *usage);
 /* Applies bookings and puts changed usage into the cluster; returns whether there was any. */
-bool tenants_past(struct tenants *t, struct berth_cluster *cluster, tenant_runs *runs, void *of);
+bool tenants_apply_usage(struct tenants *t, struct berth_cluster *cluster, tenant_runs *runs, void *of);
 
 /* Sums up running work for tenants_usage. O(running work). */
 void tenants_usage_sum(struct tenants *t, int64_t now_ns, tenant_runs *runs, void *of);

@@ -34,7 +34,7 @@ static const struct {
 enum { SOURCES = sizeof resources / sizeof *resources };
 
 /* An object and its status. */
-struct fed {
+struct feed_object {
     struct tenant_feed *f;
     size_t source;
     char *name;
@@ -58,7 +58,7 @@ struct tenant_feed {
     struct tenant_feed_config c;
     struct source sources[SOURCES];
     size_t known;
-    VEC(struct fed *) fed; /* in no order */
+    VEC(struct feed_object *) feed_object; /* in no order */
     struct map by_name;
     size_t under_way;
     size_t next; /* index in `fed` where the last round stopped */
@@ -70,7 +70,7 @@ struct tenant_feed {
 
 /* ---- objects ------------------------------------------------------------------------------------------------------ */
 
-struct fed_key {
+struct feed_object_key {
     size_t source;
     const char *name;
 };
@@ -82,18 +82,18 @@ static uint64_t name_hash(size_t source, const char *name)
 
 static bool same(const void *ctx, uint32_t value, const void *key)
 {
-    const struct fed *x = ((const struct tenant_feed *)ctx)->fed.at[value];
-    const struct fed_key *k = key;
+    const struct feed_object *x = ((const struct tenant_feed *)ctx)->feed_object.at[value];
+    const struct feed_object_key *k = key;
     return x->source == k->source && strcmp(x->name, k->name) == 0;
 }
 
 static uint32_t find(const struct tenant_feed *f, size_t source, const char *name)
 {
-    struct fed_key key = {source, name};
+    struct feed_object_key key = {source, name};
     return map_find(&f->by_name, name_hash(source, name), same, f, &key);
 }
 
-static void fed_free(struct fed *x)
+static void feed_object_free(struct feed_object *x)
 {
     if (x->call) {
         kube_cancel(x->call);
@@ -104,28 +104,28 @@ static void fed_free(struct fed *x)
     mem_free(x);
 }
 
-static void fed_drop(struct tenant_feed *f, uint32_t i)
+static void feed_object_drop(struct tenant_feed *f, uint32_t i)
 {
-    struct fed *x = f->fed.at[i], *last = f->fed.at[f->fed.len - 1];
+    struct feed_object *x = f->feed_object.at[i], *last = f->feed_object.at[f->feed_object.len - 1];
     map_drop(&f->by_name, name_hash(x->source, x->name), i);
     if (last != x) {
-        map_drop(&f->by_name, name_hash(last->source, last->name), (uint32_t)(f->fed.len - 1));
+        map_drop(&f->by_name, name_hash(last->source, last->name), (uint32_t)(f->feed_object.len - 1));
         map_add(&f->by_name, name_hash(last->source, last->name), i);
-        f->fed.at[i] = last;
+        f->feed_object.at[i] = last;
     }
-    f->fed.len--;
-    fed_free(x);
+    f->feed_object.len--;
+    feed_object_free(x);
 }
 
 /* Takes over usage that an earlier or present leader wrote; usage that we wrote ourselves is not newer. */
-static void usage_seen(struct fed *x, const json_t *usage)
+static void usage_seen(struct feed_object *x, const json_t *usage)
 {
     int64_t at_ns = 0;
     const json_t *at = json_object_get(usage, "at");
     if (!at || timestamp_parse(at, &at_ns, NULL) < 0 || at_ns <= x->usage_at_ns)
         return;
     x->usage_at_ns = at_ns;
-    tenants_usage_recall(x->f->c.tenants, resources[x->source].kind, x->name, usage);
+    tenants_usage_restore(x->f->c.tenants, resources[x->source].kind, x->name, usage);
 }
 
 static void on_put(void *ctx, const struct kube_object *o)
@@ -136,15 +136,15 @@ static void on_put(void *ctx, const struct kube_object *o)
     uint32_t i = find(f, source, o->name);
     int64_t generation = json_integer_value(json_object_get(json_object_get(o->json, "metadata"), "generation"));
     bool is_first = i == MAP_NONE;
-    bool is_new = is_first || f->fed.at[i]->generation != generation;
+    bool is_new = is_first || f->feed_object.at[i]->generation != generation;
     if (is_first) {
-        struct fed *made = mem_zalloc(sizeof *made);
-        *made = (struct fed){.f = f, .source = source, .name = mem_strdup(o->name)};
-        i = (uint32_t)f->fed.len;
-        vec_push(&f->fed, made);
+        struct feed_object *made = mem_zalloc(sizeof *made);
+        *made = (struct feed_object){.f = f, .source = source, .name = mem_strdup(o->name)};
+        i = (uint32_t)f->feed_object.len;
+        vec_push(&f->feed_object, made);
         map_add(&f->by_name, name_hash(source, o->name), i);
     }
-    struct fed *x = f->fed.at[i];
+    struct feed_object *x = f->feed_object.at[i];
     x->generation = generation;
     x->version = o->version > x->version ? o->version : x->version;
     if (!x->call) { /* else the status being written counts */
@@ -153,7 +153,7 @@ static void on_put(void *ctx, const struct kube_object *o)
     }
     const json_t *before = json_object_get(x->status, "inForce");
     if (is_first && json_is_object(before))
-        tenants_recall(f->c.tenants, resources[source].kind, o->name, before);
+        tenants_restore_in_force(f->c.tenants, resources[source].kind, o->name, before);
     if (is_new)
         (void)tenants_put(f->c.tenants, resources[source].kind, o->name, json_object_get(o->json, "spec"), NULL);
     usage_seen(x, json_object_get(json_object_get(o->json, "status"), "usage"));
@@ -166,7 +166,7 @@ static void on_drop(void *ctx, const struct kube_object *o)
     uint32_t i = find(s->f, source, o->name);
     tenants_drop(s->f->c.tenants, resources[source].kind, o->name);
     if (i != MAP_NONE)
-        fed_drop(s->f, i);
+        feed_object_drop(s->f, i);
 }
 
 /* ---- watches ------------------------------------------------------------------------------------------------------ */
@@ -244,7 +244,7 @@ static const json_t *condition_of(const json_t *status)
 }
 
 /* Returns lastTransitionTime: kept while the status stays the same. */
-static const char *since(const struct fed *x, const char *status, char buf[static TIMESTAMP_MAX])
+static const char *since(const struct feed_object *x, const char *status, char buf[static TIMESTAMP_MAX])
 {
     const json_t *was = condition_of(x->status);
     const char *before = json_string_value(json_object_get(was, "status"));
@@ -255,7 +255,7 @@ static const char *since(const struct fed *x, const char *status, char buf[stati
     return timestamp_text(now_ns - now_ns % SECOND_NS, buf);
 }
 
-static json_t *condition_make(const struct fed *x, const struct tenant_view *view)
+static json_t *condition_make(const struct feed_object *x, const struct tenant_view *view)
 {
     char buf[TIMESTAMP_MAX];
     CLEANUP(str) struct str message = {0};
@@ -282,7 +282,7 @@ static void use_add(json_t *status, const struct tenant_use *use)
 }
 
 /* Returns the present status; NULL: the object is unknown. */
-static json_t *status_make(const struct fed *x)
+static json_t *status_make(const struct feed_object *x)
 {
     const struct tenant_feed *f = x->f;
     enum kind kind = resources[x->source].kind;
@@ -292,11 +292,10 @@ static json_t *status_make(const struct fed *x)
     json_t *status = json_pack("{s:I, s:[o]}", "observedGeneration", (json_int_t)x->generation, "conditions",
                                condition_make(x, &view));
     if (kind == KIND_QUEUE || kind == KIND_GROUP || kind == KIND_USER) {
-        struct tenant_use use = tenants_use(project_seen(f->c.project), kind, x->name);
+        struct tenant_use use = tenants_use(cache_last_cluster(f->c.cache), kind, x->name);
         use_add(status, &use);
     } else if (kind == KIND_DOMAIN) {
-        (void)json_object_set_new(status, "nodes",
-                                  json_integer((json_int_t)project_domain_nodes(f->c.project, x->name)));
+        (void)json_object_set_new(status, "nodes", json_integer((json_int_t)cache_domain_nodes(f->c.cache, x->name)));
     }
     /* For the next process: the accepted version. */
     if (!view.accepted && view.in_force)
@@ -314,8 +313,8 @@ static bool sum_up(struct tenant_feed *f)
         return true;
     if (loop_now_ns(f->c.loop) < f->sum_ns)
         return false;
-    (void)project_cluster(f->c.project); /* updates the payers of running pods */
-    tenants_usage_sum(f->c.tenants, now_ns - now_ns % SECOND_NS, project_runs, f->c.project);
+    (void)cache_cluster(f->c.cache); /* updates the payers of running pods */
+    tenants_usage_sum(f->c.tenants, now_ns - now_ns % SECOND_NS, cache_running_pods, f->c.cache);
     f->sum_ns = loop_now_ns(f->c.loop) + SUM_SHARE * (kube_clock_ns() - begin_ns);
     f->summed = true;
     return true;
@@ -334,7 +333,7 @@ static bool differs(const json_t *was, const json_t *is)
 }
 
 /* Usage is due when work has ended, together with any other change, and from time to time while work runs. */
-static bool usage_due(const struct fed *x, const json_t *status, bool more)
+static bool usage_due(const struct feed_object *x, const json_t *status, bool more)
 {
     const json_t *running = json_object_get(status, "running");
     if (!running)
@@ -345,7 +344,7 @@ static bool usage_due(const struct fed *x, const json_t *status, bool more)
 }
 
 /* Adds the usage to the patch; false: not due. */
-static bool usage_add(struct fed *x, const json_t *status, bool more, json_t *patch)
+static bool usage_add(struct feed_object *x, const json_t *status, bool more, json_t *patch)
 {
     char version[24];
     struct tenant_feed *f = x->f;
@@ -364,7 +363,7 @@ static bool usage_add(struct fed *x, const json_t *status, bool more, json_t *pa
 
 static void on_written(void *ctx, const struct kube_answer *answer)
 {
-    struct fed *x = ctx;
+    struct feed_object *x = ctx;
     x->call = NULL;
     x->f->under_way--;
     if (answer->code == 0)
@@ -376,7 +375,7 @@ static void on_written(void *ctx, const struct kube_answer *answer)
         on_trouble(&x->f->sources[x->source], answer->text);
 }
 
-static void status_write(struct fed *x)
+static void status_write(struct feed_object *x)
 {
     CLEANUP(json) json_t *status = status_make(x);
     bool more = status && differs(x->status, status);
@@ -404,9 +403,9 @@ static void status_write(struct fed *x)
 /* Continues where the last round stopped, so that objects that change all the time do not starve the others. */
 static void statuses_write(struct tenant_feed *f)
 {
-    for (size_t i = 0; i < f->fed.len && f->under_way < UNDER_WAY_MAX; i++) {
-        struct fed *x = f->fed.at[f->next % f->fed.len];
-        f->next = f->next % f->fed.len + 1;
+    for (size_t i = 0; i < f->feed_object.len && f->under_way < UNDER_WAY_MAX; i++) {
+        struct feed_object *x = f->feed_object.at[f->next % f->feed_object.len];
+        f->next = f->next % f->feed_object.len + 1;
         if (!x->call)
             status_write(x);
     }
@@ -424,7 +423,7 @@ static void on_time(void *ctx)
     }
     if (!f->c.leads(f->c.ctx))
         return;
-    (void)tenants_news(f->c.tenants);
+    (void)tenants_take_changes(f->c.tenants);
     f->summed = false;
     statuses_write(f);
 }
@@ -445,7 +444,7 @@ struct tenant_feed *tenant_feed_new(const struct tenant_feed_config *config)
     f->timer = loop_timer_new(config->loop, on_time, f);
     for (size_t i = 0; i < SOURCES; i++)
         f->sources[i].f = f;
-    tenants_keep(f->c.tenants, clock_while_leading, f);
+    tenants_record_usage(f->c.tenants, clock_while_leading, f);
     on_time(f);
     return f;
 }
@@ -454,16 +453,16 @@ void tenant_feed_free(struct tenant_feed *f)
 {
     if (!f)
         return;
-    tenants_keep(f->c.tenants, NULL, NULL);
+    tenants_record_usage(f->c.tenants, NULL, NULL);
     loop_source_free(f->timer);
     for (size_t i = 0; i < SOURCES; i++) {
         if (f->sources[i].call)
             kube_cancel(f->sources[i].call);
         kube_watch_free(f->sources[i].watch);
     }
-    for (size_t i = 0; i < f->fed.len; i++)
-        fed_free(f->fed.at[i]);
-    vec_done(&f->fed);
+    for (size_t i = 0; i < f->feed_object.len; i++)
+        feed_object_free(f->feed_object.at[i]);
+    vec_done(&f->feed_object);
     map_done(&f->by_name);
     mem_free(f);
 }

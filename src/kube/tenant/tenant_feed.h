@@ -17,7 +17,7 @@ struct tenant_feed_config {
     struct kube_api *api;
     struct loop *loop;
     struct tenants *tenants;
-    struct project *project;
+    struct cache *cache;
     bool (*leads)(void *ctx);
     void (*synced)(void *ctx); /* called once, when all objects are known */
     void (*trouble)(void *ctx, const char *text);

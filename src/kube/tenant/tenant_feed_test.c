@@ -16,12 +16,12 @@ enum { USERS = 150 }; /* more than are written at a time */
 struct stage {
     struct fake f; /* first member: handlers get its address */
     struct tenants *tenants;
-    struct project *project;
+    struct cache *cache;
     struct tenant_feed *feed;
     unsigned written[USERS], writes;
 };
 
-static void users_tell(struct http_exchange *x)
+static void users_tell(struct http_request *x)
 {
     CLEANUP(str) struct str bytes = {0};
     http_stream(x, 200, NULL, "application/json", NULL, NULL);
@@ -38,7 +38,7 @@ static void users_tell(struct http_exchange *x)
 }
 
 /* Serves users and no other kind of ours; rejects every write, so that it remains due. */
-static void play(void *ctx, struct http_exchange *x)
+static void play(void *ctx, struct http_request *x)
 {
     struct stage *s = ctx;
     unsigned user;
@@ -77,11 +77,11 @@ static void stage_start(struct stage *s)
     static const char *const names[] = {"berth"};
     fake_start(&s->f, (struct http_config){.handle = play});
     s->tenants = tenants_new(nothing, s);
-    s->project = project_new(&(struct project_config){.tenants = s->tenants, .schedulers = names, .schedulers_len = 1});
+    s->cache = cache_new(&(struct cache_config){.tenants = s->tenants, .schedulers = names, .schedulers_len = 1});
     s->feed = tenant_feed_new(&(struct tenant_feed_config){.api = s->f.api,
                                                            .loop = s->f.kit.loop,
                                                            .tenants = s->tenants,
-                                                           .project = s->project,
+                                                           .cache = s->cache,
                                                            .leads = leads,
                                                            .synced = nothing,
                                                            .trouble = trouble,
@@ -92,13 +92,13 @@ static void stage_start(struct stage *s)
 static void stage_cleanup(struct stage *s)
 {
     tenant_feed_free(s->feed);
-    project_free(s->project);
+    cache_free(s->cache);
     tenants_free(s->tenants);
     fake_cleanup(&s->f);
 }
 
 /* Objects at the front that always need a write do not starve the others. */
-static void everybody_has_a_turn(void **state)
+static void status_writes_are_fair(void **state)
 {
     CLEANUP(stage) struct stage s = {0};
     unsigned least = UINT32_MAX, most = 0;
@@ -115,6 +115,6 @@ static void everybody_has_a_turn(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(everybody_has_a_turn)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(status_writes_are_fair)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ void tenant_past_done(struct tenants *t)
 {
     books_close(t);
     plan_policy_done(&t->costs);
-    vec_done(&t->past_untold);
+    vec_done(&t->past_unapplied);
 }
 
 bool tenant_has_past(enum kind kind)
@@ -76,12 +76,12 @@ bool tenant_has_totals(const struct object *o)
 
 /* Notes that the object's usage must be put into the cluster. No plan is requested: the work that ended has requested
  * one. */
-static void past_note(struct tenants *t, uint32_t i)
+static void past_mark_changed(struct tenants *t, uint32_t i)
 {
     t->at.at[i].past.version++;
-    if (!t->at.at[i].past.untold)
-        vec_push(&t->past_untold, i);
-    t->at.at[i].past.untold = true;
+    if (!t->at.at[i].past.unapplied)
+        vec_push(&t->past_unapplied, i);
+    t->at.at[i].past.unapplied = true;
 }
 
 static void doc_set(struct tenants *t, enum kind kind, const char *id, const json_t *doc)
@@ -101,7 +101,7 @@ void tenant_past_set(struct tenants *t, enum kind kind, const char *name, const 
     struct tenant_keys k = tenant_keys(kind, name);
     doc_set(t, KIND_FACT, k.use, json_object_get(doc, "use"));
     doc_set(t, KIND_SPENT, k.quota, json_object_get(doc, "spent"));
-    past_note(t, i);
+    past_mark_changed(t, i);
 }
 
 void tenant_past_drop(struct tenants *t, struct tenant *e)
@@ -109,14 +109,14 @@ void tenant_past_drop(struct tenants *t, struct tenant *e)
     if (!tenant_has_past(e->kind))
         return;
     struct tenant_keys k = tenant_keys(e->kind, e->name);
-    tenant_books_apply(t); /* a later object of this name must not inherit them */
+    tenant_bookings_apply(t); /* a later object of this name must not inherit them */
     doc_set(t, KIND_FACT, k.use, NULL);
     doc_set(t, KIND_SPENT, k.quota, NULL);
 }
 
 /* ---- ended work ------------------------------------------------------------------------------------------------- */
 
-struct change *tenant_books(struct tenants *t)
+struct change *tenant_bookings(struct tenants *t)
 {
     if (!t->books_open) {
         arena_init(&t->booking_arena);
@@ -168,20 +168,20 @@ void tenant_payers(struct tenants *t, const struct usage_row *row, tenant_payer 
 static void book_one(struct tenants *t, uint32_t tenant, const struct usage_row *row, bool own)
 {
     struct tenant *e = &t->at.at[tenant];
-    struct tenant_past *p = &e->past;
-    struct change *c = tenant_books(t);
+    struct tenant_past_usage *p = &e->past;
+    struct change *c = tenant_bookings(t);
     if (own) {
         struct tenant_keys k = tenant_keys(e->kind, e->name);
         usage_book_use(c, k.quota, row, tenant_order(t), row->end_ns);
     }
     int64_t all = berth_usage_decay(p->all, p->all_at_ns, row->end_ns, tenant_order(t)->half_life_ns) +
-                  usage_row_worth(row, tenant_order(t), row->end_ns);
+                  usage_row_weight(row, tenant_order(t), row->end_ns);
     p->all = all < BERTH_AMOUNT_MAX ? all : BERTH_AMOUNT_MAX;
     p->all_at_ns = row->end_ns;
     p->version++;
 }
 
-void tenants_keep(struct tenants *t, int64_t (*clock)(void *ctx), void *ctx)
+void tenants_record_usage(struct tenants *t, int64_t (*clock)(void *ctx), void *ctx)
 {
     t->clock = clock;
     t->clock_ctx = ctx;
@@ -189,23 +189,23 @@ void tenants_keep(struct tenants *t, int64_t (*clock)(void *ctx), void *ctx)
 
 /* While another process leads, or none: the status written last includes this work as running, so its usage is taken
  * over again without it. */
-static void unbooked_one(struct tenants *t, uint32_t tenant, const struct usage_row *row, bool own)
+static void restore_instead_of_booking(struct tenants *t, uint32_t tenant, const struct usage_row *row, bool own)
 {
     (void)row;
     (void)own;
-    tenant_recall(t, tenant);
+    tenant_mark_usage_restore(t, tenant);
 }
 
-void tenants_ran(struct tenants *t, const struct tenant_run *run)
+void tenants_work_ended(struct tenants *t, const struct tenant_run *run)
 {
     int64_t now_ns = t->clock ? t->clock(t->clock_ctx) : 0;
     struct usage_row row = tenant_row(t, run, now_ns);
     if (now_ns == 0) {
-        tenant_payers(t, &row, unbooked_one);
+        tenant_payers(t, &row, restore_instead_of_booking);
         return;
     }
     tenant_payers(t, &row, book_one);
-    usage_book_totals(tenant_books(t), &row, row.end_ns);
+    usage_book_totals(tenant_bookings(t), &row, row.end_ns);
 }
 
 /* ---- applying bookings ------------------------------------------------------------------------------------------ */
@@ -222,7 +222,7 @@ static uint32_t tenant_of(const struct tenants *t, const struct change_item *ite
     return kind != KINDS && id[len] ? tenant_find(t, kind, id + len + 1) : MAP_NONE;
 }
 
-void tenant_books_apply(struct tenants *t)
+void tenant_bookings_apply(struct tenants *t)
 {
     struct berth_err err = {0};
     VEC(uint32_t) booked = {0};
@@ -234,26 +234,26 @@ void tenant_books_apply(struct tenants *t)
         if (!t->at.at[tenant].past.booked)
             vec_push(&booked, tenant);
         t->at.at[tenant].past.booked = true;
-        past_note(t, tenant);
+        past_mark_changed(t, tenant);
     }
     books_close(t);
     for (size_t i = 0; i < booked.len; i++) {
         struct tenant *e = &t->at.at[booked.at[i]];
         CLEANUP(json) json_t *doc = tenant_past_doc(t, e->kind, e->name);
         e->past.booked = false;
-        tenant_hear(t, TENANT_PAST, e->kind, e->name, doc);
+        tenant_report_input(t, TENANT_USAGE, e->kind, e->name, doc);
     }
     vec_done(&booked);
 }
 
-static void past_tell(struct tenants *t, struct berth_cluster *cluster, const struct tenant *e)
+static void past_put_to_cluster(struct tenants *t, struct berth_cluster *cluster, const struct tenant *e)
 {
     struct tenant_keys k = tenant_keys(e->kind, e->name);
     const struct object *use = state_find(t->state, KIND_FACT, k.use), *of = state_find(t->state, e->kind, e->name);
     if (use)
-        (void)object_project(t->state, cluster, use, NULL);
+        (void)object_sync(t->state, cluster, use, NULL);
     if (of && tenant_has_totals(of))
-        (void)object_project(t->state, cluster, of, NULL);
+        (void)object_sync(t->state, cluster, of, NULL);
 }
 
 void tenant_past_tell_all(struct tenants *t, struct berth_cluster *cluster)
@@ -261,22 +261,22 @@ void tenant_past_tell_all(struct tenants *t, struct berth_cluster *cluster)
     size_t len;
     const struct object *const *uses = state_list(t->state, KIND_FACT, &len);
     for (size_t i = 0; i < len; i++)
-        (void)object_project(t->state, cluster, uses[i], NULL);
+        (void)object_sync(t->state, cluster, uses[i], NULL);
 }
 
-bool tenants_past(struct tenants *t, struct berth_cluster *cluster, tenant_runs *runs, void *of)
+bool tenants_apply_usage(struct tenants *t, struct berth_cluster *cluster, tenant_runs *runs, void *of)
 {
     if (t->recalls)
-        tenant_recall_take(t, runs, of);
-    tenant_books_apply(t);
+        tenant_restore_usage(t, runs, of);
+    tenant_bookings_apply(t);
     bool told = false;
-    for (size_t i = 0; i < t->past_untold.len; i++) {
-        struct tenant *e = &t->at.at[t->past_untold.at[i]];
-        if (e->name && e->past.untold)
-            past_tell(t, cluster, e);
-        told = told || (e->name && e->past.untold);
-        e->past.untold = false;
+    for (size_t i = 0; i < t->past_unapplied.len; i++) {
+        struct tenant *e = &t->at.at[t->past_unapplied.at[i]];
+        if (e->name && e->past.unapplied)
+            past_put_to_cluster(t, cluster, e);
+        told = told || (e->name && e->past.unapplied);
+        e->past.unapplied = false;
     }
-    t->past_untold.len = 0;
+    t->past_unapplied.len = 0;
     return told;
 }

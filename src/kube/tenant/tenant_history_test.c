@@ -23,7 +23,7 @@ static int64_t story_clock(void *ctx)
 static void story_begin(struct story *y)
 {
     scene_begin(&y->s);
-    tenants_keep(y->s.tenants, story_clock, y);
+    tenants_record_usage(y->s.tenants, story_clock, y);
     scene_node(&y->s, "n1", "a", "");
     scene_node(&y->s, "n2", "a", "");
 }
@@ -54,20 +54,20 @@ static void pod(struct scene *s, const char *name, const char *labels, int64_t m
         "status: {conditions: [{type: PodScheduled, status: \"%s\", lastTransitionTime: %lld}]}}",
         name, name, (long long)made_s, *labels ? ", " : "", labels, node, cpu, *node ? "True" : "False",
         (long long)bound_s);
-    scene_put(s, PROJECT_POD, yaml.at);
+    scene_put(s, CACHE_POD, yaml.at);
 }
 
 static void gone(struct scene *s, const char *name)
 {
     CLEANUP(str) struct str yaml = {0};
     str_addf(&yaml, "{metadata: {name: %s, namespace: default}}", name);
-    scene_drop(s, PROJECT_POD, yaml.at);
+    scene_drop(s, CACHE_POD, yaml.at);
 }
 
 static json_t *usage_at(struct scene *s, int64_t at_s, enum kind kind, const char *name)
 {
-    (void)project_cluster(s->p);
-    tenants_usage_sum(s->tenants, at_s * SECOND_NS, project_runs, s->p);
+    (void)cache_cluster(s->p);
+    tenants_usage_sum(s->tenants, at_s * SECOND_NS, cache_running_pods, s->p);
     return tenants_usage(s->tenants, kind, name);
 }
 
@@ -114,7 +114,7 @@ static void follow(struct story *from, int64_t at_s, struct story *to)
 {
     for (size_t i = 0; i < ROWS(all); i++) {
         CLEANUP(json) json_t *usage = usage_at(&from->s, at_s, all[i].kind, all[i].name);
-        tenants_usage_recall(to->s.tenants, all[i].kind, all[i].name, usage);
+        tenants_usage_restore(to->s.tenants, all[i].kind, all[i].name, usage);
     }
 }
 
@@ -122,7 +122,7 @@ static void follow(struct story *from, int64_t at_s, struct story *to)
 
 /* A user who used much is placed later, though first in the queue; also after a change of leader. Plans are made at
  * second 1000. */
-static void who_used_comes_later(void **state)
+static void past_usage_lowers_rank(void **state)
 {
     CLEANUP(story) struct story y = {0}, z = {0};
     (void)state;
@@ -148,7 +148,7 @@ static void who_used_comes_later(void **state)
 }
 
 /* The usage shown does not depend on the leader, whatever still runs and whatever ended unseen. */
-static void told_the_same(void **state)
+static void usage_is_independent_of_leader(void **state)
 {
     static const struct {
         const char *label;
@@ -187,7 +187,7 @@ static void told_the_same(void **state)
 }
 
 /* Work that ends without a leader is in the status written last, and in no usage record of an earlier leader. */
-static void ended_while_nobody_led(void **state)
+static void work_ended_without_leader_counts(void **state)
 {
     CLEANUP(story) struct story y = {.now_s = 2000};
     (void)state;
@@ -210,7 +210,7 @@ static void near(int64_t is, int64_t want)
 }
 
 /* Usage counts from the binding, for the user, group or queue charged; only the leader records usage. */
-static void whom_it_counts_for(void **state)
+static void usage_is_charged_to_account(void **state)
 {
     static const struct {
         const char *labels;
@@ -229,8 +229,8 @@ static void whom_it_counts_for(void **state)
         two_users(&y.s);
         tenant(&y.s, KIND_GROUP, "team", "{namespaces: [default]}");
         pod(&y.s, "x", rows[i].labels, 100, "", 0, "cpu: 1");
-        (void)project_cluster(y.s.p);
-        assert_true(project_assume(y.s.p, "default:x", "n1", 0, NULL, 0) != 0);
+        (void)cache_cluster(y.s.p);
+        assert_true(cache_assume_pod(y.s.p, "default:x", "n1", 0, NULL, 0) != 0);
         pod(&y.s, "x", rows[i].labels, 100, "n1", 800, "cpu: 1");
         y.now_s = rows[i].leads ? 900 : 0;
         gone(&y.s, "x");
@@ -243,7 +243,7 @@ static void whom_it_counts_for(void **state)
 }
 
 /* A pod bound by us counts while it runs, and a GPU of any vendor costs ten cores. */
-static void what_runs_counts(void **state)
+static void running_work_counts(void **state)
 {
     CLEANUP(story) struct story y = {0};
     (void)state;
@@ -251,11 +251,11 @@ static void what_runs_counts(void **state)
     two_users(&y.s);
     pod(&y.s, "x", "berth.dev/user: ann", 100, "", 0, "cpu: 4");
     pod(&y.s, "rest", "", 100, "n2", 100, "cpu: 4");
-    (void)project_cluster(y.s.p);
-    assert_true(project_assume(y.s.p, "default:x", "n1", 0, NULL, 0) != 0);
+    (void)cache_cluster(y.s.p);
+    assert_true(cache_assume_pod(y.s.p, "default:x", "n1", 0, NULL, 0) != 0);
     pod(&y.s, "x", "berth.dev/user: ann", 100, "n1", 800, "cpu: 4");
     pod(&y.s, "more", "", 100, "", 0, "cpu: 1");
-    scene_put(&y.s, PROJECT_NODE,
+    scene_put(&y.s, CACHE_NODE,
               "{metadata: {name: n3}, status: {allocatable: {cpu: 1, memory: 8Gi, pods: 10, nvidia.com/gpu: 1}}}");
     gone(&y.s, "more");
     pod(&y.s, "a", "berth.dev/user: ann", 200, "", 0, "cpu: 1");
@@ -266,7 +266,7 @@ static void what_runs_counts(void **state)
 }
 
 /* Resources requested with amount 0 do not count against the limit of resources. */
-static void nothing_crowds_out_nothing(void **state)
+static void zero_amounts_take_no_slots(void **state)
 {
     CLEANUP(story) struct story y = {0};
     CLEANUP(str) struct str asks = {0};
@@ -284,7 +284,7 @@ static void nothing_crowds_out_nothing(void **state)
 }
 
 /* Past usage is removed with its user. */
-static void forgotten_with_its_user(void **state)
+static void usage_is_removed_with_user(void **state)
 {
     CLEANUP(story) struct story y = {.now_s = 900};
     (void)state;
@@ -294,7 +294,7 @@ static void forgotten_with_its_user(void **state)
     gone(&y.s, "x");
     assert_true(own_at(&y.s, 900, KIND_USER, "ann") > 0);
     tenants_drop(y.s.tenants, KIND_USER, "ann");
-    (void)project_cluster(y.s.p);
+    (void)cache_cluster(y.s.p);
     tenant(&y.s, KIND_USER, "ann", "{group: team}");
     assert_int_equal(own_at(&y.s, 900, KIND_USER, "ann"), 0);
     pod(&y.s, "rest", "", 100, "n2", 100, "cpu: 4");
@@ -306,7 +306,7 @@ static void forgotten_with_its_user(void **state)
 /* ---- totals -------------------------------------------------------------------------------------------------------- */
 
 /* The spent part of a total stays spent until its period is over, for users, groups and queues. */
-static void totals_stay_spent(void **state)
+static void spent_totals_persist(void **state)
 {
     static const struct {
         const char *user, *group, *queue; /* specs with quotas */
@@ -342,7 +342,7 @@ static void totals_stay_spent(void **state)
             tenant(&both[k]->s, KIND_USER, "ann", user.at);
             tenant(&both[k]->s, KIND_QUEUE, "q", queue.at);
             scene_put(
-                &both[k]->s, PROJECT_NODE,
+                &both[k]->s, CACHE_NODE,
                 "{metadata: {name: n1}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 10, nvidia.com/gpu: 4}}}");
         }
         pod(&y.s, "x", "berth.dev/user: ann", 0, "n1", 1, "cpu: 2, nvidia.com/gpu: 1");
@@ -361,7 +361,7 @@ static void totals_stay_spent(void **state)
 }
 
 /* The status of an object that is not accepted yet is kept, and none is written for it meanwhile. */
-static void recalled_when_in_force(void **state)
+static void usage_waits_until_in_force(void **state)
 {
     CLEANUP(story) struct story y = {.now_s = 900};
     CLEANUP(json) json_t *spec = kit_parse("{group: later}");
@@ -369,7 +369,7 @@ static void recalled_when_in_force(void **state)
     (void)state;
     story_begin(&y);
     assert_true(tenants_put(y.s.tenants, KIND_USER, "ann", spec, NULL) < 0);
-    tenants_usage_recall(y.s.tenants, KIND_USER, "ann", said);
+    tenants_usage_restore(y.s.tenants, KIND_USER, "ann", said);
     assert_null(usage_at(&y.s, 600, KIND_USER, "ann"));
     tenant(&y.s, KIND_GROUP, "later", "{}");
     assert_int_equal(own_at(&y.s, 600, KIND_USER, "ann"), 5000);
@@ -391,7 +391,7 @@ static void task(struct room *r, unsigned ordinal)
         "berth.dev/role: w, berth.dev/index: \"%u\", berth.dev/attempt: \"1\"}, ownerReferences: [{kind: Job, apiVersion: "
         "berth.dev/v1, uid: job-1, controller: true}]}, spec: {schedulerName: berth, nodeName: n1, " CPU("1") "}}",
         ordinal, ordinal, ordinal);
-    scene_put(&r->s, PROJECT_POD, yaml.at);
+    scene_put(&r->s, CACHE_POD, yaml.at);
 }
 
 /* Tasks are charged to the queue of their job, before its role is known and after it is gone; the resulting usage is in
@@ -402,12 +402,12 @@ static void tasks_and_replay(void **state)
     CLEANUP(json) json_t *said = kit_parse("{at: '2023-11-14T22:14:00Z', own: 90000, all: 90000, totals: []}");
     struct room_difference found = {0};
     int64_t now_s = r->now_ns / SECOND_NS;
-    tenants_keep(r->s.tenants, room_clock, r);
+    tenants_record_usage(r->s.tenants, room_clock, r);
     scene_node(&r->s, "n1", "a", "");
     room_queue(r, "gpu", "{policy: fair-share}");
     task(r, 0);
     task(r, 1);
-    tenants_usage_recall(r->s.tenants, KIND_QUEUE, "gpu", said); /* it includes 40 s of both */
+    tenants_usage_restore(r->s.tenants, KIND_QUEUE, "gpu", said); /* it includes 40 s of both */
     (void)room_plan(r);
     assert_in_range(own_at(&r->s, now_s + 40, KIND_QUEUE, "gpu"), 89990, 90000);
     room_role(r, "w", CPU("1"));
@@ -417,7 +417,7 @@ static void tasks_and_replay(void **state)
     (void)room_plan(r);
     room_settle(r); /* a base begins here */
     r->tasks = 0;   /* its job was deleted */
-    project_role_drop(r->s.p, "default:train:w");
+    cache_role_drop(r->s.p, "default:train:w");
     r->now_ns += 100 * SECOND_NS;
     gone(&r->s, "w-1");
     (void)room_plan(r);
@@ -429,7 +429,7 @@ static void tasks_and_replay(void **state)
     room_same(&result, &found, 0);
     assert_int_equal(result.bases, 2);
     assert_int_equal(result.skipped + result.gaps, 0);
-    tenants_keep(r->s.tenants, NULL, NULL);
+    tenants_record_usage(r->s.tenants, NULL, NULL);
 }
 
 /* The order of two users depends on past usage only: a replay without it would differ. */
@@ -438,7 +438,7 @@ static void replayed_order(void **state)
     struct room *r = *state;
     struct room_difference found = {0};
     static const char *const users[] = {"ann", "bob"};
-    tenants_keep(r->s.tenants, room_clock, r);
+    tenants_record_usage(r->s.tenants, room_clock, r);
     room_queue(r, "q", "{policy: fair-share}");
     for (unsigned round = 0; round < 6; round++) {
         char name[16], labels[64];
@@ -452,12 +452,12 @@ static void replayed_order(void **state)
         }
         assert_int_equal(room_plan(r), 1);
         for (unsigned u = 0; u < 2; u++) {
-            struct project_pod seen;
+            struct cache_pod_view seen;
             char id[32];
             (void)snprintf(name, sizeof name, "%s%u", users[u], round);
             (void)snprintf(id, sizeof id, "default:%s", name);
             (void)snprintf(labels, sizeof labels, "berth.dev/user: %s", users[u]);
-            assert_true(project_pod_of(r->s.p, id, &seen));
+            assert_true(cache_pod_find(r->s.p, id, &seen));
             /* they alternate: the user that ran is later the next time */
             assert_int_equal(seen.instance != 0, u == round % 2);
             if (seen.instance)
@@ -474,16 +474,16 @@ static void replayed_order(void **state)
     struct kube_replay_result result = room_replay(r, &found);
     room_same(&result, &found, 0);
     assert_int_equal(result.bases, 2);
-    tenants_keep(r->s.tenants, NULL, NULL);
+    tenants_record_usage(r->s.tenants, NULL, NULL);
 }
 
 /* A pod that waited long has used nothing before it was bound; with a base before and one after. */
-static void bound_since(void **state)
+static void usage_starts_at_binding(void **state)
 {
     struct room *r = *state;
     struct room_difference found = {0};
     int64_t now_s = r->now_ns / SECOND_NS;
-    struct project_pod seen;
+    struct cache_pod_view seen;
     tenant(&r->s, KIND_USER, "ann", "{}");
     tenant(&r->s, KIND_USER, "bob", "{}");
     room_queue(r, "q", "{policy: fair-share}");
@@ -497,7 +497,7 @@ static void bound_since(void **state)
         pod(&r->s, i ? "b1" : "b0", "berth.dev/user: bob", now_s - 1 + i, "", 0, "cpu: 3");
         scene_node(&r->s, i ? "n3" : "n2", "a", "");
         assert_int_equal(room_plan(r), 1);
-        assert_true(project_pod_of(r->s.p, i ? "default:a1" : "default:a0", &seen) && seen.instance);
+        assert_true(cache_pod_find(r->s.p, i ? "default:a1" : "default:a0", &seen) && seen.instance);
         room_settle(r);
     }
     struct kube_replay_result result = room_replay(r, &found);
@@ -508,18 +508,18 @@ static void bound_since(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_used_comes_later),
-        cmocka_unit_test(told_the_same),
-        cmocka_unit_test(ended_while_nobody_led),
-        cmocka_unit_test(whom_it_counts_for),
-        cmocka_unit_test(what_runs_counts),
-        cmocka_unit_test(nothing_crowds_out_nothing),
-        cmocka_unit_test(forgotten_with_its_user),
-        cmocka_unit_test(totals_stay_spent),
-        cmocka_unit_test(recalled_when_in_force),
+        cmocka_unit_test(past_usage_lowers_rank),
+        cmocka_unit_test(usage_is_independent_of_leader),
+        cmocka_unit_test(work_ended_without_leader_counts),
+        cmocka_unit_test(usage_is_charged_to_account),
+        cmocka_unit_test(running_work_counts),
+        cmocka_unit_test(zero_amounts_take_no_slots),
+        cmocka_unit_test(usage_is_removed_with_user),
+        cmocka_unit_test(spent_totals_persist),
+        cmocka_unit_test(usage_waits_until_in_force),
         cmocka_unit_test_setup_teardown(tasks_and_replay, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(replayed_order, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(bound_since, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(usage_starts_at_binding, room_setup, room_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

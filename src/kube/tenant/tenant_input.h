@@ -7,8 +7,8 @@ enum tenant_op {
     TENANT_PUT,
     TENANT_DROP,
     TENANT_RECALL,
-    TENANT_JUDGE, /* rejected objects were checked again */
-    TENANT_PAST,  /* its usage records are these: {"use", "spent"} */
+    TENANT_RECHECK, /* rejected objects were checked again */
+    TENANT_USAGE,   /* its usage records are these: {"use", "spent"} */
     /* The following occur only in an image. */
     TENANT_FORCE,   /* this spec is in force, even if the rules reject it now */
     TENANT_CLAIMED, /* tenants_claim was called */
@@ -27,5 +27,5 @@ typedef void tenant_listener(void *ctx, const struct tenant_input *in);
  * listener. */
 void tenants_listen(struct tenants *t, tenant_listener *listener, void *ctx);
 /* Emits the inputs that rebuild these tenants from empty ones. */
-void tenants_image(const struct tenants *t, tenant_listener *tell, void *ctx);
-void tenants_input_take(struct tenants *t, const struct tenant_input *in);
+void tenants_dump(const struct tenants *t, tenant_listener *tell, void *ctx);
+void tenants_input_apply(struct tenants *t, const struct tenant_input *in);

@@ -14,12 +14,12 @@ struct tenant_total {
 };
 
 /* Past usage, beside the usage records in the state (KIND_FACT, KIND_SPENT). */
-struct tenant_past {
+struct tenant_past_usage {
     json_t *said;           /* last usage in its status, ours or another process's; NULL: none */
     json_t *recalled;       /* usage from its status that is not applied yet; NULL: none */
     int64_t all, all_at_ns; /* decayed ended usage of all work below it, as of all_at_ns; for display */
     uint64_t version;       /* grows with the usage records */
-    bool untold, booked;    /* not in the cluster yet; not reported to the listener yet */
+    bool unapplied, booked; /* not in the cluster yet; not reported to the listener yet */
     /* Running work, as last summed up. */
     bool summing;
     int64_t at_ns; /* time of the sum */
@@ -35,16 +35,16 @@ struct tenant {
     json_t *in_force; /* last accepted version, this or an earlier one; NULL: none, not in the state */
     json_t *recalled; /* accepted before this process started; NULL: none */
     char *why;        /* why it is not accepted; NULL: it is */
-    struct tenant_past past;
+    struct tenant_past_usage past;
 };
 
 /* A namespace that a group lists; the group owns both texts. */
-struct tenant_place {
+struct group_namespace {
     const char *namespace, *group;
 };
 
 /* An object that must be put into the cache's cluster. */
-struct untold {
+struct unapplied {
     enum kind kind;
     char *name;
 };
@@ -57,9 +57,9 @@ struct tenants {
     VEC(struct tenant) at;
     VEC(uint32_t) free;
     struct map by_name;
-    VEC(struct untold) untold;
-    VEC(struct tenant_place) places; /* by namespace, then by group */
-    bool places_old;
+    VEC(struct unapplied) unapplied;
+    VEC(struct group_namespace) group_namespaces; /* by namespace, then by group */
+    bool group_namespaces_old;
     bool unsettled; /* something changed since rejected objects were checked */
     bool lost;      /* an object went that others may name */
     bool claimed;
@@ -72,8 +72,8 @@ struct tenants {
     struct change booking; /* work ended since the usage records were last updated */
     struct arena booking_arena;
     bool books_open;
-    bool recalls;              /* some object may still have `recalled` set */
-    VEC(uint32_t) past_untold; /* indices of `at`; some may be gone or done */
+    bool recalls;                 /* some object may still have `recalled` set */
+    VEC(uint32_t) past_unapplied; /* indices of `at`; some may be gone or done */
 };
 
 /* In tenant.c: puts the spec in force even if the rules reject it. */
@@ -81,7 +81,7 @@ void tenant_force(struct tenants *t, enum kind kind, const char *name, const jso
 uint32_t tenant_find(const struct tenants *t, enum kind kind, const char *name); /* MAP_NONE */
 /* Puts a document into the state; NULL removes it. */
 int tenant_state(struct tenants *t, enum kind kind, const char *id, const json_t *doc, struct berth_err *err);
-void tenant_hear(struct tenants *t, enum tenant_op op, enum kind kind, const char *name, const json_t *spec);
+void tenant_report_input(struct tenants *t, enum tenant_op op, enum kind kind, const char *name, const json_t *spec);
 
 /* tenant_history.c */
 struct usage_row;
@@ -99,9 +99,9 @@ struct usage_row tenant_row(const struct tenants *t, const struct tenant_run *ru
  * this object's account is charged. */
 typedef void tenant_payer(struct tenants *t, uint32_t tenant, const struct usage_row *row, bool own);
 void tenant_payers(struct tenants *t, const struct usage_row *row, tenant_payer *visit);
-/* tenant_books returns the open bookings; tenant_books_apply applies them. */
-struct change *tenant_books(struct tenants *t);
-void tenant_books_apply(struct tenants *t);
+/* tenant_bookings returns the open bookings; tenant_bookings_apply applies them. */
+struct change *tenant_bookings(struct tenants *t);
+void tenant_bookings_apply(struct tenants *t);
 void tenant_past_init(struct tenants *t);
 void tenant_past_done(struct tenants *t);
 /* Removes the usage records of an object that is dropped. */
@@ -123,6 +123,6 @@ const char *tenant_gpu_at(size_t i);
 /* tenant_usage.c */
 void tenant_past_clear(struct tenant *e);
 /* Has the usage records restored from the object's last status. */
-void tenant_recall(struct tenants *t, uint32_t tenant);
+void tenant_mark_usage_restore(struct tenants *t, uint32_t tenant);
 /* Restores usage records from statuses. An object not in force yet waits, because its totals are unknown. */
-void tenant_recall_take(struct tenants *t, tenant_runs *runs, void *of);
+void tenant_restore_usage(struct tenants *t, tenant_runs *runs, void *of);

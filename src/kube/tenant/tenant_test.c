@@ -37,7 +37,7 @@ static void must(struct scene *s, enum kind kind, const char *name, const char *
 static bool accepted(const struct scene *s, enum kind kind, const char *name)
 {
     struct tenant_view view;
-    (void)tenants_news(s->tenants);
+    (void)tenants_take_changes(s->tenants);
     assert_true(tenants_view(s->tenants, kind, name, &view));
     assert_int_equal(view.accepted, !*view.why);
     return view.accepted;
@@ -53,12 +53,12 @@ static void queued(struct scene *s, const char *name, const char *queue, const c
         "{metadata: {name: %s, namespace: default, uid: uid-%s, creationTimestamp: %d, labels: {berth.dev/queue: %s%s%s}}, "
         "spec: {schedulerName: berth, nodeName: \"%s\", containers: [{resources: {requests: {cpu: %s}}}]}}",
         name, name, created, queue, *labels ? ", " : "", labels, node, cpu);
-    scene_put(s, PROJECT_POD, yaml.at);
+    scene_put(s, CACHE_POD, yaml.at);
 }
 
 /* ---- accepted and rejected specs -------------------------------------------------------------------------------- */
 
-static void refusals(void **state)
+static void invalid_specs_are_rejected(void **state)
 {
     static const struct {
         enum kind kind;
@@ -109,7 +109,7 @@ static void refusals(void **state)
 }
 
 /* Objects come in any order; an object named by an earlier one makes that one valid. */
-static void any_order(void **state)
+static void objects_in_any_order(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -134,14 +134,14 @@ static void any_order(void **state)
 
 /* A spec accepted before the restart is in force again while the present one is rejected, as soon as the objects it
  * names exist. */
-static void recalled(void **state)
+static void in_force_spec_is_restored(void **state)
 {
     struct tenant_view view;
     CLEANUP(scene) struct scene s;
     (void)state;
     scene_begin(&s);
     json_t *before = kit_parse("{parent: top, priority: 3}");
-    tenants_recall(s.tenants, KIND_QUEUE, "q", before);
+    tenants_restore_in_force(s.tenants, KIND_QUEUE, "q", before);
     assert_string_not_equal(put(&s, KIND_QUEUE, "q", "parent: nowhere"), "");
     assert_true(tenants_view(s.tenants, KIND_QUEUE, "q", &view));
     assert_null(view.in_force);
@@ -157,7 +157,7 @@ static void recalled(void **state)
 }
 
 /* The limits of users together must fit into the limit of their group. */
-static void two_tiers(void **state)
+static void user_limits_fit_in_group_limit(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -193,14 +193,14 @@ static void group_limit(void **state)
     assert_string_equal(scene_says(&s), "a->n1 b->n1 c->n1 plain->n1");
     must(&s, KIND_GROUP, "g", "namespaces: [other], quota: {limits: {cpu: 1}}");
     assert_string_equal(scene_says(&s), "a->n1 b->n1 c->n1 plain->n1"); /* only ann's quota counts */
-    struct tenant_use use = tenants_use(project_seen(s.p), KIND_GROUP, "g");
+    struct tenant_use use = tenants_use(cache_last_cluster(s.p), KIND_GROUP, "g");
     assert_int_equal(use.pending, 1);
     assert_int_equal(use.running, 0);
 }
 
 /* Pods of other schedulers are not charged; pods of an unknown user to the namespace's group, which is the first
  * by name. */
-static void who_counts(void **state)
+static void charged_group(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -211,26 +211,26 @@ static void who_counts(void **state)
     must(&s, KIND_USER, "ann", "");
     queued(&s, "a", "default", "berth.dev/user: Some_One.x", 100, "n1", "1");
     queued(&s, "b", "default", "berth.dev/user: ann", 100, "", "1");
-    scene_put(&s, PROJECT_POD,
+    scene_put(&s, CACHE_POD,
               "{metadata: {name: f, namespace: default, uid: f, labels: {berth.dev/queue: default}}, "
               "spec: {schedulerName: other, nodeName: n1}}");
     assert_string_equal(scene_says(&s), "b->n1");
-    struct tenant_use g = tenants_use(project_seen(s.p), KIND_GROUP, "g");
-    struct tenant_use h = tenants_use(project_seen(s.p), KIND_GROUP, "h");
-    struct tenant_use ann = tenants_use(project_seen(s.p), KIND_USER, "ann");
+    struct tenant_use g = tenants_use(cache_last_cluster(s.p), KIND_GROUP, "g");
+    struct tenant_use h = tenants_use(cache_last_cluster(s.p), KIND_GROUP, "h");
+    struct tenant_use ann = tenants_use(cache_last_cluster(s.p), KIND_USER, "ann");
     assert_int_equal(g.running, 1);
     assert_int_equal(g.pending, 1);
     assert_int_equal(h.running + h.pending, 0);
     assert_int_equal(ann.pending, 1);
     tenants_drop(s.tenants, KIND_GROUP, "g");
-    (void)project_cluster(s.p);
-    h = tenants_use(project_seen(s.p), KIND_GROUP, "h");
+    (void)cache_cluster(s.p);
+    h = tenants_use(cache_last_cluster(s.p), KIND_GROUP, "h");
     assert_int_equal(h.running, 1);
     assert_int_equal(h.pending, 1);
 }
 
 /* A new cluster gets all quotas, a known one only the changes. */
-static void told_anew(void **state)
+static void new_cluster_gets_all_quotas(void **state)
 {
     CLEANUP(scene) struct scene s;
     struct berth_quota_use use;
@@ -239,16 +239,16 @@ static void told_anew(void **state)
     must(&s, KIND_GROUP, "g", "");
     must(&s, KIND_USER, "ann", "group: g");
     must(&s, KIND_QUEUE, "q", "");
-    (void)project_cluster(s.p);
+    (void)cache_cluster(s.p);
     must(&s, KIND_QUEUE, "r", "");
     for (int all = 0; all < 2; all++) {
         struct berth_cluster *cluster = berth_cluster_new();
-        tenants_tell(s.tenants, cluster, all);
+        tenants_put_quotas(s.tenants, cluster, all);
         assert_int_equal(berth_quota_use(cluster, "group/g", "cpu", &use), all);
         assert_int_equal(berth_quota_use(cluster, "user/ann", "cpu", &use), all);
         assert_true(berth_quota_use(cluster, "queue/r", "cpu", &use));
         tenants_drop(s.tenants, KIND_QUEUE, "r");
-        tenants_tell(s.tenants, cluster, false);
+        tenants_put_quotas(s.tenants, cluster, false);
         assert_int_equal(berth_quota_remove(cluster, "queue/r", NULL), -ENOENT);
         must(&s, KIND_QUEUE, "r", "");
         berth_cluster_free(cluster);
@@ -270,7 +270,7 @@ static void borrowing(void **state)
         queued(&s, name, "x", "", 100 + i, "n1", "1");
     }
     assert_string_equal(scene_says(&s), "");
-    struct tenant_use use = tenants_use(project_seen(s.p), KIND_QUEUE, "x");
+    struct tenant_use use = tenants_use(cache_last_cluster(s.p), KIND_QUEUE, "x");
     assert_int_equal(use.running, 4);
     assert_int_equal(use.cpu, 4000);
     queued(&s, "y0", "y", "", 200, "", "2");
@@ -315,7 +315,7 @@ static void order(void **state)
 }
 
 /* A pod in a queue gets a reservation that no other pod takes; a pod in no queue is overtaken by any pod that fits. */
-static void promises(void **state)
+static void reservations_only_in_queues(void **state)
 {
     static const struct {
         const char *queue; /* of the large pod; NULL: none */
@@ -375,18 +375,18 @@ static void domains(void **state)
     queued(&s, "a", "x", "", 100, "", "1");
     queued(&s, "b", "x", "", 101, "", "4");
     assert_string_equal(scene_says(&s), "?b a->n2");
-    assert_int_equal(project_domain_nodes(s.p, "left"), 1);
-    assert_int_equal(project_domain_nodes(s.p, "right"), 1);
+    assert_int_equal(cache_domain_nodes(s.p, "left"), 1);
+    assert_int_equal(cache_domain_nodes(s.p, "right"), 1);
     assert_non_null(strstr(put(&s, KIND_DOMAIN, "other", "nodes: [n1]"), "n1 is in domain left"));
     must(&s, KIND_QUEUE, "x", "domains: [right, left]");
     assert_string_equal(scene_says(&s), "a->n1 b->n2");
     must(&s, KIND_DOMAIN, "left", "nodes: [n9]");
     assert_string_equal(scene_says(&s), "?b a->n2");
-    assert_int_equal(project_domain_nodes(s.p, "left"), 0);
+    assert_int_equal(cache_domain_nodes(s.p, "left"), 0);
 }
 
 /* Messages for a pod that may not be placed at present. */
-static void not_for_it(void **state)
+static void pending_messages(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -410,7 +410,7 @@ static void not_for_it(void **state)
 }
 
 /* GPU quotas limit the vendor resources that pods request. */
-static void gpus(void **state)
+static void gpu_quotas(void **state)
 {
     static const char gpu[] = "{metadata: {name: %s, namespace: default, uid: uid-%s, creationTimestamp: 1, labels: "
                               "{berth.dev/queue: x}}, spec: {schedulerName: berth, containers: [{resources: {requests: "
@@ -419,18 +419,18 @@ static void gpus(void **state)
     CLEANUP(scene) struct scene s;
     (void)state;
     scene_begin(&s);
-    scene_put(&s, PROJECT_NODE,
+    scene_put(&s, CACHE_NODE,
               "{metadata: {name: n1}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 10, nvidia.com/gpu: 8}}}");
     must(&s, KIND_QUEUE, "x", "quota: {limits: {gpu: '3'}}");
     for (size_t i = 0; i < ROWS(names); i++) {
         char yaml[400];
         (void)snprintf(yaml, sizeof yaml, gpu, names[i], names[i]);
-        scene_put(&s, PROJECT_POD, yaml);
+        scene_put(&s, CACHE_POD, yaml);
     }
     assert_string_equal(scene_says(&s), "?b a->n1");
-    assert_int_not_equal(project_assume(s.p, "default:a", "n1", 0, NULL, 0), 0);
-    (void)project_cluster(s.p);
-    struct tenant_use use = tenants_use(project_seen(s.p), KIND_QUEUE, "x");
+    assert_int_not_equal(cache_assume_pod(s.p, "default:a", "n1", 0, NULL, 0), 0);
+    (void)cache_cluster(s.p);
+    struct tenant_use use = tenants_use(cache_last_cluster(s.p), KIND_QUEUE, "x");
     assert_int_equal(use.gpu_milli, 2000);
     assert_int_equal(use.running, 1);
     assert_int_equal(use.pending, 1);
@@ -439,11 +439,20 @@ static void gpus(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refusals),    cmocka_unit_test(any_order), cmocka_unit_test(two_tiers),
-        cmocka_unit_test(group_limit), cmocka_unit_test(borrowing), cmocka_unit_test(order),
-        cmocka_unit_test(bad_formula), cmocka_unit_test(domains),   cmocka_unit_test(not_for_it),
-        cmocka_unit_test(gpus),        cmocka_unit_test(promises),  cmocka_unit_test(told_anew),
-        cmocka_unit_test(who_counts),  cmocka_unit_test(recalled),
+        cmocka_unit_test(invalid_specs_are_rejected),
+        cmocka_unit_test(objects_in_any_order),
+        cmocka_unit_test(user_limits_fit_in_group_limit),
+        cmocka_unit_test(group_limit),
+        cmocka_unit_test(borrowing),
+        cmocka_unit_test(order),
+        cmocka_unit_test(bad_formula),
+        cmocka_unit_test(domains),
+        cmocka_unit_test(pending_messages),
+        cmocka_unit_test(gpu_quotas),
+        cmocka_unit_test(reservations_only_in_queues),
+        cmocka_unit_test(new_cluster_gets_all_quotas),
+        cmocka_unit_test(charged_group),
+        cmocka_unit_test(in_force_spec_is_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 
 /* ---- running work ----------------------------------------------------------------------------------------------- */
 
-static void totals_clear(struct tenant_past *p)
+static void totals_clear(struct tenant_past_usage *p)
 {
     for (size_t i = 0; i < p->totals.len; i++)
         mem_free(p->totals.at[i].resource);
@@ -24,11 +24,11 @@ void tenant_past_clear(struct tenant *e)
     vec_done(&e->past.totals);
     json_decref(e->past.recalled);
     json_decref(e->past.said);
-    e->past = (struct tenant_past){0};
+    e->past = (struct tenant_past_usage){0};
 }
 
 /* Reads the totals of its quota in force. */
-static void totals_read(const struct tenants *t, const struct tenant *e, struct tenant_past *p)
+static void totals_read(const struct tenants *t, const struct tenant *e, struct tenant_past_usage *p)
 {
     const struct object *o = state_find(t->state, e->kind, e->name);
     CLEANUP(json) json_t *doc = o && tenant_has_totals(o) ? object_doc(o) : NULL;
@@ -65,12 +65,12 @@ static int64_t add_capped(int64_t a, int64_t b)
 
 static void sum_one(struct tenants *t, uint32_t tenant, const struct usage_row *row, bool own)
 {
-    struct tenant_past *p = &t->at.at[tenant].past;
+    struct tenant_past_usage *p = &t->at.at[tenant].past;
     if (!p->summing)
         return;
     struct usage_row until = *row;
     until.end_ns = p->at_ns;
-    int64_t worth = usage_row_worth(&until, tenant_order(t), p->at_ns);
+    int64_t worth = usage_row_weight(&until, tenant_order(t), p->at_ns);
     p->all_runs = add_capped(p->all_runs, worth);
     p->own_runs = add_capped(p->own_runs, own ? worth : 0);
     for (size_t i = 0; i < p->totals.len; i++) {
@@ -94,21 +94,21 @@ static void sums_end(struct tenants *t)
 
 /* ---- usage from status ------------------------------------------------------------------------------------------ */
 
-void tenants_usage_recall(struct tenants *t, enum kind kind, const char *name, const json_t *usage)
+void tenants_usage_restore(struct tenants *t, enum kind kind, const char *name, const json_t *usage)
 {
     uint32_t i = tenant_has_past(kind) && json_is_object(usage) ? tenant_find(t, kind, name) : MAP_NONE;
     if (i == MAP_NONE)
         return;
     json_decref(t->at.at[i].past.said);
     t->at.at[i].past.said = json_deep_copy(usage);
-    tenant_recall(t, i);
+    tenant_mark_usage_restore(t, i);
     if (t->changed)
         t->changed(t->ctx);
 }
 
-void tenant_recall(struct tenants *t, uint32_t tenant)
+void tenant_mark_usage_restore(struct tenants *t, uint32_t tenant)
 {
-    struct tenant_past *p = &t->at.at[tenant].past;
+    struct tenant_past_usage *p = &t->at.at[tenant].past;
     json_decref(p->recalled);
     p->recalled = json_incref(p->said);
     t->recalls = t->recalls || p->recalled;
@@ -145,7 +145,7 @@ static const json_t *total_find(const json_t *totals, const char *resource)
     return NULL;
 }
 
-static json_t *spent_make(const struct tenant_past *p)
+static json_t *spent_make(const struct tenant_past_usage *p)
 {
     json_t *all = json_object();
     for (size_t i = 0; i < p->totals.len; i++) {
@@ -165,8 +165,8 @@ static json_t *spent_make(const struct tenant_past *p)
 /* Restores usage records from the status, which includes running work up to its time: that part is subtracted. */
 static void books_make(struct tenants *t, struct tenant *e)
 {
-    struct tenant_past *p = &e->past;
-    struct change *c = tenant_books(t);
+    struct tenant_past_usage *p = &e->past;
+    struct change *c = tenant_bookings(t);
     struct tenant_keys k = tenant_keys(e->kind, e->name);
     struct berth_fact fact = {.kind = BERTH_FACT_USAGE,
                               .key = k.quota,
@@ -185,7 +185,7 @@ static void books_make(struct tenants *t, struct tenant *e)
     p->recalled = NULL;
 }
 
-void tenant_recall_take(struct tenants *t, tenant_runs *runs, void *of)
+void tenant_restore_usage(struct tenants *t, tenant_runs *runs, void *of)
 {
     size_t taken = 0;
     for (size_t i = 0; i < t->at.len; i++) {
@@ -212,8 +212,8 @@ void tenant_recall_take(struct tenants *t, tenant_runs *runs, void *of)
 void tenants_usage_sum(struct tenants *t, int64_t now_ns, tenant_runs *runs, void *of)
 {
     if (t->recalls)
-        tenant_recall_take(t, runs, of);
-    tenant_books_apply(t);
+        tenant_restore_usage(t, runs, of);
+    tenant_bookings_apply(t);
     for (size_t i = 0; i < t->at.len; i++)
         if (t->at.at[i].name && tenant_has_past(t->at.at[i].kind))
             sum_begin(t, &t->at.at[i], now_ns);
@@ -263,7 +263,7 @@ json_t *tenants_usage(struct tenants *t, enum kind kind, const char *name)
     uint32_t i = tenant_has_past(kind) ? tenant_find(t, kind, name) : MAP_NONE;
     if (i == MAP_NONE || t->at.at[i].past.recalled || !state_find(t->state, kind, name))
         return NULL;
-    struct tenant_past *p = &t->at.at[i].past;
+    struct tenant_past_usage *p = &t->at.at[i].past;
     struct tenant_keys k = tenant_keys(kind, name);
     int64_t own, own_at_ns, half_ns = tenant_order(t)->half_life_ns;
     char at[TIMESTAMP_MAX], units[32];

@@ -58,10 +58,10 @@ static json_t *answer_of(const char *uid, int rc, const struct berth_err *err, j
     return json_pack("{s:s, s:s, s:o}", "apiVersion", REVIEW_VERSION, "kind", "AdmissionReview", "response", response);
 }
 
-static int unsure(const struct judge *j, const char *why, json_t *warnings, struct berth_err *err)
+static int unsure(const struct admission *j, const char *why, json_t *warnings, struct berth_err *err)
 {
     CLEANUP(str) struct str text = {0};
-    if (j->unsure_denies)
+    if (j->deny_unchecked)
         return err_set(err, EAGAIN, "%s; try again later", why);
     str_addf(&text, "Not checked: %s.", why);
     (void)json_array_append_new(warnings, json_string(text.at));
@@ -69,8 +69,8 @@ static int unsure(const struct judge *j, const char *why, json_t *warnings, stru
 }
 
 /* Objects may be created in any order, so a reference to a missing object is only a warning. */
-static int tenant_judge(const struct judge *j, enum kind kind, const json_t *object, json_t *warnings,
-                        struct berth_err *err)
+static int tenant_object_check(const struct admission *j, enum kind kind, const json_t *object, json_t *warnings,
+                               struct berth_err *err)
 {
     const char *name = text_of(json_object_get(object, "metadata"), "name");
     int rc = tenants_check(j->tenants, kind, name, json_object_get(object, "spec"), err);
@@ -83,7 +83,7 @@ static int tenant_judge(const struct judge *j, enum kind kind, const json_t *obj
 }
 
 /* An accepted spec is not checked again: changes of labels or finalizers are always allowed. */
-static bool is_settled(const json_t *object, const json_t *old)
+static bool is_unchanged_spec(const json_t *object, const json_t *old)
 {
     const json_t *spec = json_object_get(object, "spec"), *was = json_object_get(old, "spec");
     if (json_is_string(json_object_get(json_object_get(object, "metadata"), "deletionTimestamp")))
@@ -91,7 +91,7 @@ static bool is_settled(const json_t *object, const json_t *old)
     return json_is_object(old) && spec && was && json_equal(spec, was);
 }
 
-static int request_judge(const struct judge *j, const json_t *request, int64_t now_ns, json_t *warnings,
+static int request_check(const struct admission *j, const json_t *request, int64_t now_ns, json_t *warnings,
                          struct berth_err *err)
 {
     const json_t *resource = json_object_get(request, "resource"), *object = json_object_get(request, "object");
@@ -105,21 +105,21 @@ static int request_judge(const struct judge *j, const json_t *request, int64_t n
         i++;
     if (i == count || !writes || !json_is_object(object))
         return unsure(j, "this request cannot be checked", warnings, err);
-    if (is_settled(object, old))
+    if (is_unchanged_spec(object, old))
         return 0;
     if (!j->ready(j->ctx))
         return unsure(j, "the scheduler has just started and has not loaded the cluster yet", warnings, err);
     if (resources[i].kind != KIND_JOB)
-        return tenant_judge(j, resources[i].kind, object, warnings, err);
-    const struct judge_request asked = {.object = object,
-                                        .old = json_is_object(old) ? old : NULL,
-                                        .who = text_of(json_object_get(request, "userInfo"), "username"),
-                                        .dry = json_is_true(json_object_get(request, "dryRun"))};
-    return judge_job(j, &asked, now_ns, warnings, err);
+        return tenant_object_check(j, resources[i].kind, object, warnings, err);
+    const struct admission_request asked = {.object = object,
+                                            .old = json_is_object(old) ? old : NULL,
+                                            .who = text_of(json_object_get(request, "userInfo"), "username"),
+                                            .dry = json_is_true(json_object_get(request, "dryRun"))};
+    return admission_check_job(j, &asked, now_ns, warnings, err);
 }
 
-int judge_review(const struct judge *j, const json_t *review, int64_t now_ns, enum judge_missing missing, json_t **ret,
-                 struct berth_err *err)
+int admission_review(const struct admission *j, const json_t *review, int64_t now_ns, enum missing_queue missing,
+                     json_t **ret, struct berth_err *err)
 {
     const json_t *request = json_object_get(review, "request");
     const char *uid = text_of(request, "uid");
@@ -128,10 +128,10 @@ int judge_review(const struct judge *j, const json_t *review, int64_t now_ns, en
         strcmp(text_of(review, "kind"), "AdmissionReview") != 0 || !*uid)
         return err_set(err, EINVAL, "expected an AdmissionReview of " REVIEW_VERSION " with a request that has a uid");
     CLEANUP(json) json_t *warnings = json_array();
-    int rc = request_judge(j, request, now_ns, warnings, &why);
-    if (rc == -ENOENT && missing == JUDGE_WAITS)
+    int rc = request_check(j, request, now_ns, warnings, &why);
+    if (rc == -ENOENT && missing == MISSING_QUEUE_WAIT)
         return -EAGAIN;
-    if (rc == -ENOENT && missing == JUDGE_UNSURE)
+    if (rc == -ENOENT && missing == MISSING_QUEUE_UNSURE)
         rc = unsure(j, "the scheduler has not seen its queue yet", warnings, &why);
     *ret = answer_of(uid, rc, &why, warnings);
     return 0;

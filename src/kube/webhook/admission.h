@@ -20,47 +20,46 @@
 #include "kube/cache/cache.h"
 #include "kube/tenant/tenant.h"
 
-struct judge_recent;
+struct recent_jobs;
 
-struct judge {
-    struct project *project;
-    struct judge_recent *recent; /* recently allowed jobs that are not seen yet; NULL: not tracked */
+struct admission {
+    struct cache *cache;
+    struct recent_jobs *recent; /* recently allowed jobs that are not seen yet; NULL: not tracked */
     struct tenants *tenants;
     bool (*ready)(void *ctx); /* reports whether the cluster is known */
     void *ctx;
-    bool unsure_denies; /* denies objects that cannot be checked; otherwise they are allowed */
+    bool deny_unchecked; /* denies objects that cannot be checked; otherwise they are allowed */
 };
 
 /* The result for a job whose queue is not known here. */
-enum judge_missing {
-    JUDGE_REFUSES, /* the queue does not exist: deny */
-    JUDGE_WAITS,   /* the queue may be about to appear: retry */
-    JUDGE_UNSURE,  /* it is stored or may be: the job cannot be checked */
+enum missing_queue {
+    MISSING_QUEUE_DENY,   /* the queue does not exist: deny */
+    MISSING_QUEUE_WAIT,   /* the queue may be about to appear: retry */
+    MISSING_QUEUE_UNSURE, /* it is stored or may be: the job cannot be checked */
 };
-/* Returns the response to a review, a new reference. -EAGAIN, with JUDGE_WAITS: call again shortly. -EINVAL: not a
+/* Returns the response to a review, a new reference. -EAGAIN, with MISSING_QUEUE_WAIT: call again shortly. -EINVAL: not a
  * review. */
-int judge_review(const struct judge *j, const json_t *review, int64_t now_ns, enum judge_missing missing, json_t **ret,
-                 struct berth_err *err);
+int admission_review(const struct admission *j, const json_t *review, int64_t now_ns, enum missing_queue missing,
+                     json_t **ret, struct berth_err *err);
 
-struct judge_request {
+struct admission_request {
     const json_t *object, *old; /* old: the previous object; NULL: creation */
     const char *who;            /* name of the requesting user */
     bool dry;                   /* dry run: the object is not stored */
 };
 /* In admission_job.c: returns -EINVAL, -EACCES, or -ENOENT for a missing queue, with a message. Appends warnings about
  * allowed but doubtful settings to the list. */
-int judge_job(const struct judge *j, const struct judge_request *asked, int64_t now_ns, json_t *warnings,
-              struct berth_err *err);
+int admission_check_job(const struct admission *j, const struct admission_request *asked, int64_t now_ns,
+                        json_t *warnings, struct berth_err *err);
 
 /* In admission_recent.c: jobs allowed moments ago count until the cache knows them, so that several jobs submitted at
  * once cannot exceed a quota together. A job that is never stored is forgotten after ten seconds; so is the oldest of
  * more than 1,024. */
 struct kube_job;
-struct judge_recent *judge_recent_new(void);
-void judge_recent_free(struct judge_recent *r); /* accepts NULL */
-void judge_recent_add(struct judge_recent *r, const json_t *object, int64_t now_ns);
+struct recent_jobs *recent_jobs_new(void);
+void recent_jobs_free(struct recent_jobs *r); /* accepts NULL */
+void recent_jobs_add(struct recent_jobs *r, const json_t *object, int64_t now_ns);
 /* Returns the next job from *at on (0 at first), skipping the job named like `but`; NULL: none left. */
-const struct kube_job *judge_recent_next(struct judge_recent *r, const struct kube_job *but, int64_t now_ns,
-                                         size_t *at);
+const struct kube_job *recent_jobs_next(struct recent_jobs *r, const struct kube_job *but, int64_t now_ns, size_t *at);
 /* Forgets the job returned last: the cache knows it. */
-void judge_recent_drop(struct judge_recent *r, size_t *at);
+void recent_jobs_drop(struct recent_jobs *r, size_t *at);

@@ -11,8 +11,8 @@
 #include "kube/webhook/admission.h"
 #include "wire/text/document.h"
 
-struct judged {
-    const struct judge *j;
+struct job_review {
+    const struct admission *j;
     struct arena arena;
     struct kube_job job;
     const char *who;
@@ -22,7 +22,7 @@ struct judged {
     struct berth_workload *drafts; /* one for each role */
 };
 
-static void warn(struct judged *g, const char *text)
+static void warn(struct job_review *g, const char *text)
 {
     (void)json_array_append_new(g->warnings, json_string(text));
 }
@@ -84,14 +84,14 @@ static struct kube_container container_read(struct arena *arena, const json_t *f
     return c;
 }
 
-static struct kube_amounts pod_requests(struct judged *g, const struct kube_job *job, const json_t *template)
+static struct kube_amounts pod_requests(struct job_review *g, const struct kube_job *job, const json_t *template)
 {
     struct arena *arena = &g->arena;
     const json_t *spec = json_object_get(template, "spec");
     const char *runtime = json_string_value(json_object_get(spec, "runtimeClassName"));
     struct kube_pod pod = {.pod_level = requests_read(arena, json_object_get(spec, "resources"))};
     struct kube_amounts all, some = {0}, defaults = {0};
-    project_defaults(g->j->project, job->namespace, runtime ? runtime : "", arena, &defaults, &pod.overhead);
+    cache_defaults(g->j->cache, job->namespace, runtime ? runtime : "", arena, &defaults, &pod.overhead);
     size_t i;
     json_t *one;
     json_array_foreach(json_object_get(spec, "containers"), i, one)
@@ -111,7 +111,7 @@ static struct kube_amounts pod_requests(struct judged *g, const struct kube_job 
 
 /* ---- user ------------------------------------------------------------------------------------------------------- */
 
-static int user_judge(struct judged *g)
+static int user_check(struct job_review *g)
 {
     const char *user = g->job.user;
     struct tenant_view view;
@@ -145,7 +145,7 @@ static int user_judge(struct judged *g)
 /* ---- queue and quotas ------------------------------------------------------------------------------------------------ */
 
 /* Builds the workload of a role. Returns why it may not be in its queue; NULL: it may. */
-static const char *draft_make(struct judged *g, const struct kube_job *job, size_t role, struct berth_workload *w)
+static const char *draft_make(struct job_review *g, const struct kube_job *job, size_t role, struct berth_workload *w)
 {
     const struct kube_job_role *r = &job->roles[role];
     struct kube_amounts requests = pod_requests(g, job, r->template);
@@ -172,7 +172,7 @@ static const char *draft_make(struct judged *g, const struct kube_job *job, size
                                &g->arena, w);
 }
 
-static int queue_judge(struct judged *g)
+static int queue_check(struct job_review *g)
 {
     struct tenant_view view;
     const char *queue = g->job.queue, *why = NULL;
@@ -186,7 +186,7 @@ static int queue_judge(struct judged *g)
 }
 
 /* Returns the minimum resources of a gang of several roles as one pod. */
-static struct berth_workload all_at_once(struct judged *g)
+static struct berth_workload gang_as_one_pod(struct job_review *g)
 {
     struct kube_amounts sum = {0};
     struct berth_workload w = g->drafts[0];
@@ -214,21 +214,21 @@ static struct berth_workload all_at_once(struct judged *g)
     return w;
 }
 
-static int verdict_judge(struct judged *g, const struct berth_verdict *v)
+static int verdict_check(struct job_review *g, const struct berth_admission_result *v)
 {
     return v->ok ? 0 : admit_refuse(v, "job", "", &g->arena, g->err);
 }
 
 /* Checks each role together with the roles before it, which are put into the cluster temporarily. */
-static int roles_judge(struct judged *g, struct berth_cluster *cluster)
+static int roles_check(struct job_review *g, struct berth_cluster *cluster)
 {
-    struct berth_workload_seen seen;
+    struct berth_workload_view seen;
     size_t i = 0;
     int rc = 0;
     for (; rc == 0 && i < g->job.roles_len; i++) {
-        struct berth_verdict v = berth_judge(cluster, &g->drafts[i], g->now_ns);
+        struct berth_admission_result v = berth_admission_check(cluster, &g->drafts[i], g->now_ns);
         bool known = berth_workload_find(cluster, g->drafts[i].id, &seen);
-        rc = verdict_judge(g, &v);
+        rc = verdict_check(g, &v);
         if (known)
             g->drafts[i].id = NULL; /* in the cluster already, so not removed below */
         else if (rc == 0 && i + 1 < g->job.roles_len)
@@ -241,10 +241,10 @@ static int roles_judge(struct judged *g, struct berth_cluster *cluster)
 }
 
 /* Puts a recently allowed job into the cluster; false: the cluster knows it already. */
-static bool recent_tell(struct judged *g, const struct kube_job *job, struct berth_cluster *cluster,
-                        struct kube_texts *told)
+static bool recent_job_put(struct job_review *g, const struct kube_job *job, struct berth_cluster *cluster,
+                           struct kube_texts *told)
 {
-    struct berth_workload_seen seen;
+    struct berth_workload_view seen;
     struct berth_workload w;
     for (size_t i = 0; i < job->roles_len; i++) {
         if (draft_make(g, job, i, &w))
@@ -257,30 +257,30 @@ static bool recent_tell(struct judged *g, const struct kube_job *job, struct ber
     return true;
 }
 
-static struct kube_texts recent_tell_all(struct judged *g, struct berth_cluster *cluster)
+static struct kube_texts recent_jobs_put(struct job_review *g, struct berth_cluster *cluster)
 {
     struct kube_texts told = {0};
     const struct kube_job *job;
     size_t at = 0;
     if (!g->j->recent)
         return told;
-    while ((job = judge_recent_next(g->j->recent, &g->job, g->now_ns, &at)))
-        if (!recent_tell(g, job, cluster, &told))
-            judge_recent_drop(g->j->recent, &at);
+    while ((job = recent_jobs_next(g->j->recent, &g->job, g->now_ns, &at)))
+        if (!recent_job_put(g, job, cluster, &told))
+            recent_jobs_drop(g->j->recent, &at);
     return told;
 }
 
-static int quotas_judge(struct judged *g)
+static int quotas_check(struct job_review *g)
 {
-    struct berth_cluster *cluster = project_cluster(g->j->project);
+    struct berth_cluster *cluster = cache_cluster(g->j->cache);
     if (g->job.gang && g->job.roles_len > 1) {
-        const struct berth_workload all = all_at_once(g);
-        struct berth_verdict v = berth_judge(cluster, &all, g->now_ns);
+        const struct berth_workload all = gang_as_one_pod(g);
+        struct berth_admission_result v = berth_admission_check(cluster, &all, g->now_ns);
         if (!v.ok && strcmp(v.kind, "limit") == 0)
-            return verdict_judge(g, &v);
+            return verdict_check(g, &v);
     }
-    struct kube_texts told = recent_tell_all(g, cluster);
-    int rc = roles_judge(g, cluster);
+    struct kube_texts told = recent_jobs_put(g, cluster);
+    int rc = roles_check(g, cluster);
     for (size_t i = 0; i < told.len; i++)
         (void)berth_workload_remove(cluster, told.at[i], NULL);
     return rc;
@@ -296,7 +296,7 @@ static bool differs(const json_t *object, const json_t *old, const char *key)
 }
 
 /* Reports whether an update requests more, another queue or user, or a longer time than the accepted spec. */
-static bool asks_anew(const json_t *object, const json_t *old)
+static bool update_requests_more(const json_t *object, const json_t *old)
 {
     static const char *const keys[] = {"queue", "user", "roles", "gang", "timeLimit", "estimate"};
     for (size_t i = 0; old && i < sizeof keys / sizeof *keys; i++)
@@ -305,7 +305,7 @@ static bool asks_anew(const json_t *object, const json_t *old)
     return !old;
 }
 
-static void oddities(struct judged *g)
+static void oddities(struct job_review *g)
 {
     const struct kube_job *job = &g->job;
     if (job->deadline_ns && job->deadline_ns <= g->now_ns)
@@ -325,21 +325,21 @@ static void oddities(struct judged *g)
     }
 }
 
-int judge_job(const struct judge *j, const struct judge_request *asked, int64_t now_ns, json_t *warnings,
-              struct berth_err *err)
+int admission_check_job(const struct admission *j, const struct admission_request *asked, int64_t now_ns,
+                        json_t *warnings, struct berth_err *err)
 {
     const json_t *object = asked->object, *old = asked->old;
-    struct judged g = {.j = j, .who = asked->who, .now_ns = now_ns, .warnings = warnings, .err = err};
+    struct job_review g = {.j = j, .who = asked->who, .now_ns = now_ns, .warnings = warnings, .err = err};
     arena_init(&g.arena);
     int rc = kube_job_read(object, &g.arena, &g.job, err);
     if (rc == 0 && (!old || differs(object, old, "user")))
-        rc = user_judge(&g);
-    if (rc == 0 && asks_anew(object, old)) {
-        rc = queue_judge(&g);
+        rc = user_check(&g);
+    if (rc == 0 && update_requests_more(object, old)) {
+        rc = queue_check(&g);
         if (rc == 0)
-            rc = quotas_judge(&g);
+            rc = quotas_check(&g);
         if (rc == 0 && j->recent && !asked->dry && !old)
-            judge_recent_add(j->recent, object, now_ns);
+            recent_jobs_add(j->recent, object, now_ns);
     }
     if (rc == 0)
         oddities(&g);

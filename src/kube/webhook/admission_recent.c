@@ -5,8 +5,8 @@
 #include "kube/job/job.h"
 #include "kube/webhook/admission.h"
 
-#define KEPT_NS (INT64_C(10) * 1000000000)
-enum { KEPT_MAX = 1024 };
+#define RECENT_NS (INT64_C(10) * 1000000000)
+enum { RECENT_MAX = 1024 };
 
 struct recent {
     json_t *object; /* the job points into it */
@@ -15,13 +15,13 @@ struct recent {
     int64_t until_ns;
 };
 
-struct judge_recent {
+struct recent_jobs {
     VEC(struct recent *) jobs; /* in order of admission */
 };
 
-struct judge_recent *judge_recent_new(void)
+struct recent_jobs *recent_jobs_new(void)
 {
-    return mem_zalloc(sizeof(struct judge_recent));
+    return mem_zalloc(sizeof(struct recent_jobs));
 }
 
 static void recent_free(struct recent *e)
@@ -31,7 +31,7 @@ static void recent_free(struct recent *e)
     mem_free(e);
 }
 
-void judge_recent_free(struct judge_recent *r)
+void recent_jobs_free(struct recent_jobs *r)
 {
     if (!r)
         return;
@@ -41,7 +41,7 @@ void judge_recent_free(struct judge_recent *r)
     mem_free(r);
 }
 
-static void drop(struct judge_recent *r, size_t i)
+static void drop(struct recent_jobs *r, size_t i)
 {
     recent_free(r->jobs.at[i]);
     memmove(&r->jobs.at[i], &r->jobs.at[i + 1], (r->jobs.len - i - 1) * sizeof *r->jobs.at);
@@ -53,12 +53,12 @@ static bool same(const struct kube_job *a, const struct kube_job *b)
     return strcmp(a->name, b->name) == 0 && strcmp(a->namespace, b->namespace) == 0;
 }
 
-void judge_recent_add(struct judge_recent *r, const json_t *object, int64_t now_ns)
+void recent_jobs_add(struct recent_jobs *r, const json_t *object, int64_t now_ns)
 {
     struct recent *e = mem_zalloc(sizeof *e);
     arena_init(&e->arena);
     e->object = json_deep_copy(object);
-    e->until_ns = now_ns + KEPT_NS;
+    e->until_ns = now_ns + RECENT_NS;
     if (kube_job_read(e->object, &e->arena, &e->job, NULL) < 0) {
         recent_free(e);
         return;
@@ -68,12 +68,12 @@ void judge_recent_add(struct judge_recent *r, const json_t *object, int64_t now_
             drop(r, i);
             break;
         }
-    if (r->jobs.len == KEPT_MAX)
+    if (r->jobs.len == RECENT_MAX)
         drop(r, 0);
     vec_push(&r->jobs, e);
 }
 
-const struct kube_job *judge_recent_next(struct judge_recent *r, const struct kube_job *but, int64_t now_ns, size_t *at)
+const struct kube_job *recent_jobs_next(struct recent_jobs *r, const struct kube_job *but, int64_t now_ns, size_t *at)
 {
     while (*at < r->jobs.len) {
         if (r->jobs.at[*at]->until_ns <= now_ns)
@@ -84,7 +84,7 @@ const struct kube_job *judge_recent_next(struct judge_recent *r, const struct ku
     return NULL;
 }
 
-void judge_recent_drop(struct judge_recent *r, size_t *at)
+void recent_jobs_drop(struct recent_jobs *r, size_t *at)
 {
     drop(r, --*at);
 }

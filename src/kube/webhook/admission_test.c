@@ -14,18 +14,18 @@
 #define TASK(cpu) "template: {spec: {containers: [{name: c, resources: {requests: {cpu: " cpu "}}}]}}"
 #define ONE(cpu) "roles: [{" TASK(cpu) "}]"
 
-struct court {
+struct admission_fixture {
     struct scene s;
     bool ready;
-    struct judge judge;
+    struct admission admission;
 };
 
 static bool ready(void *ctx)
 {
-    return ((struct court *)ctx)->ready;
+    return ((struct admission_fixture *)ctx)->ready;
 }
 
-static void tenant(struct court *c, enum kind kind, const char *name, const char *spec)
+static void tenant(struct admission_fixture *c, enum kind kind, const char *name, const char *spec)
 {
     CLEANUP(str) struct str yaml = {0};
     struct berth_err err = {0};
@@ -37,11 +37,11 @@ static void tenant(struct court *c, enum kind kind, const char *name, const char
 }
 
 /* A group of two users, their queue, and a queue with limits of which three cores are in use. */
-static void court_begin(struct court *c)
+static void fixture_begin(struct admission_fixture *c)
 {
-    *c = (struct court){.ready = true};
+    *c = (struct admission_fixture){.ready = true};
     scene_begin(&c->s);
-    c->judge = (struct judge){.project = c->s.p, .tenants = c->s.tenants, .ready = ready, .ctx = c};
+    c->admission = (struct admission){.cache = c->s.p, .tenants = c->s.tenants, .ready = ready, .ctx = c};
     scene_node(&c->s, "n", "a", "");
     tenant(c, KIND_GROUP, "team", "namespaces: [lab]");
     tenant(c, KIND_USER, "ann", "group: team, names: [ann@example, 'system:serviceaccount:lab:robot']");
@@ -53,7 +53,7 @@ static void court_begin(struct court *c)
     scene_pod(&c->s, "held", "berth.dev/queue: small", "n", "containers: [{resources: {requests: {cpu: 3}}}]");
 }
 
-static void court_cleanup(struct court *c)
+static void fixture_cleanup(struct admission_fixture *c)
 {
     scene_cleanup(&c->s);
 }
@@ -86,13 +86,13 @@ static json_t *review_of(const struct asked *a)
 }
 
 /* Returns "" if allowed; otherwise the code and the message; warnings after a '|' each. */
-static const char *ask(struct court *c, const json_t *review, enum judge_missing missing)
+static const char *ask(struct admission_fixture *c, const json_t *review, enum missing_queue missing)
 {
     json_t *answer = NULL, *one;
     struct berth_err err = {0};
     size_t i;
     str_clear(&c->s.text);
-    int rc = judge_review(&c->judge, review, NOW_NS, missing, &answer, &err);
+    int rc = admission_review(&c->admission, review, NOW_NS, missing, &answer, &err);
     if (rc < 0) {
         str_addf(&c->s.text, "%s%s", rc == -EAGAIN ? "wait" : "bad: ", err.text);
         return str_text(&c->s.text);
@@ -110,7 +110,7 @@ static const char *ask(struct court *c, const json_t *review, enum judge_missing
     }
     json_decref(answer);
     struct berth_err bad = {0};
-    if (berth_audit(project_cluster(c->s.p), &bad) < 0)
+    if (berth_audit(cache_cluster(c->s.p), &bad) < 0)
         fail_msg("%s", bad.text);
     return str_text(&c->s.text);
 }
@@ -148,29 +148,29 @@ static void reviews(void **state)
         {{"jobs", "a", ONE("1") ", user: ann", ONE("1"), "bob@example"},                                                          "403 spec.user: bob@example may not"           },
  /* quotas of concurrent use */
         {{"jobs", "a", ONE("8") ", queue: small"},
-         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job requests 8 cpu, and 7 cpu would be accepted"                                                                      },
+         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job requests 8 cpu, and 7 cpu would be accepted"                                                             },
         {{"jobs", "a", ONE("9") ", queue: small"},
-         "403 quota queue/small: at most 8 cpu at once; this job requests 9 cpu and could never run; 8 cpu would be accepted"                                                             },
-        {{"jobs", "a", ONE("7") ", queue: small"},                                                                                ""                                                      },
+         "403 quota queue/small: at most 8 cpu at once; this job requests 9 cpu and could never run; 8 cpu would be accepted"                                                    },
+        {{"jobs", "a", ONE("7") ", queue: small"},                                                                                ""                                             },
         {{"jobs", "a", "queue: small, roles: [{name: x, tasks: 9, " TASK("1") "}]"},
-         "403 quota queue/small: at most 8 cpu at once"                                                                                                                                   },
+         "403 quota queue/small: at most 8 cpu at once"                                                                                                                          },
         {{"jobs", "a", "queue: small, roles: [{name: x, tasks: 9, min: 2, " TASK("1") "}]"},
-         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job requests 9 cpu"                                                                                                   },
+         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job requests 9 cpu"                                                                                          },
         {{"jobs", "a", "queue: small, roles: [{name: x, tasks: 2, " TASK("3") "}, {name: y, tasks: 3, " TASK("1") "}]"},
-         "403 quota queue/small: at most 8 cpu at once; this job requests 9 cpu"                                                                                                          },
+         "403 quota queue/small: at most 8 cpu at once; this job requests 9 cpu"                                                                                                 },
         {{"jobs", "a",
           "queue: small, gang: false, roles: [{name: x, tasks: 2, " TASK("3") "}, {name: y, tasks: 3, " TASK("1") "}]"},
-         "403 quota queue/small: 9 cpu of 10 cpu are admitted; this job requests 3 cpu, and 1 cpu would be accepted"                                                                      },
+         "403 quota queue/small: 9 cpu of 10 cpu are admitted; this job requests 3 cpu, and 1 cpu would be accepted"                                                             },
         {{"jobs", "a",
           "queue: small, gang: false, roles: [{name: x, tasks: 2, " TASK("3") "}, {name: y, " TASK("1") "}]"},
          ""                                                                                                                                                                      },
         {{"jobs", "a", ONE("8") ", queue: small, priority: 3", ONE("8") ", queue: small"},                                        ""                                             },
         {{"jobs", "a", ONE("9") ", queue: small", ONE("8") ", queue: small"},
-         "403 quota queue/small: at most 8 cpu at once"                                                                                                                                   },
+         "403 quota queue/small: at most 8 cpu at once"                                                                                                                          },
  /* quotas of hours */
         {{"jobs", "a", ONE("2") ", queue: hours, timeLimit: 6h"},
-         "403 quota queue/hours: 0 of 10 cpu hours are used or reserved; this job requests 12, and 10 would be accepted"                                                                  },
-        {{"jobs", "a", ONE("2") ", queue: hours, timeLimit: 5h"},                                                                 ""                                                      },
+         "403 quota queue/hours: 0 of 10 cpu hours are used or reserved; this job requests 12, and 10 would be accepted"                                                         },
+        {{"jobs", "a", ONE("2") ", queue: hours, timeLimit: 5h"},                                                                 ""                                             },
  /* warnings */
         {{"jobs", "a", ONE("1") ", deadline: '2020-01-01T00:00:00Z'"},                                                            "|spec.deadline: the deadline has passed"      },
         {{"jobs", "a", ONE("1") ", timeLimit: 1h, estimate: 2h"},                                                                 "|spec.estimate: longer than timeLimit"        },
@@ -189,11 +189,11 @@ static void reviews(void **state)
  /* not checked */
         {{"things", "x", ""},                                                                                                     "|Not checked: this request cannot be checked" },
     };
-    __attribute__((cleanup(court_cleanup))) struct court c;
-    court_begin(&c);
+    __attribute__((cleanup(fixture_cleanup))) struct admission_fixture c;
+    fixture_begin(&c);
     for (size_t i = 0; i < ROWS(rows); i++) {
         json_t *review = review_of(&rows[i].asked);
-        const char *got = ask(&c, review, JUDGE_REFUSES), *at = got;
+        const char *got = ask(&c, review, MISSING_QUEUE_DENY), *at = got;
         json_decref(review);
         if (!*rows[i].want && *got)
             fail_msg("%s %s {%s}: '%s'", rows[i].asked.resource, rows[i].asked.name, rows[i].asked.spec, got);
@@ -212,7 +212,7 @@ static void reviews(void **state)
 }
 
 /* Containers, init containers, sidecars, limits without requests, numbers without quotes. */
-static void what_pods_ask_for(void **state)
+static void pod_requests_are_summed(void **state)
 {
     (void)state;
     static const struct {
@@ -228,76 +228,77 @@ static void what_pods_ask_for(void **state)
          "9"                                                                                                                                                   },
         {"containers: [{name: a, resources: {requests: {cpu: 1}}}], resources: {requests: {cpu: 8.5}}",                                                   "8.5"},
     };
-    __attribute__((cleanup(court_cleanup))) struct court c;
-    court_begin(&c);
+    __attribute__((cleanup(fixture_cleanup))) struct admission_fixture c;
+    fixture_begin(&c);
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(str) struct str spec = {0}, want = {0};
         str_addf(&spec, "queue: small, roles: [{template: {spec: {%s}}}]", rows[i].spec);
         str_addf(&want, "this job requests %s cpu and could never run", rows[i].asks);
         json_t *review = review_of(&(struct asked){"jobs", "a", spec.at});
-        const char *got = ask(&c, review, JUDGE_REFUSES);
+        const char *got = ask(&c, review, MISSING_QUEUE_DENY);
         if (!strstr(got, want.at))
             fail_msg("{%s}: '%s'", rows[i].spec, got);
         json_decref(review);
     }
 }
 
-static void unsure(void **state)
+static void unknown_cluster_allows_or_denies(void **state)
 {
     (void)state;
-    __attribute__((cleanup(court_cleanup))) struct court c;
-    court_begin(&c);
+    __attribute__((cleanup(fixture_cleanup))) struct admission_fixture c;
+    fixture_begin(&c);
     json_t *job = review_of(&(struct asked){"jobs", "a", ONE("9") ", queue: small"});
     json_t *pod = review_of(&(struct asked){"pods", "a", "x: y"});
     json_t *same = review_of(&(struct asked){"jobs", "a", ONE("9") ", queue: small", ONE("9") ", queue: small"});
     (void)json_object_set_new(json_object_get(json_object_get(pod, "request"), "resource"), "group", json_string(""));
     c.ready = false;
-    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "|Not checked: the scheduler has just started"));
-    assert_string_equal(ask(&c, pod, JUDGE_REFUSES), "");
-    c.judge.unsure_denies = true;
-    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "503 the scheduler has just started"));
-    assert_string_equal(ask(&c, pod, JUDGE_REFUSES), ""); /* not ours, whatever it requests */
-    assert_string_equal(ask(&c, same, JUDGE_REFUSES), "");
+    assert_non_null(strstr(ask(&c, job, MISSING_QUEUE_DENY), "|Not checked: the scheduler has just started"));
+    assert_string_equal(ask(&c, pod, MISSING_QUEUE_DENY), "");
+    c.admission.deny_unchecked = true;
+    assert_non_null(strstr(ask(&c, job, MISSING_QUEUE_DENY), "503 the scheduler has just started"));
+    assert_string_equal(ask(&c, pod, MISSING_QUEUE_DENY), ""); /* not ours, whatever it requests */
+    assert_string_equal(ask(&c, same, MISSING_QUEUE_DENY), "");
     c.ready = true;
-    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "403 quota queue/small"));
-    assert_string_equal(ask(&c, same, JUDGE_REFUSES), "");
+    assert_non_null(strstr(ask(&c, job, MISSING_QUEUE_DENY), "403 quota queue/small"));
+    assert_string_equal(ask(&c, same, MISSING_QUEUE_DENY), "");
     json_decref(job);
     json_decref(pod);
     json_decref(same);
 }
 
 /* An unknown queue may be about to appear. */
-static void patience(void **state)
+static void unknown_queue_waits(void **state)
 {
     (void)state;
-    __attribute__((cleanup(court_cleanup))) struct court c;
-    court_begin(&c);
+    __attribute__((cleanup(fixture_cleanup))) struct admission_fixture c;
+    fixture_begin(&c);
     json_t *job = review_of(&(struct asked){"jobs", "a", ONE("1") ", queue: soon"});
-    assert_string_equal(ask(&c, job, JUDGE_WAITS), "wait");
-    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "422 spec.queue: queue soon does not exist"));
-    assert_non_null(strstr(ask(&c, job, JUDGE_UNSURE), "Not checked: the scheduler has not seen its queue yet."));
-    c.judge.unsure_denies = true;
+    assert_string_equal(ask(&c, job, MISSING_QUEUE_WAIT), "wait");
+    assert_non_null(strstr(ask(&c, job, MISSING_QUEUE_DENY), "422 spec.queue: queue soon does not exist"));
     assert_non_null(
-        strstr(ask(&c, job, JUDGE_UNSURE), "503 the scheduler has not seen its queue yet; try again later"));
-    c.judge.unsure_denies = false;
+        strstr(ask(&c, job, MISSING_QUEUE_UNSURE), "Not checked: the scheduler has not seen its queue yet."));
+    c.admission.deny_unchecked = true;
+    assert_non_null(
+        strstr(ask(&c, job, MISSING_QUEUE_UNSURE), "503 the scheduler has not seen its queue yet; try again later"));
+    c.admission.deny_unchecked = false;
     tenant(&c, KIND_QUEUE, "soon", "");
-    assert_string_equal(ask(&c, job, JUDGE_WAITS), "");
+    assert_string_equal(ask(&c, job, MISSING_QUEUE_WAIT), "");
     json_decref(job);
 }
 
 /* A review leaves nothing behind: repeated, it gets the same response, and nothing is pending. */
-static void nothing_stays(void **state)
+static void review_leaves_nothing_behind(void **state)
 {
     (void)state;
-    __attribute__((cleanup(court_cleanup))) struct court c;
+    __attribute__((cleanup(fixture_cleanup))) struct admission_fixture c;
     struct berth_quota_use before, after;
-    court_begin(&c);
-    assert_true(berth_quota_use(project_cluster(c.s.p), "queue/small", "cpu", &before));
+    fixture_begin(&c);
+    assert_true(berth_quota_use(cache_cluster(c.s.p), "queue/small", "cpu", &before));
     json_t *job = review_of(&(struct asked){
         "jobs", "a", "queue: small, roles: [{name: x, tasks: 2, " TASK("2") "}, {name: y, tasks: 3, " TASK("1") "}]"});
     for (int i = 0; i < 3; i++)
-        assert_string_equal(ask(&c, job, JUDGE_REFUSES), "");
-    assert_true(berth_quota_use(project_cluster(c.s.p), "queue/small", "cpu", &after));
+        assert_string_equal(ask(&c, job, MISSING_QUEUE_DENY), "");
+    assert_true(berth_quota_use(cache_cluster(c.s.p), "queue/small", "cpu", &after));
     assert_int_equal(after.asked, before.asked);
     assert_int_equal(before.asked, 3000);
     assert_string_equal(scene_says(&c.s), "");
@@ -305,20 +306,20 @@ static void nothing_stays(void **state)
 }
 
 /* A review does not put tenants in use: plans would change without a recorded input. */
-static void nothing_is_claimed(void **state)
+static void review_does_not_enable_tenants(void **state)
 {
     (void)state;
-    __attribute__((cleanup(court_cleanup))) struct court c = {.ready = true};
+    __attribute__((cleanup(fixture_cleanup))) struct admission_fixture c = {.ready = true};
     scene_begin(&c.s);
     scene_node(&c.s, "n", "a", "");
-    c.judge = (struct judge){.project = c.s.p, .tenants = c.s.tenants, .ready = ready, .ctx = &c};
+    c.admission = (struct admission){.cache = c.s.p, .tenants = c.s.tenants, .ready = ready, .ctx = &c};
     json_t *job = review_of(&(struct asked){"jobs", "a", ONE("1")});
-    assert_string_equal(ask(&c, job, JUDGE_REFUSES), "");
+    assert_string_equal(ask(&c, job, MISSING_QUEUE_DENY), "");
     assert_false(tenants_in_use(c.s.tenants));
     json_decref(job);
 }
 
-static void no_reviews(void **state)
+static void invalid_reviews(void **state)
 {
     (void)state;
     static const char *const rows[] = {
@@ -329,46 +330,46 @@ static void no_reviews(void **state)
         "{apiVersion: admission.k8s.io/v1, kind: Pod, request: {uid: u}}",
         "{apiVersion: [], kind: 7, request: [1]}",
     };
-    __attribute__((cleanup(court_cleanup))) struct court c;
-    court_begin(&c);
+    __attribute__((cleanup(fixture_cleanup))) struct admission_fixture c;
+    fixture_begin(&c);
     for (size_t i = 0; i < ROWS(rows); i++) {
         json_t *root = kit_parse(rows[i]);
-        assert_non_null(strstr(ask(&c, root, JUDGE_REFUSES), "bad: expected an AdmissionReview"));
+        assert_non_null(strstr(ask(&c, root, MISSING_QUEUE_DENY), "bad: expected an AdmissionReview"));
         json_decref(root);
     }
 }
 
 /* Ten cores may be admitted, three are in use; jobs of four cores. */
-static void several_at_once(void **state)
+static void concurrent_jobs_count_together(void **state)
 {
     (void)state;
-    __attribute__((cleanup(court_cleanup))) struct court c;
-    court_begin(&c);
+    __attribute__((cleanup(fixture_cleanup))) struct admission_fixture c;
+    fixture_begin(&c);
     json_t *a = review_of(&(struct asked){"jobs", "a", ONE("4") ", queue: small"});
     json_t *b = review_of(&(struct asked){"jobs", "b", ONE("4") ", queue: small"});
-    assert_string_equal(ask(&c, a, JUDGE_REFUSES), "");
-    assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* nothing is tracked */
-    c.judge.recent = judge_recent_new();
+    assert_string_equal(ask(&c, a, MISSING_QUEUE_DENY), "");
+    assert_string_equal(ask(&c, b, MISSING_QUEUE_DENY), ""); /* nothing is tracked */
+    c.admission.recent = recent_jobs_new();
     (void)json_object_set_new(json_object_get(a, "request"), "dryRun", json_true());
-    assert_string_equal(ask(&c, a, JUDGE_REFUSES), "");
-    assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* the other one was a dry run */
-    assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* a job does not count against itself */
-    assert_non_null(strstr(ask(&c, a, JUDGE_REFUSES), "7 cpu of 10 cpu are admitted; this job requests 4 cpu"));
+    assert_string_equal(ask(&c, a, MISSING_QUEUE_DENY), "");
+    assert_string_equal(ask(&c, b, MISSING_QUEUE_DENY), ""); /* the other one was a dry run */
+    assert_string_equal(ask(&c, b, MISSING_QUEUE_DENY), ""); /* a job does not count against itself */
+    assert_non_null(strstr(ask(&c, a, MISSING_QUEUE_DENY), "7 cpu of 10 cpu are admitted; this job requests 4 cpu"));
     scene_pod(&c.s, "held", "", "n", "containers: [{resources: {requests: {cpu: 3}}}]"); /* not in the queue */
-    assert_string_equal(ask(&c, a, JUDGE_REFUSES), "");
-    judge_recent_add(c.judge.recent, json_object_get(json_object_get(b, "request"), "object"),
-                     NOW_NS - INT64_C(11000000000));
+    assert_string_equal(ask(&c, a, MISSING_QUEUE_DENY), "");
+    recent_jobs_add(c.admission.recent, json_object_get(json_object_get(b, "request"), "object"),
+                    NOW_NS - INT64_C(11000000000));
     json_t *larger = review_of(&(struct asked){"jobs", "c", ONE("8") ", queue: small"});
     /* jobs that are never stored are forgotten after a while */
-    assert_string_equal(ask(&c, larger, JUDGE_REFUSES), "");
+    assert_string_equal(ask(&c, larger, MISSING_QUEUE_DENY), "");
     json_decref(a);
     json_decref(b);
     json_decref(larger);
-    judge_recent_free(c.judge.recent);
+    recent_jobs_free(c.admission.recent);
 }
 
 /* Requests added by LimitRanges and runtime classes count. */
-static void with_what_is_added(void **state)
+static void limit_ranges_and_overhead_count(void **state)
 {
     static const struct {
         const char *spec, *want;
@@ -380,21 +381,21 @@ static void with_what_is_added(void **state)
         {"{runtimeClassName: none, containers: [{name: c, resources: {requests: {cpu: 6}}}]}",  ""              },
     };
     (void)state;
-    __attribute__((cleanup(court_cleanup))) struct court c;
-    court_begin(&c);
+    __attribute__((cleanup(fixture_cleanup))) struct admission_fixture c;
+    fixture_begin(&c);
     scene_put(
-        &c.s, PROJECT_LIMIT_RANGE,
+        &c.s, CACHE_LIMIT_RANGE,
         "{metadata: {name: l, namespace: default2}, spec: {limits: [{type: Container, defaultRequest: {cpu: 1}}]}}");
     scene_put(
-        &c.s, PROJECT_LIMIT_RANGE,
+        &c.s, CACHE_LIMIT_RANGE,
         "{metadata: {name: l, namespace: default}, spec: {limits: [{type: Pod, defaultRequest: {cpu: 50}}, {type: "
         "Container, default: {cpu: 9}, defaultRequest: {cpu: 8}}]}}");
-    scene_put(&c.s, PROJECT_RUNTIME_CLASS, "{metadata: {name: heavy}, overhead: {podFixed: {cpu: 2}}}");
+    scene_put(&c.s, CACHE_RUNTIME_CLASS, "{metadata: {name: heavy}, overhead: {podFixed: {cpu: 2}}}");
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(str) struct str spec = {0};
         str_addf(&spec, "queue: small, roles: [{template: {spec: %s}}]", rows[i].spec);
         json_t *review = review_of(&(struct asked){"jobs", "a", spec.at});
-        const char *got = ask(&c, review, JUDGE_REFUSES);
+        const char *got = ask(&c, review, MISSING_QUEUE_DENY);
         if (*rows[i].want ? !strstr(got, rows[i].want) : *got != 0)
             fail_msg("%s: %s", rows[i].spec, got);
         json_decref(review);
@@ -405,14 +406,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reviews),
-        cmocka_unit_test(several_at_once),
-        cmocka_unit_test(with_what_is_added),
-        cmocka_unit_test(what_pods_ask_for),
-        cmocka_unit_test(unsure),
-        cmocka_unit_test(patience),
-        cmocka_unit_test(nothing_stays),
-        cmocka_unit_test(nothing_is_claimed),
-        cmocka_unit_test(no_reviews),
+        cmocka_unit_test(concurrent_jobs_count_together),
+        cmocka_unit_test(limit_ranges_and_overhead_count),
+        cmocka_unit_test(pod_requests_are_summed),
+        cmocka_unit_test(unknown_cluster_allows_or_denies),
+        cmocka_unit_test(unknown_queue_waits),
+        cmocka_unit_test(review_leaves_nothing_behind),
+        cmocka_unit_test(review_does_not_enable_tenants),
+        cmocka_unit_test(invalid_reviews),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

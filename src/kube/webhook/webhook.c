@@ -14,12 +14,12 @@
 #include "wire/text/document.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define FILES_NS (10 * SECOND_NS) /* interval of checking the certificate files */
-#define PATIENCE_NS SECOND_NS     /* maximum wait for a missing queue */
-#define AGAIN_NS (SECOND_NS / 10) /* interval of checking for it */
+#define FILES_NS (10 * SECOND_NS)   /* interval of checking the certificate files */
+#define QUEUE_WAIT_NS SECOND_NS     /* maximum wait for a missing queue */
+#define RECHECK_NS (SECOND_NS / 10) /* interval of checking for it */
 /* Time for the API server's answer about the queue, and for the watch to show it. The API server waits at most 5 s for
  * the webhook. */
-#define ASKED_NS (2 * SECOND_NS)
+#define QUEUE_LOOKUP_NS (2 * SECOND_NS)
 #define PATH "/judge"
 /* An object and its previous version, each at most as large as a request to the API server. */
 enum { PORT_DEFAULT = 9443, BODY_MAX = 8 << 20, CONNECTIONS_MAX = 256 };
@@ -34,7 +34,7 @@ struct stamp {
 /* A review waiting for its queue. */
 struct held {
     struct kube_webhook *w;
-    struct http_exchange *x; /* NULL: answered */
+    struct http_request *x; /* NULL: answered */
     json_t *review;
     int64_t until_ns; /* when the API server is asked; after that, when the wait ends */
     struct kube_call *call;
@@ -47,7 +47,8 @@ struct kube_webhook {
     char host[LISTEN_HOST_MAX];
     uint16_t port;
     struct stamp cert, key;
-    struct http_server *http, *leaving; /* leaving: server with the previous certificate, finishing its requests */
+    struct http_server *http,
+        *draining_http; /* leaving: server with the previous certificate, finishing its requests */
     struct loop_source *files, *again;
     struct held *held;
     struct kube_webhook_stats stats;
@@ -55,18 +56,18 @@ struct kube_webhook {
 
 /* ---- requests ------------------------------------------------------------------------------------------------------ */
 
-static void answer_text(struct http_exchange *x, int status, const char *text)
+static void answer_text(struct http_request *x, int status, const char *text)
 {
     http_answer(x, status, NULL, "text/plain; charset=utf-8", text, strlen(text));
 }
 
-static void answer_bad(struct kube_webhook *w, struct http_exchange *x, const char *text)
+static void answer_bad(struct kube_webhook *w, struct http_request *x, const char *text)
 {
     w->stats.bad++;
     answer_text(x, 400, text);
 }
 
-static void answer_json(struct kube_webhook *w, struct http_exchange *x, const json_t *answer)
+static void answer_json(struct kube_webhook *w, struct http_request *x, const json_t *answer)
 {
     bool allowed = json_is_true(json_object_get(json_object_get(answer, "response"), "allowed"));
     char *text = json_dumps(answer, JSON_COMPACT);
@@ -77,11 +78,11 @@ static void answer_json(struct kube_webhook *w, struct http_exchange *x, const j
 }
 
 /* False: the review must be checked again later. */
-static bool judge_and_answer(struct kube_webhook *w, struct http_exchange *x, const json_t *review)
+static bool review_and_answer(struct kube_webhook *w, struct http_request *x, const json_t *review)
 {
     struct berth_err err = {0};
     CLEANUP(json) json_t *answer = NULL;
-    int rc = judge_review(&w->c.judge, review, kube_wall_ns(), JUDGE_WAITS, &answer, &err);
+    int rc = admission_review(&w->c.admission, review, kube_wall_ns(), MISSING_QUEUE_WAIT, &answer, &err);
     if (rc == -EAGAIN)
         return false;
     if (rc < 0)
@@ -91,7 +92,7 @@ static bool judge_and_answer(struct kube_webhook *w, struct http_exchange *x, co
     return true;
 }
 
-static void held_leave(struct held *h)
+static void held_review_finish(struct held *h)
 {
     *h->at = h->next;
     if (h->next)
@@ -102,27 +103,27 @@ static void held_leave(struct held *h)
     h->call = NULL;
 }
 
-static void held_drop(void *data)
+static void held_review_drop(void *data)
 {
     struct held *h = data;
     if (h->x)
-        held_leave(h);
+        held_review_finish(h);
     json_decref(h->review);
     mem_free(h);
 }
 
-static void hold(struct kube_webhook *w, struct http_exchange *x, const json_t *review)
+static void hold(struct kube_webhook *w, struct http_request *x, const json_t *review)
 {
     struct held *h = mem_zalloc(sizeof *h);
     *h = (struct held){.w = w, .x = x, .review = json_incref((json_t *)review), .next = w->held, .at = &w->held};
-    h->until_ns = loop_now_ns(w->c.loop) + PATIENCE_NS;
+    h->until_ns = loop_now_ns(w->c.loop) + QUEUE_WAIT_NS;
     if (w->held)
         w->held->at = &h->next;
     else
-        loop_timer_set(w->again, loop_now_ns(w->c.loop) + AGAIN_NS);
+        loop_timer_set(w->again, loop_now_ns(w->c.loop) + RECHECK_NS);
     w->held = h;
     w->stats.held++;
-    http_set_data(x, h, held_drop);
+    http_set_data(x, h, held_review_drop);
 }
 
 /* Reports whether the text is a valid object name, so that it cannot change the path. */
@@ -131,7 +132,7 @@ static bool is_name(const char *text)
     return *text && *text != '.' && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.") == strlen(text);
 }
 
-static void queue_told(void *ctx, const struct kube_answer *answer)
+static void on_queue_answer(void *ctx, const struct kube_answer *answer)
 {
     struct held *h = ctx;
     h->call = NULL;
@@ -145,7 +146,7 @@ static void queue_ask(struct held *h)
     const char *name = json_string_value(json_object_get(json_object_get(object, "spec"), "queue"));
     CLEANUP(str) struct str path = {0};
     h->asked = true;
-    h->until_ns = loop_now_ns(h->w->c.loop) + ASKED_NS;
+    h->until_ns = loop_now_ns(h->w->c.loop) + QUEUE_LOOKUP_NS;
     h->none = !h->w->c.api || !name || !is_name(name);
     if (h->none)
         return;
@@ -155,19 +156,19 @@ static void queue_ask(struct held *h)
                                                              .rank = KUBE_URGENT,
                                                              .harmless = true,
                                                              .tries_max = 1,
-                                                             .timeout_ns = ASKED_NS,
-                                                             .done = queue_told,
+                                                             .timeout_ns = QUEUE_LOOKUP_NS,
+                                                             .done = on_queue_answer,
                                                              .ctx = h});
 }
 
-static enum judge_missing missing_of(struct held *h)
+static enum missing_queue missing_of(struct held *h)
 {
     bool late = loop_now_ns(h->w->c.loop) >= h->until_ns;
     if (late && !h->asked)
         queue_ask(h);
     if (h->none)
-        return JUDGE_REFUSES;
-    return late && h->asked && !h->call ? JUDGE_UNSURE : JUDGE_WAITS;
+        return MISSING_QUEUE_DENY;
+    return late && h->asked && !h->call ? MISSING_QUEUE_UNSURE : MISSING_QUEUE_WAIT;
 }
 
 static void on_again(void *ctx)
@@ -175,21 +176,21 @@ static void on_again(void *ctx)
     struct kube_webhook *w = ctx;
     int64_t now_ns = loop_now_ns(w->c.loop);
     for (struct held *h = w->held, *next; h; h = next) {
-        struct http_exchange *x = h->x;
+        struct http_request *x = h->x;
         CLEANUP(json) json_t *review = json_incref(h->review); /* answering may free the exchange and `h` */
         struct berth_err err = {0};
         CLEANUP(json) json_t *answer = NULL;
         next = h->next;
-        if (judge_review(&w->c.judge, review, kube_wall_ns(), missing_of(h), &answer, &err) == -EAGAIN)
+        if (admission_review(&w->c.admission, review, kube_wall_ns(), missing_of(h), &answer, &err) == -EAGAIN)
             continue;
-        held_leave(h);
+        held_review_finish(h);
         answer_json(w, x, answer);
     }
     if (w->held)
-        loop_timer_set(w->again, now_ns + AGAIN_NS);
+        loop_timer_set(w->again, now_ns + RECHECK_NS);
 }
 
-static int64_t admit(void *ctx, struct http_exchange *x)
+static int64_t admit(void *ctx, struct http_request *x)
 {
     (void)ctx;
     if (strcmp(http_path(x), PATH) != 0)
@@ -201,7 +202,7 @@ static int64_t admit(void *ctx, struct http_exchange *x)
     return -1;
 }
 
-static void handle(void *ctx, struct http_exchange *x)
+static void handle(void *ctx, struct http_request *x)
 {
     struct kube_webhook *w = ctx;
     size_t len;
@@ -210,7 +211,7 @@ static void handle(void *ctx, struct http_exchange *x)
     CLEANUP(json) json_t *review = json_loadb(body, len, 0, &error);
     if (!json_is_object(review))
         answer_bad(w, x, "expected an AdmissionReview as JSON\n");
-    else if (!judge_and_answer(w, x, review))
+    else if (!review_and_answer(w, x, review))
         hold(w, x, review);
 }
 
@@ -261,8 +262,8 @@ static int begin(struct kube_webhook *w, struct berth_err *err)
     tls_identity_done(&id);
     if (rc < 0)
         return rc;
-    http_server_free(w->leaving);
-    w->leaving = w->http;
+    http_server_free(w->draining_http);
+    w->draining_http = w->http;
     w->http = made;
     w->port = http_server_port(made);
     return 0;
@@ -288,9 +289,9 @@ static void on_files(void *ctx)
 {
     struct kube_webhook *w = ctx;
     loop_timer_set(w->files, loop_now_ns(w->c.loop) + FILES_NS);
-    if (w->leaving && http_server_busy(w->leaving) == 0) {
-        http_server_free(w->leaving);
-        w->leaving = NULL;
+    if (w->draining_http && http_server_busy(w->draining_http) == 0) {
+        http_server_free(w->draining_http);
+        w->draining_http = NULL;
     }
     (void)kube_webhook_renew(w);
 }
@@ -301,7 +302,7 @@ int kube_webhook_new(const struct kube_webhook_config *config, struct kube_webho
 {
     struct kube_webhook *w = mem_zalloc(sizeof *w);
     w->c = *config;
-    w->c.judge.recent = judge_recent_new();
+    w->c.admission.recent = recent_jobs_new();
     int rc = listen_parse(config->listen, PORT_DEFAULT, w->host, &w->port, err);
     if (rc < 0)
         (void)err_prefix(err, "--webhook");
@@ -312,7 +313,7 @@ int kube_webhook_new(const struct kube_webhook_config *config, struct kube_webho
         rc = 0;
     }
     if (rc < 0) {
-        judge_recent_free(w->c.judge.recent);
+        recent_jobs_free(w->c.admission.recent);
         mem_free(w);
         return rc;
     }
@@ -327,11 +328,11 @@ void kube_webhook_free(struct kube_webhook *w)
 {
     if (!w)
         return;
-    http_server_free(w->leaving);
+    http_server_free(w->draining_http);
     http_server_free(w->http);
     loop_source_free(w->files);
     loop_source_free(w->again);
-    judge_recent_free(w->c.judge.recent);
+    recent_jobs_free(w->c.admission.recent);
     mem_free(w);
 }
 

@@ -22,7 +22,7 @@ struct kube_webhook_config {
     struct loop *loop;
     const char *listen;               /* "ADDRESS:PORT" */
     const char *cert_path, *key_path; /* PEM */
-    struct judge judge;               /* its `recent` belongs to the webhook */
+    struct admission admission;       /* its `recent` belongs to the webhook */
     /* for asking whether unknown queues exist; must outlive the webhook. NULL: not asked */
     struct kube_api *api;
     const struct log *log;

@@ -34,7 +34,7 @@ struct stage {
     char ca[96], other_ca[96], cert[96], key[96];
     struct loop *loop;
     struct tenants *tenants;
-    struct project *project;
+    struct cache *cache;
     struct kube_webhook *webhook;
     struct kube_config config;
     struct kube_api *api;
@@ -81,7 +81,7 @@ static void folder_make(char dir[static 64])
     certificates(dir);
 }
 
-static int64_t server_admit(void *ctx, struct http_exchange *x)
+static int64_t server_admit(void *ctx, struct http_request *x)
 {
     (void)ctx, (void)x;
     return 0;
@@ -94,7 +94,7 @@ static void queue_put(struct stage *s, const char *name)
 }
 
 /* Serves two queues: "late", which the watch shows after the request, and "unseen", which it never shows. */
-static void server_handle(void *ctx, struct http_exchange *x)
+static void server_handle(void *ctx, struct http_request *x)
 {
     const char *name = strrchr(http_path(x), '/') + 1;
     bool there = strcmp(name, "late") == 0 || strcmp(name, "unseen") == 0;
@@ -132,8 +132,8 @@ static void stage_begin(struct stage *s)
     (void)snprintf(s->other_ca, sizeof s->other_ca, "%s/ca-cert.pem", s->other);
     (void)snprintf(s->cert, sizeof s->cert, "%s/webhook-cert.pem", s->dir);
     (void)snprintf(s->key, sizeof s->key, "%s/webhook-key.pem", s->dir);
-    s->project = project_new(
-        &(struct project_config){.schedulers = names, .schedulers_len = 1, .tenants = s->tenants, .ctx = s});
+    s->cache =
+        cache_new(&(struct cache_config){.schedulers = names, .schedulers_len = 1, .tenants = s->tenants, .ctx = s});
     assert_int_equal(sem_init(&s->done, 0, 0), 0);
     assert_int_equal(loop_new(&s->loop, NULL), 0);
     server_begin(s);
@@ -143,7 +143,7 @@ static void stage_begin(struct stage *s)
                 .listen = "127.0.0.1:0",
                 .cert_path = s->cert,
                 .key_path = s->key,
-                .judge = {.project = s->project, .tenants = s->tenants, .ready = always},
+                .admission = {.cache = s->cache, .tenants = s->tenants, .ready = always},
                 .api = s->api,
                 .log = &s->log
     },
@@ -167,7 +167,7 @@ static void stage_cleanup(struct stage *s)
     kube_api_free(s->api);
     kube_config_done(&s->config);
     http_server_free(s->server);
-    project_free(s->project);
+    cache_free(s->cache);
     tenants_free(s->tenants);
     loop_free(s->loop);
     (void)sem_destroy(&s->done);
@@ -196,7 +196,7 @@ static int ask(const struct stage *s, const char *ca, const char *method, const 
     return rc;
 }
 
-static int judged(const struct stage *s, const char *ca, const char *review, struct str *ret)
+static int job_review(const struct stage *s, const char *ca, const char *review, struct str *ret)
 {
     return ask(s, ca, "POST", "/judge?timeout=10s", review, strlen(review), ret);
 }
@@ -241,7 +241,7 @@ static void requests(void **state)
     counted(&s, (struct kube_webhook_stats){.listens = true, .allowed = 1, .bad = 4});
 }
 
-static void sizes(void **state)
+static void body_size_is_limited(void **state)
 {
     (void)state;
     enum { FITS = 6 << 20, TOO_MUCH = 9 << 20 };
@@ -278,11 +278,11 @@ static void waits_for_queues(void **state)
     __attribute__((cleanup(stage_cleanup))) struct stage s;
     CLEANUP(str) struct str never = {0}, soon = {0};
     stage_begin(&s);
-    assert_int_equal(judged(&s, s.ca, REVIEW("never"), &never), 200);
+    assert_int_equal(job_review(&s, s.ca, REVIEW("never"), &never), 200);
     assert_non_null(strstr(str_text(&never), "queue never does not exist"));
     assert_non_null(strstr(str_text(&never), "\"allowed\":false"));
     loop_post(s.loop, queue_timer, &s);
-    assert_int_equal(judged(&s, s.ca, REVIEW("soon"), &soon), 200);
+    assert_int_equal(job_review(&s, s.ca, REVIEW("soon"), &soon), 200);
     assert_non_null(strstr(str_text(&soon), "\"allowed\":true"));
     counted(&s, (struct kube_webhook_stats){.listens = true, .allowed = 1, .denied = 1, .held = 2});
 }
@@ -303,7 +303,7 @@ static void asks_for_queues(void **state)
     stage_begin(&s);
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(str) struct str text = {0};
-        assert_int_equal(judged(&s, s.ca, rows[i].review, &text), 200);
+        assert_int_equal(job_review(&s, s.ca, rows[i].review, &text), 200);
         if (!strstr(str_text(&text), rows[i].text) || !strstr(str_text(&text), rows[i].more))
             fail_msg("%s: %s", rows[i].review, str_text(&text));
     }
@@ -332,26 +332,26 @@ static void take(const struct stage *s, const char *file)
     assert_int_equal(rename(from, to), 0);
 }
 
-static void another_certificate(void **state)
+static void renewed_certificate_is_used(void **state)
 {
     (void)state;
     __attribute__((cleanup(stage_cleanup))) struct stage s;
     stage_begin(&s);
-    assert_int_equal(judged(&s, s.ca, REVIEW("default"), NULL), 200);
-    assert_true(judged(&s, s.other_ca, REVIEW("default"), NULL) < 0);
+    assert_int_equal(job_review(&s, s.ca, REVIEW("default"), NULL), 200);
+    assert_true(job_review(&s, s.other_ca, REVIEW("default"), NULL) < 0);
     assert_false(renews(&s)); /* the files are unchanged */
     take(&s, "webhook-cert.pem");
     assert_false(renews(&s)); /* the key does not match the new certificate yet */
-    assert_int_equal(judged(&s, s.ca, REVIEW("default"), NULL), 200);
+    assert_int_equal(job_review(&s, s.ca, REVIEW("default"), NULL), 200);
     take(&s, "webhook-key.pem");
     assert_true(renews(&s));
-    assert_int_equal(judged(&s, s.other_ca, REVIEW("default"), NULL), 200);
-    assert_true(judged(&s, s.ca, REVIEW("default"), NULL) < 0);
+    assert_int_equal(job_review(&s, s.other_ca, REVIEW("default"), NULL), 200);
+    assert_true(job_review(&s, s.ca, REVIEW("default"), NULL) < 0);
     assert_false(renews(&s));
 }
 
 /* Errors in the command line of webhook-cert; its messages go to standard error. */
-static void mistakes(void **state)
+static void command_line_errors(void **state)
 {
     (void)state;
     char *const rows[][5] = {
@@ -375,11 +375,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests),
-        cmocka_unit_test(sizes),
+        cmocka_unit_test(body_size_is_limited),
         cmocka_unit_test(waits_for_queues),
         cmocka_unit_test(asks_for_queues),
-        cmocka_unit_test(another_certificate),
-        cmocka_unit_test(mistakes),
+        cmocka_unit_test(renewed_certificate_is_used),
+        cmocka_unit_test(command_line_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

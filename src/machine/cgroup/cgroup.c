@@ -81,7 +81,7 @@ int cgroup_set(struct cgroups *c, const char *name, const struct cgroup_limits *
     return 0;
 }
 
-size_t cgroup_entrances(const struct cgroups *c, const char *name, char *ret_paths[static CGROUP_PATHS_MAX])
+size_t cgroup_procs_paths(const struct cgroups *c, const char *name, char *ret_paths[static CGROUP_PATHS_MAX])
 {
     size_t len = 0;
     for (size_t i = 0; i < c->trees_len && len < CGROUP_PATHS_MAX; i++) {

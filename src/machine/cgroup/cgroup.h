@@ -63,7 +63,7 @@ int cgroup_set(struct cgroups *c, const char *name, const struct cgroup_limits *
                char ret_unenforced[static CGROUP_LIST_MAX], struct berth_err *err);
 /* Returns the paths of the cgroup.procs files into which a process writes its pid to enter; free each with mem_free.
  * Returns their number. */
-size_t cgroup_entrances(const struct cgroups *c, const char *name, char *ret_paths[static CGROUP_PATHS_MAX]);
+size_t cgroup_procs_paths(const struct cgroups *c, const char *name, char *ret_paths[static CGROUP_PATHS_MAX]);
 /* Returns its directory in a v2 hierarchy, which may be one without controllers beside v1, for features of v2 only
  * (net_meter.h); NULL: none. */
 const char *cgroup_unified(const struct cgroups *c, const char *name, char *buf, size_t size);

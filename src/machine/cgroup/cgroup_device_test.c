@@ -21,7 +21,7 @@ enum { MAJOR = 195, MAJOR_OTHER = 240, MINORS = 4, MINORS_MOST = 256, EXIT_LOST 
 static int opened(struct cgroups *c, const char *path)
 {
     char *paths[CGROUP_PATHS_MAX];
-    size_t len = cgroup_entrances(c, "a", paths);
+    size_t len = cgroup_procs_paths(c, "a", paths);
     int status = 0;
     pid_t pid = fork();
     assert_true(pid >= 0);
@@ -68,7 +68,7 @@ static void end(struct cgroups *c)
     cgroups_free(c);
 }
 
-static void all_but_some_devices_are_refused(void **state)
+static void only_listed_devices_can_be_opened(void **state)
 {
     static const unsigned allowed[] = {0, 2};
     struct cgroups *c = NULL;
@@ -118,7 +118,7 @@ static void all_but_some_devices_are_refused(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_but_some_devices_are_refused),
+        cmocka_unit_test(only_listed_devices_can_be_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

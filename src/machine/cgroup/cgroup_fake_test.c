@@ -77,7 +77,7 @@ static void limits_are_read(void **state)
     }
 }
 
-static void a_long_list_says_that_there_is_more(void **state)
+static void long_list_ends_with_dots(void **state)
 {
     (void)state;
     json_t *limits = json_object();
@@ -185,7 +185,7 @@ static void v2_files_hold_the_limits(void **state)
         }                                                                                                              \
     }
 
-static void what_is_missing_is_named(void **state)
+static void missing_controllers_are_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -223,7 +223,7 @@ static void what_is_missing_is_named(void **state)
 }
 
 /* A weight has no effect unless a disk's scheduler supports weights. */
-static void weights_of_io_need_a_queue_that_weighs(void **state)
+static void io_weight_needs_a_scheduler_with_weights(void **state)
 {
     (void)state;
     static const struct {
@@ -248,7 +248,7 @@ static void weights_of_io_need_a_queue_that_weighs(void **state)
 }
 
 /* A limit below the usage is not applied, because the kernel would kill. */
-static void memory_is_not_bound_below_what_is_used(void **state)
+static void memory_limit_below_usage_is_not_applied(void **state)
 {
     (void)state;
     CLEANUP(folder) struct folder f = folder_new();
@@ -339,7 +339,7 @@ static void v1_files_hold_the_limits(void **state)
         CLEANUP(folder) struct folder f = folder_new();
         CLEANUP(cgroups) struct cgroups *c = NULL;
         char unenforced[CGROUP_LIST_MAX], file[128], path[64];
-        char *entrances[CGROUP_PATHS_MAX];
+        char *procs_paths[CGROUP_PATHS_MAX];
         v1_put(&f);
         assert_int_equal(cgroups_open(folder_at(&f, "fs/cgroup"), "a/b", &c, NULL), 0);
         assert_string_equal(cgroups_version(c), "v1");
@@ -348,34 +348,34 @@ static void v1_files_hold_the_limits(void **state)
         (void)snprintf(file, sizeof file, "fs/cgroup/%s", rows[i].file);
         assert_string_equal(folder_get(&f, file), rows[i].want);
         assert_string_equal(cgroup_path(c, "7", path, sizeof path), "/a/b/7");
-        size_t len = cgroup_entrances(c, "7", entrances); /* without `devices`, whose controller is not used */
+        size_t len = cgroup_procs_paths(c, "7", procs_paths); /* without `devices`, whose controller is not used */
         assert_int_equal(len, 4);
-        assert_string_equal(entrances[0], folder_at(&f, "fs/cgroup/blkio/a/b/7/cgroup.procs"));
+        assert_string_equal(procs_paths[0], folder_at(&f, "fs/cgroup/blkio/a/b/7/cgroup.procs"));
         for (size_t k = 0; k < len; k++)
-            mem_free(entrances[k]);
+            mem_free(procs_paths[k]);
     }
 }
 
-static void without_any_it_works_and_enforces_nothing(void **state)
+static void without_hierarchies_nothing_is_enforced(void **state)
 {
     (void)state;
     CLEANUP(folder) struct folder f = folder_new();
     CLEANUP(cgroups) struct cgroups *c = NULL;
     struct cgroup_usage u;
     char unenforced[CGROUP_LIST_MAX];
-    char *entrances[CGROUP_PATHS_MAX];
+    char *procs_paths[CGROUP_PATHS_MAX];
     assert_int_equal(cgroups_open(f.path, "berth", &c, NULL), 0);
     assert_string_equal(cgroups_version(c), "none");
     assert_int_equal(cgroup_make(c, "7", &(struct cgroup_limits){.cpu_milli = 1, .pids = 1}, unenforced, NULL), 0);
     assert_string_equal(unenforced, "cpu,pids");
-    assert_int_equal(cgroup_entrances(c, "7", entrances), 0);
+    assert_int_equal(cgroup_procs_paths(c, "7", procs_paths), 0);
     assert_int_equal(cgroup_usage(c, "7", &u), -ENODEV);
     assert_int_equal(cgroup_kill(c, "7"), 0);
     assert_true(cgroup_empty(c, "7"));
     assert_int_equal(cgroup_remove(c, "7"), 0);
 }
 
-static void hostile_names_are_refused(void **state)
+static void invalid_names_are_rejected(void **state)
 {
     (void)state;
     static const char *const agents[] = {"", "/berth", "berth/", "a//b", "..", "a/../b", ".", "a/./b"};
@@ -399,15 +399,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_are_read),
-        cmocka_unit_test(a_long_list_says_that_there_is_more),
+        cmocka_unit_test(long_list_ends_with_dots),
         cmocka_unit_test(v2_files_hold_the_limits),
-        cmocka_unit_test(what_is_missing_is_named),
-        cmocka_unit_test(weights_of_io_need_a_queue_that_weighs),
-        cmocka_unit_test(memory_is_not_bound_below_what_is_used),
+        cmocka_unit_test(missing_controllers_are_reported),
+        cmocka_unit_test(io_weight_needs_a_scheduler_with_weights),
+        cmocka_unit_test(memory_limit_below_usage_is_not_applied),
         cmocka_unit_test(v2_usage_is_read),
         cmocka_unit_test(v1_files_hold_the_limits),
-        cmocka_unit_test(without_any_it_works_and_enforces_nothing),
-        cmocka_unit_test(hostile_names_are_refused),
+        cmocka_unit_test(without_hierarchies_nothing_is_enforced),
+        cmocka_unit_test(invalid_names_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

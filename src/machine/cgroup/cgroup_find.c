@@ -34,7 +34,7 @@ static const struct {
 /* ---- text ------------------------------------------------------------------------------------------------------- */
 
 /* Tells whether the text contains the word, with words separated by these characters. */
-static bool has_word(const char *text, const char *separators, const char *word)
+static bool text_has_word(const char *text, const char *separators, const char *word)
 {
     size_t len = strlen(word);
     while (*text) {
@@ -47,20 +47,20 @@ static bool has_word(const char *text, const char *separators, const char *word)
     return false;
 }
 
-static unsigned words_v2(const char *text)
+static unsigned controllers_v2(const char *text)
 {
     unsigned bits = 0;
     for (size_t i = 0; i < CTL_LEN; i++)
-        if (names[i].v2 && has_word(text, " \n", names[i].v2))
+        if (names[i].v2 && text_has_word(text, " \n", names[i].v2))
             bits |= 1U << i;
     return bits;
 }
 
-static unsigned words_v1(const char *text)
+static unsigned controllers_v1(const char *text)
 {
     unsigned bits = 0;
     for (size_t i = 0; i < CTL_LEN; i++)
-        if (has_word(text, ",", names[i].v1))
+        if (text_has_word(text, ",", names[i].v1))
             bits |= 1U << i;
     return bits;
 }
@@ -117,7 +117,7 @@ static void trees_find(struct cgroups *c, const char *root)
         int version =
             entries[i]->d_name[0] == '.' || lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) ? 0 : version_of(path);
         if (version)
-            tree_add(c, path, version, version == 1 ? words_v1(entries[i]->d_name) : 0);
+            tree_add(c, path, version, version == 1 ? controllers_v1(entries[i]->d_name) : 0);
         free(entries[i]);
     }
     if (len >= 0)
@@ -138,7 +138,7 @@ static void own_group(const struct tree *t, char buf[static GROUP_PATH_MAX])
             continue;
         *path++ = '\0';
         path[strcspn(path, "\n")] = '\0';
-        if (t->v2 ? list[1] == '\0' : (words_v1(list + 1) & t->controllers) != 0)
+        if (t->v2 ? list[1] == '\0' : (controllers_v1(list + 1) & t->controllers) != 0)
             (void)snprintf(buf, GROUP_PATH_MAX, "%s", strcmp(path, "/") == 0 ? "" : path);
     }
     if (f)
@@ -164,7 +164,7 @@ static bool group_ensure(const char *base, const char *name)
 
 /* Moves all processes of a cgroup to the agent's leaf, if the agent is one of them: then the cgroup is the top of the
  * agent's own container, or was delegated to it. */
-static bool evacuate(const struct tree *t, const char *dir)
+static bool group_processes_move(const struct tree *t, const char *dir)
 {
     CLEANUP(mem)
     char *from = joined(dir, "/cgroup.procs"), *leaf = joined(t->path, "/" CGROUP_LEAF),
@@ -190,18 +190,18 @@ static bool evacuate(const struct tree *t, const char *dir)
 }
 
 /* Enables the cgroup's own controllers for its children. */
-static void hand_down(const struct tree *t, const char *dir)
+static void controllers_enable_children(const struct tree *t, const char *dir)
 {
     CLEANUP(mem) char *here = joined(dir, "/cgroup.controllers"), *below = joined(dir, "/cgroup.subtree_control");
     char text[512];
-    unsigned has = sysfile_get(here, text, sizeof text) < 0 ? 0 : words_v2(text);
-    unsigned gives = sysfile_get(below, text, sizeof text) < 0 ? 0 : words_v2(text);
+    unsigned has = sysfile_get(here, text, sizeof text) < 0 ? 0 : controllers_v2(text);
+    unsigned gives = sysfile_get(below, text, sizeof text) < 0 ? 0 : controllers_v2(text);
     struct str all = {0};
     for (size_t i = 0; i < CTL_LEN; i++)
         if ((has & ~gives) >> i & 1)
             str_addf(&all, "%s+%s", all.len ? " " : "", names[i].v2);
     int rc = all.len ? sysfile_put(below, all.at) : 0;
-    if (rc == -EBUSY && evacuate(t, dir))
+    if (rc == -EBUSY && group_processes_move(t, dir))
         rc = sysfile_put(below, all.at);
     for (size_t i = 0; rc < 0 && i < CTL_LEN; i++) {
         /* one by one: a controller that cannot be enabled does not block the others */
@@ -219,17 +219,17 @@ static void controllers_enable(struct tree *t, size_t base_len)
     char text[512];
     for (size_t at = base_len;; at += 1 + strcspn(t->path + at + 1, "/")) {
         dir[at] = '\0';
-        hand_down(t, dir);
+        controllers_enable_children(t, dir);
         if (!t->path[at])
             break;
         dir[at] = t->path[at];
     }
-    t->controllers = sysfile_get(given, text, sizeof text) < 0 ? 0 : words_v2(text);
+    t->controllers = sysfile_get(given, text, sizeof text) < 0 ? 0 : controllers_v2(text);
 }
 
 /* Creates the agent's cgroup at the top or, if that is not writable (in a container only a part of the hierarchy is),
  * below the agent's own cgroup. */
-static void tree_take(struct cgroups *c, struct tree *t)
+static void agent_group_create(struct cgroups *c, struct tree *t)
 {
     char own[GROUP_PATH_MAX];
     own_group(t, own);
@@ -263,7 +263,7 @@ static void controllers_assign(struct cgroups *c)
 
 /* ---- disks ------------------------------------------------------------------------------------------------------ */
 
-static bool holds(const char *path, const char *word)
+static bool file_contains(const char *path, const char *word)
 {
     char text[4096];
     return sysfile_get(path, text, sizeof text) > 0 && strstr(text, word);
@@ -273,7 +273,7 @@ static bool holds(const char *path, const char *word)
  * out. */
 static void disks_find(struct cgroups *c, const char *root)
 {
-    static const char *const posing[] = {"loop", "ram", "zram", "fd"};
+    static const char *const not_disks[] = {"loop", "ram", "zram", "fd"};
     CLEANUP(mem) char *block = joined(root, "/../../block"), *cost = joined(root, "/io.cost.qos");
     struct dirent **entries;
     int len = scandir(block, &entries, NULL, entry_compare);
@@ -283,19 +283,19 @@ static void disks_find(struct cgroups *c, const char *root)
         char *size = joined(disk, "/size"), *dev = joined(disk, "/dev"), *queue = joined(disk, "/queue/scheduler");
         char number[32], sectors[32];
         bool poses = entries[i]->d_name[0] == '.';
-        for (size_t k = 0; k < sizeof posing / sizeof *posing; k++)
-            poses = poses || strncmp(entries[i]->d_name, posing[k], strlen(posing[k])) == 0;
+        for (size_t k = 0; k < sizeof not_disks / sizeof *not_disks; k++)
+            poses = poses || strncmp(entries[i]->d_name, not_disks[k], strlen(not_disks[k])) == 0;
         free(entries[i]);
         if (poses || sysfile_get(size, sectors, sizeof sectors) <= 0 || strtoll(sectors, NULL, 10) == 0 ||
             sysfile_get(dev, number, sizeof number) <= 0)
             continue;
         number[strcspn(number, "\n")] = '\0';
         str_add_bytes(&c->disks, number, strlen(number) + 1);
-        c->weighs_io = c->weighs_io || holds(queue, "[bfq]");
+        c->weighs_io = c->weighs_io || file_contains(queue, "[bfq]");
     }
     if (len >= 0)
         free(entries);
-    c->weighs_io = c->weighs_io || holds(cost, "enable=1");
+    c->weighs_io = c->weighs_io || file_contains(cost, "enable=1");
 }
 
 /* ---- huge pages ------------------------------------------------------------------------------------------------- */
@@ -340,7 +340,7 @@ int cgroups_open(const char *root, const char *name, struct cgroups **ret, struc
     for (size_t i = 0; i < c->trees_len; i++) {
         struct tree *t = &c->trees[i];
         if (ours < CGROUP_PATHS_MAX && (t->v2 || t->controllers))
-            tree_take(c, t);
+            agent_group_create(c, t);
         ours += t->ours;
     }
     controllers_assign(c);

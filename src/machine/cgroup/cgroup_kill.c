@@ -87,7 +87,7 @@ bool cgroup_empty(const struct cgroups *c, const char *name)
 
 /* ---- signals ---------------------------------------------------------------------------------------------------- */
 
-struct shot {
+struct signal_request {
     char *path; /* path of the cgroup below the mounts: "/berth/17" */
     int signo;
 };
@@ -109,9 +109,9 @@ static bool is_member(pid_t pid, const char *path)
     return found;
 }
 
-static void shoot(void *ctx, pid_t pid)
+static void signal_member(void *ctx, pid_t pid)
 {
-    const struct shot *s = ctx;
+    const struct signal_request *s = ctx;
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0)
         return; /* it has ended */
@@ -145,15 +145,15 @@ int cgroup_signal(struct cgroups *c, const char *name, int signo)
     if (!fullest)
         return -ESRCH;
     CLEANUP(mem) char *path = below_mounts(c, name);
-    struct shot shot = {.path = path, .signo = signo};
-    (void)group_pids(fullest, name, shoot, &shot);
+    struct signal_request signal_request = {.path = path, .signo = signo};
+    (void)group_pids(fullest, name, signal_member, &signal_request);
     return 0;
 }
 
 static void kill_once(struct cgroups *c, const char *name)
 {
     CLEANUP(mem) char *path = below_mounts(c, name);
-    struct shot shot = {.path = path, .signo = SIGKILL};
+    struct signal_request signal_request = {.path = path, .signo = SIGKILL};
     const struct tree *freezer = c->of[CTL_FREEZER];
     if (freezer)
         (void)cgfile_put(freezer, name, "freezer.state", "FROZEN");
@@ -163,7 +163,7 @@ static void kill_once(struct cgroups *c, const char *name)
             continue;
         if (t->v2)
             (void)cgfile_put(t, name, "cgroup.freeze", "1");
-        (void)group_pids(t, name, shoot, &shot);
+        (void)group_pids(t, name, signal_member, &signal_request);
         if (t->v2)
             (void)cgfile_put(t, name, "cgroup.freeze", "0");
     }

@@ -121,7 +121,7 @@ static void needs(struct scene *s, const char *resource)
 static pid_t spawn(struct scene *s, const char *name, int (*run)(void))
 {
     char *paths[CGROUP_PATHS_MAX];
-    size_t len = cgroup_entrances(s->c, name, paths);
+    size_t len = cgroup_procs_paths(s->c, name, paths);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
@@ -250,7 +250,7 @@ static int run_away(void)
 
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
 
-static void a_quota_bounds_cpu_time(void **state)
+static void cpu_quota_is_enforced(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s = scene_new(ROOT);
@@ -272,7 +272,7 @@ static void a_quota_bounds_cpu_time(void **state)
         fail_msg("used %lld ms of cpu in %lld ms", (long long)(used_ns / 1000000), (long long)(passed_ns / 1000000));
 }
 
-static void a_hog_is_killed_within_its_group(void **state)
+static void memory_limit_kills_only_in_its_cgroup(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s = scene_new(ROOT);
@@ -292,7 +292,7 @@ static void a_hog_is_killed_within_its_group(void **state)
     assert_int_equal(wait_for(spawn(&s, "b", hog)), 0);
 }
 
-static void a_fork_bomb_stops_at_its_bound(void **state)
+static void pids_limit_stops_fork_bomb(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s = scene_new(ROOT);
@@ -310,7 +310,7 @@ static void a_fork_bomb_stops_at_its_bound(void **state)
     assert_int_equal(cgroup_remove(s.c, "a"), 0);
 }
 
-static void runaways_are_caught(void **state)
+static void fast_forking_processes_are_killed(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s = scene_new(ROOT);
@@ -332,7 +332,7 @@ static void runaways_are_caught(void **state)
     assert_true(cgroup_empty(s.c, "a"));
 }
 
-static void a_signal_reaches_all(void **state)
+static void signal_reaches_every_process(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s = scene_new(ROOT);
@@ -365,7 +365,7 @@ static void reads(struct scene *s, const char *name, const char *v1, const char 
 {
     char *paths[CGROUP_PATHS_MAX], text[256] = "", *found = NULL;
     const char *want = NULL;
-    size_t len = cgroup_entrances(s->c, name, paths);
+    size_t len = cgroup_procs_paths(s->c, name, paths);
     for (size_t i = 0; i < len; i++) {
         struct statfs fs;
         char path[512];
@@ -387,7 +387,7 @@ static void reads(struct scene *s, const char *name, const char *v1, const char 
     assert_string_equal(found, want);
 }
 
-static void limits_are_the_kernels_and_change(void **state)
+static void limits_are_written_and_changed(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s = scene_new(ROOT);
@@ -409,7 +409,7 @@ static void limits_are_the_kernels_and_change(void **state)
 
 /* All limits in one cgroup: those without a controller are listed as unenforced, as is `io` in v1, which throttles only
  * direct writes. */
-static void all_at_once(void **state)
+static void all_limits_in_one_cgroup(void **state)
 {
     (void)state;
     static const struct {
@@ -439,7 +439,7 @@ static void all_at_once(void **state)
     assert_int_equal(wait_for(spawn(&s, "a", hog)) != 0, is_there("memory"));
 }
 
-static void a_disk_is_read_no_faster(void **state)
+static void io_limit_throttles_reads(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s = scene_new(ROOT);
@@ -458,7 +458,7 @@ static void a_disk_is_read_no_faster(void **state)
     assert_true(usage(&s, "a").io_read_bytes >= 5 * MIB);
 }
 
-static void memory_goes_up_and_down(void **state)
+static void memory_limit_is_raised_and_lowered(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s = scene_new(ROOT);
@@ -499,7 +499,7 @@ static void see(void *ctx, const char *name)
     (void)snprintf(seen->text + len, sizeof seen->text - len, "%s ", name);
 }
 
-static void groups_are_found_again(void **state)
+static void cgroups_of_earlier_agent_are_found(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s = scene_new(ROOT);
@@ -521,13 +521,13 @@ static void groups_are_found_again(void **state)
 }
 
 /* Cgroups that a container's runtime created below, or in an unused hierarchy, are removed, too. */
-static void nothing_is_left_below(void **state)
+static void descendant_cgroups_are_removed(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s = scene_new(ROOT);
     char *paths[CGROUP_PATHS_MAX];
     make(&s, "a", (struct cgroup_limits){0});
-    size_t len = cgroup_entrances(s.c, "a", paths);
+    size_t len = cgroup_procs_paths(s.c, "a", paths);
     if (!len) {
         print_message("skip: no control groups here\n");
         skip();
@@ -583,7 +583,7 @@ static void v2_alone_counts_and_kills(void **state)
 
 /* If the agent's own cgroup must enable controllers for its children, as at the top of a container, the agent and its
  * neighbours move to a leaf. */
-static void v2_agent_moves_out_of_the_way(void **state)
+static void v2_agent_moves_to_leaf(void **state)
 {
     (void)state;
     char top[256], path[512], text[512] = "";
@@ -649,19 +649,19 @@ static void v2_agent_moves_out_of_the_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_are_the_kernels_and_change),
-        cmocka_unit_test(a_quota_bounds_cpu_time),
-        cmocka_unit_test(a_hog_is_killed_within_its_group),
-        cmocka_unit_test(a_fork_bomb_stops_at_its_bound),
-        cmocka_unit_test(runaways_are_caught),
-        cmocka_unit_test(a_signal_reaches_all),
-        cmocka_unit_test(all_at_once),
-        cmocka_unit_test(a_disk_is_read_no_faster),
-        cmocka_unit_test(memory_goes_up_and_down),
-        cmocka_unit_test(groups_are_found_again),
-        cmocka_unit_test(nothing_is_left_below),
+        cmocka_unit_test(limits_are_written_and_changed),
+        cmocka_unit_test(cpu_quota_is_enforced),
+        cmocka_unit_test(memory_limit_kills_only_in_its_cgroup),
+        cmocka_unit_test(pids_limit_stops_fork_bomb),
+        cmocka_unit_test(fast_forking_processes_are_killed),
+        cmocka_unit_test(signal_reaches_every_process),
+        cmocka_unit_test(all_limits_in_one_cgroup),
+        cmocka_unit_test(io_limit_throttles_reads),
+        cmocka_unit_test(memory_limit_is_raised_and_lowered),
+        cmocka_unit_test(cgroups_of_earlier_agent_are_found),
+        cmocka_unit_test(descendant_cgroups_are_removed),
         cmocka_unit_test(v2_alone_counts_and_kills),
-        cmocka_unit_test(v2_agent_moves_out_of_the_way),
+        cmocka_unit_test(v2_agent_moves_to_leaf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

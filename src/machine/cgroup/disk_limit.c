@@ -32,13 +32,13 @@ static int add(int folder, int64_t *sum)
     return rc;
 }
 
-static int volume_add(const struct place *p, const json_t *mount, int64_t *sum)
+static int volume_add(const struct state_dir *p, const json_t *mount, int64_t *sum)
 {
     const char *name = json_string_value(json_object_get(mount, "volume"));
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
     if (!name || json_is_true(json_object_get(mount, "read_only")) || json_object_get(mount, "source"))
         return 0;
-    if (place_path(p, "volumes", name, path) < 0)
+    if (state_dir_entry_path(p, "volumes", name, path) < 0)
         return 0;
     CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 ? -errno : add(fd, sum);
@@ -66,11 +66,11 @@ static int copy_add(int instance, int64_t *sum)
     return rc;
 }
 
-int disk_bytes(const struct place *p, uint64_t id, const json_t *config, int64_t *ret)
+int disk_bytes(const struct state_dir *p, uint64_t id, const json_t *config, int64_t *ret)
 {
     const json_t *mounts = json_object_get(config, "mounts");
     int64_t sum = 0;
-    CLEANUP(close_fd) int instance = tree_instance(p, id);
+    CLEANUP(close_fd) int instance = tree_open_instance(p, id);
     if (instance < 0)
         return instance;
     int rc = part_add(instance, image_is_vm(config) ? "bundle" : "bundle/upper", &sum);

@@ -23,4 +23,4 @@ struct disk_limit {
 int disk_limit_read(const json_t *config, struct disk_limit *ret, struct berth_err *err);
 /* Counts the allocated bytes. Visits every file, so it needs a thread that may wait. A file with several hard links
  * counts once for each. -errno: some files cannot be read. */
-int disk_bytes(const struct place *p, uint64_t id, const json_t *config, int64_t *ret);
+int disk_bytes(const struct state_dir *p, uint64_t id, const json_t *config, int64_t *ret);

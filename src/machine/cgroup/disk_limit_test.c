@@ -61,19 +61,19 @@ static bool about(int64_t got, int64_t want)
     return got >= want && got <= want + 64 * KIB;
 }
 
-static void what_it_writes_is_counted(void **state)
+static void written_bytes_are_counted(void **state)
 {
     static const char config_text[] =
         "{'mounts': [{'path': '/a', 'volume': 'maps'}, {'path': '/b', 'volume': 'fixed', 'read_only': true}, "
         "{'path': '/c', 'volume': 'far', 'source': '/srv'}, {'path': '/d', 'tmpfs': 5}, "
         "{'path': '/e', 'volume': '../instances'}]}";
     CLEANUP(folder) struct folder f = folder_new();
-    struct place *p = NULL;
+    struct state_dir *p = NULL;
     struct berth_err err;
     int64_t got = -1;
     (void)state;
-    assert_int_equal(place_open(f.path, &p, &err), 0);
-    assert_int_equal(place_begin(p, 7, "{}", &err), 0);
+    assert_int_equal(state_dir_open(f.path, &p, &err), 0);
+    assert_int_equal(instance_dir_create(p, 7, "{}", &err), 0);
     json_t *config = json_of(config_text), *none = json_of("{}");
     assert_int_equal(disk_bytes(p, 8, none, &got), -ENOENT);
     assert_int_equal(disk_bytes(p, 7, none, &got), 0);
@@ -89,33 +89,33 @@ static void what_it_writes_is_counted(void **state)
         fail_msg("%lld", (long long)got);
     json_decref(config);
     json_decref(none);
-    place_free(p);
+    state_dir_free(p);
 }
 
 /* Counts the instance's own files, without volumes. */
 static int64_t counted(const struct folder *f, const char *config_text)
 {
-    struct place *p = NULL;
+    struct state_dir *p = NULL;
     struct berth_err err;
     int64_t got = -1;
     json_t *config = json_of(config_text);
-    assert_int_equal(place_open(f->path, &p, &err), 0);
+    assert_int_equal(state_dir_open(f->path, &p, &err), 0);
     int rc = disk_bytes(p, 7, config, &got);
     json_decref(config);
-    place_free(p);
+    state_dir_free(p);
     return rc < 0 ? rc : got;
 }
 
 static void begin(const struct folder *f)
 {
-    struct place *p = NULL;
+    struct state_dir *p = NULL;
     struct berth_err err;
-    assert_int_equal(place_open(f->path, &p, &err), 0);
-    assert_int_equal(place_begin(p, 7, "{}", &err), 0);
-    place_free(p);
+    assert_int_equal(state_dir_open(f->path, &p, &err), 0);
+    assert_int_equal(instance_dir_create(p, 7, "{}", &err), 0);
+    state_dir_free(p);
 }
 
-static void a_virtual_disk_counts(void **state)
+static void virtual_disk_is_counted(void **state)
 {
     CLEANUP(folder) struct folder f = folder_new();
     (void)state;
@@ -127,7 +127,7 @@ static void a_virtual_disk_counts(void **state)
 }
 
 /* For a copied root only its growth counts, and never less than zero. */
-static void a_copied_root_counts(void **state)
+static void growth_of_copied_root_is_counted(void **state)
 {
     static const struct {
         const char *copied;
@@ -152,7 +152,7 @@ static void a_copied_root_counts(void **state)
 }
 
 /* Files below a path that is longer than PATH_MAX are counted. */
-static void a_deep_tree_counts(void **state)
+static void deep_tree_is_counted(void **state)
 {
     enum { DEEP = 1500 };
     CLEANUP(folder) struct folder f = folder_new();
@@ -183,9 +183,9 @@ static void a_deep_tree_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_are_read),       cmocka_unit_test(what_it_writes_is_counted),
-        cmocka_unit_test(a_virtual_disk_counts), cmocka_unit_test(a_copied_root_counts),
-        cmocka_unit_test(a_deep_tree_counts),
+        cmocka_unit_test(limits_are_read),         cmocka_unit_test(written_bytes_are_counted),
+        cmocka_unit_test(virtual_disk_is_counted), cmocka_unit_test(growth_of_copied_root_is_counted),
+        cmocka_unit_test(deep_tree_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

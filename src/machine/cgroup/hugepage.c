@@ -85,7 +85,7 @@ void hugepages_mounts(const struct hugepages *pages, size_t len, const struct us
 
 int hugepages_set(const char *root, int64_t page_bytes, int64_t count, int64_t *ret_got, struct berth_err *err)
 {
-    char path[PLACE_PATH_MAX], text[24], shown[QUANTITY_TEXT_MAX];
+    char path[STATE_PATH_MAX], text[24], shown[QUANTITY_TEXT_MAX];
     const char *size = quantity_print("memory", page_bytes, shown);
     (void)snprintf(path, sizeof path, "%s/sys/kernel/mm/hugepages/hugepages-%" PRId64 "kB/nr_hugepages",
                    root ? root : "", page_bytes / 1024);

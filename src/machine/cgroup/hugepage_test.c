@@ -18,7 +18,7 @@
 
 #define MIB (INT64_C(1) << 20)
 
-static void pages_are_whole(void **state)
+static void requests_are_rounded_to_whole_pages(void **state)
 {
     static const struct {
         const char *config;
@@ -75,7 +75,7 @@ static void each_size_has_a_mount(void **state)
     json_decref(config);
 }
 
-static void pools_are_set_and_seen(void **state)
+static void pools_are_set_and_probed(void **state)
 {
     CLEANUP(folder) struct folder f = folder_new();
     struct probe_config config = {.root = f.path};
@@ -98,9 +98,9 @@ static void pools_are_set_and_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_are_whole),
+        cmocka_unit_test(requests_are_rounded_to_whole_pages),
         cmocka_unit_test(each_size_has_a_mount),
-        cmocka_unit_test(pools_are_set_and_seen),
+        cmocka_unit_test(pools_are_set_and_probed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

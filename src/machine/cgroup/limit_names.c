@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Returns the position of a name, or the position to insert it at. */
-static char *place_of(char *list, const char *name, bool *ret_there)
+static char *position_of(char *list, const char *name, bool *ret_there)
 {
     char *at = list;
     *ret_there = false;
@@ -25,7 +25,7 @@ bool limit_names_has(const char *list, const char *name)
     bool there = false;
     if (!list)
         return false;
-    (void)place_of((char *)list, name, &there);
+    (void)position_of((char *)list, name, &there);
     return there;
 }
 
@@ -33,7 +33,7 @@ void limit_names_put(char list[static CGROUP_LIST_MAX], const char *name)
 {
     char rest[CGROUP_LIST_MAX];
     bool there;
-    char *at = place_of(list, name, &there);
+    char *at = position_of(list, name, &there);
     if (there || strlen(list) + strlen(name) + 2 > CGROUP_LIST_MAX)
         return;
     (void)snprintf(rest, sizeof rest, "%s", at);
@@ -56,7 +56,7 @@ void limit_names_join(char list[static CGROUP_LIST_MAX], const char *more)
 bool limit_names_take(char list[static CGROUP_LIST_MAX], const char *name)
 {
     bool there;
-    char *at = place_of(list, name, &there);
+    char *at = position_of(list, name, &there);
     if (!there)
         return false;
     const char *next = at + strcspn(at, ",");

@@ -26,7 +26,7 @@ static const struct limit_sample *sample_find(const struct limit_sample *samples
 }
 
 /* Returns the index of a resource, adding it if it is new. SIZE_MAX: no room. */
-static size_t place_of(struct limit_watch *w, const char *resource)
+static size_t index_of(struct limit_watch *w, const char *resource)
 {
     size_t i = 0;
     while (i < w->seen_len && strcmp(w->seen[i].resource, resource) != 0)
@@ -91,8 +91,8 @@ static void kill_text(const struct limit_sample *s, const struct vital *v, char 
                    quantity_print(s->resource, s->limit, limit), v->rest);
 }
 
-void limit_watch_look(struct limit_watch *w, const struct limit_sample *samples, size_t samples_len,
-                      struct limit_verdict *ret)
+void limit_watch_update(struct limit_watch *w, const struct limit_sample *samples, size_t samples_len,
+                        struct limit_verdict *ret)
 {
     struct limit_verdict v = {.act = LIMIT_FINE};
     bool changed = false;
@@ -106,7 +106,7 @@ void limit_watch_look(struct limit_watch *w, const struct limit_sample *samples,
     }
     for (size_t i = 0; i < samples_len; i++) {
         const struct limit_sample *s = &samples[i];
-        size_t at = s->limit > 0 ? place_of(w, s->resource) : SIZE_MAX;
+        size_t at = s->limit > 0 ? index_of(w, s->resource) : SIZE_MAX;
         if (at == SIZE_MAX)
             continue;
         bool above = is_above(s, ABOVE_PERCENT), within = s->used <= s->limit;

@@ -48,8 +48,8 @@ struct limit_watch {
 
 /* Handles one round of samples. A resource without a sample is forgotten. At most LIMIT_WATCH_MAX resources are
  * watched. */
-void limit_watch_look(struct limit_watch *w, const struct limit_sample *samples, size_t samples_len,
-                      struct limit_verdict *ret);
+void limit_watch_update(struct limit_watch *w, const struct limit_sample *samples, size_t samples_len,
+                        struct limit_verdict *ret);
 
 /* Builds samples from the usage of a cgroup: cpu and io (the larger of reads and writes) as rates since the last call,
  * memory and pids as amounts. `unenforced` as returned by cgroup_make. The first call returns no rates. Texts are

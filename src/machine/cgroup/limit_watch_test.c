@@ -15,7 +15,7 @@
 
 /* Repeated samples of a resource with a limit of 100: '.' within, '-' slightly above, '+' 6 % above, '#' 21 % above.
  * Expected results: '.' nothing, 'r' report, 'k' kill; while the resource is over its limit 'R', ':' and 'K'. */
-static void looks_in_a_row(void **state)
+static void consecutive_samples_decide(void **state)
 {
     (void)state;
     static const struct {
@@ -51,7 +51,7 @@ static void looks_in_a_row(void **state)
             struct limit_sample s = {rows[i].resource, amounts[strchr(marks, rows[i].used[k]) - marks], 100,
                                      rows[i].enforced};
             struct limit_verdict v;
-            limit_watch_look(&w, &s, 1, &v);
+            limit_watch_update(&w, &s, 1, &v);
             bool over = strcmp(v.over, rows[i].resource) == 0;
             assert_true(over || !*v.over);
             got[k] = v.act == LIMIT_KILL ? 'K' : v.act == LIMIT_REPORT ? (over ? 'R' : 'r') : over ? ':' : '.';
@@ -62,7 +62,7 @@ static void looks_in_a_row(void **state)
     }
 }
 
-static void several_are_listed_in_order(void **state)
+static void exceeded_resources_are_sorted(void **state)
 {
     (void)state;
     struct limit_watch w = {0};
@@ -74,35 +74,35 @@ static void several_are_listed_in_order(void **state)
         {"storage", 200, 0,  true }, /* no limit */
     };
     for (int i = 0; i < 3; i++)
-        limit_watch_look(&w, samples, ROWS(samples), &v);
+        limit_watch_update(&w, samples, ROWS(samples), &v);
     assert_int_equal(v.act, LIMIT_REPORT);
     assert_string_equal(v.over, "cpu,network,pids");
     /* removing a limit clears its state */
-    limit_watch_look(&w, samples, 2, &v);
+    limit_watch_update(&w, samples, 2, &v);
     assert_int_equal(v.act, LIMIT_REPORT);
     assert_string_equal(v.over, "network,pids");
-    limit_watch_look(&w, samples, 2, &v);
+    limit_watch_update(&w, samples, 2, &v);
     assert_int_equal(v.act, LIMIT_FINE);
-    limit_watch_look(&w, NULL, 0, &v);
+    limit_watch_update(&w, NULL, 0, &v);
     assert_int_equal(v.act, LIMIT_REPORT);
     assert_string_equal(v.over, "");
 }
 
-static void a_killing_is_explained(void **state)
+static void kill_text_names_usage_and_limit(void **state)
 {
     (void)state;
     struct limit_watch w = {0};
     struct limit_verdict v;
     struct limit_sample s = {"memory", 130 * MIB + 17, 100 * MIB, false};
     for (int i = 0; i < 5; i++)
-        limit_watch_look(&w, &s, 1, &v);
+        limit_watch_update(&w, &s, 1, &v);
     assert_int_equal(v.act, LIMIT_KILL);
     assert_string_equal(v.over, "memory");
     assert_string_equal(v.text, "killed: used 130Mi of memory, its limit is 100Mi, and this machine's kernel does not "
                                 "enforce it; use a higher limit");
     s.resource = "storage";
     for (int i = 0; i < 5; i++)
-        limit_watch_look(&w, &s, 1, &v);
+        limit_watch_update(&w, &s, 1, &v);
     assert_string_equal(v.text, "killed: used 130Mi of storage, its limit is 100Mi; use a higher limit, or write "
                                 "less data");
 }
@@ -136,7 +136,7 @@ static void lists_stay_sorted(void **state)
 }
 
 /* More resources than LIMIT_WATCH_MAX, and very large numbers. */
-static void extremes_are_taken(void **state)
+static void extreme_values_are_handled(void **state)
 {
     (void)state;
     struct limit_watch w = {0};
@@ -148,7 +148,7 @@ static void extremes_are_taken(void **state)
         samples[i] = (struct limit_sample){names[i], INT64_MAX, i % 2 ? INT64_MAX : 1, true};
     }
     for (int i = 0; i < 4; i++)
-        limit_watch_look(&w, samples, ROWS(samples), &v);
+        limit_watch_update(&w, samples, ROWS(samples), &v);
     assert_non_null(strstr(v.over, "resource-0"));
     assert_null(strstr(v.over, "resource-1,"));
     assert_int_equal(w.seen_len, LIMIT_WATCH_MAX);
@@ -190,9 +190,9 @@ static void samples_are_rates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(looks_in_a_row),         cmocka_unit_test(several_are_listed_in_order),
-        cmocka_unit_test(a_killing_is_explained), cmocka_unit_test(lists_stay_sorted),
-        cmocka_unit_test(extremes_are_taken),     cmocka_unit_test(samples_are_rates),
+        cmocka_unit_test(consecutive_samples_decide),      cmocka_unit_test(exceeded_resources_are_sorted),
+        cmocka_unit_test(kill_text_names_usage_and_limit), cmocka_unit_test(lists_stay_sorted),
+        cmocka_unit_test(extreme_values_are_handled),      cmocka_unit_test(samples_are_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

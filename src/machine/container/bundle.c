@@ -39,7 +39,7 @@ static int overlay_mount(int lower, int upper, int work, int at)
 }
 
 /* Copies owner and mode of `model`: those of the upper directory become those of the root. */
-static int like(int fd, int model)
+static int owner_and_mode_copy(int fd, int model)
 {
     struct stat st;
     if (fstat(model, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0 || fchmod(fd, st.st_mode & 0777) < 0)
@@ -48,7 +48,7 @@ static int like(int fd, int model)
 }
 
 /* Records the initial size of a copied root (disk_limit.h). */
-static int copied_note(int bundle, int root)
+static int copied_size_write(int bundle, int root)
 {
     char text[24];
     uint64_t bytes = 0;
@@ -85,7 +85,7 @@ static int root_make(int bundle, int image, struct berth_err *err)
     CLEANUP(close_fd) int root = tree_folder(bundle, "rootfs", 0700);
     if (upper < 0 || work < 0 || root < 0)
         return err_set(err, EIO, "cannot create the folders of a container's root");
-    int rc = like(upper, image);
+    int rc = owner_and_mode_copy(upper, image);
     if (rc < 0)
         return err_set(err, -rc, "cannot create the folders of a container's root: %s", strerror(-rc));
     rc = overlay_mount(image, upper, work, root);
@@ -93,11 +93,11 @@ static int root_make(int bundle, int image, struct berth_err *err)
         return 0;
     /* Copies the image: the kernel or the file system does not support overlayfs here, or this is an overlay itself. */
     rc = tree_copy(image, root);
-    rc = rc < 0 ? rc : copied_note(bundle, root);
+    rc = rc < 0 ? rc : copied_size_write(bundle, root);
     return rc < 0 ? err_set(err, -rc, "cannot copy the image for a container's root: %s", strerror(-rc)) : 0;
 }
 
-static int config_write(int bundle, const struct bundle_words *words, struct berth_err *err)
+static int config_write(int bundle, const struct bundle_inputs *words, struct berth_err *err)
 {
     CLEANUP(json) json_t *config = NULL;
     int rc = bundle_config(words, &config, err);
@@ -114,13 +114,13 @@ static int config_write(int bundle, const struct bundle_words *words, struct ber
 /* ---- with a user namespace -------------------------------------------------------------------------------------- */
 
 /* Finds the user of the image and the id maps. -EOPNOTSUPP: the user is not mapped to a number of this node. */
-static int inside_find(const struct bundle_words *w, int image, struct inside *ret, struct berth_err *err)
+static int inside_find(const struct bundle_inputs *w, int image, struct inside *ret, struct berth_err *err)
 {
-    const char *wish = json_string_value(json_object_get(json_object_get(w->image, "config"), "User"));
+    const char *user_text = json_string_value(json_object_get(json_object_get(w->image, "config"), "User"));
     const struct user *owner = w->options->user;
     uint32_t number;
     userns_maps_of(owner, &ret->maps);
-    int rc = image_user_find(image, wish, &ret->user, err);
+    int rc = image_user_find(image, user_text, &ret->user, err);
     if (rc < 0)
         return rc;
     if (owner->gid == 0)
@@ -133,7 +133,7 @@ static int inside_find(const struct bundle_words *w, int image, struct inside *r
 }
 
 /* Like root_make, with the ids of the namespace; supports only overlays. */
-static int root_apart(int bundle, int image, int ns)
+static int userns_root_make(int bundle, int image, int ns)
 {
     CLEANUP(close_fd) int upper = tree_folder(bundle, "upper", 0700);
     CLEANUP(close_fd) int work = tree_folder(bundle, "work", 0700);
@@ -141,13 +141,13 @@ static int root_apart(int bundle, int image, int ns)
     CLEANUP(close_fd) int lower = lower_mount(bundle, image, ns);
     if (upper < 0 || work < 0 || root < 0 || lower < 0)
         return upper < 0 ? upper : work < 0 ? work : root < 0 ? root : lower;
-    int rc = like(upper, lower);
+    int rc = owner_and_mode_copy(upper, lower);
     rc = rc < 0 ? rc : overlay_mount(lower, upper, work, root);
     lower_end(bundle, lower);
     return rc;
 }
 
-static void apart_undo(struct place *p, uint64_t id, int bundle, const char *path)
+static void userns_bundle_undo(struct state_dir *p, uint64_t id, int bundle, const char *path)
 {
     static const char *const parts[] = {"lower", "rootfs", "upper", "work"};
     (void)gate_end(p, id, NULL);
@@ -163,10 +163,10 @@ static void arena_cleanup(struct arena *a)
 
 /* Creates the bundle with a user namespace. -EOPNOTSUPP with a reason: not supported on this node or for this instance;
  * everything was removed again. */
-static int apart_fill(struct place *p, uint64_t id, int bundle, int image, struct bundle_words *words,
-                      struct berth_err *err)
+static int userns_bundle_fill(struct state_dir *p, uint64_t id, int bundle, int image, struct bundle_inputs *words,
+                              struct berth_err *err)
 {
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
     CLEANUP(arena) struct arena arena;
     struct inside inside;
     struct gate *gate;
@@ -175,13 +175,13 @@ static int apart_fill(struct place *p, uint64_t id, int bundle, int image, struc
     int rc = inside_find(words, image, &inside, err);
     if (rc < 0)
         return rc;
-    if (place_instance(p, id, "bundle", path) < 0)
+    if (instance_dir_path(p, id, "bundle", path) < 0)
         return err_set(err, ENAMETOOLONG, "the path of the bundle is too long");
     CLEANUP(close_fd) int ns = userns_open(&inside.maps);
     if (ns < 0)
         return err_set(err, userns_code(ns), "cannot create a user namespace for '%s': %s", words->options->user->name,
                        strerror(-ns));
-    rc = root_apart(bundle, image, ns);
+    rc = userns_root_make(bundle, image, ns);
     if (rc < 0)
         rc = err_set(err, userns_code(rc), "the file system of the images does not support ID-mapped mounts: %s",
                      strerror(-rc));
@@ -192,14 +192,14 @@ static int apart_fill(struct place *p, uint64_t id, int bundle, int image, struc
     words->inside = NULL;
     words->gate = NULL;
     if (rc < 0)
-        apart_undo(p, id, bundle, path);
+        userns_bundle_undo(p, id, bundle, path);
     return rc;
 }
 
 /* ---- creation --------------------------------------------------------------------------------------------------- */
 
-static int fill(struct place *p, uint64_t id, int bundle, const json_t *config, const struct bundle_options *options,
-                struct berth_err *err)
+static int fill(struct state_dir *p, uint64_t id, int bundle, const json_t *config,
+                const struct bundle_options *options, struct berth_err *err)
 {
     CLEANUP(close_fd) int image = -1;
     CLEANUP(json) json_t *says = NULL;
@@ -210,7 +210,7 @@ static int fill(struct place *p, uint64_t id, int bundle, const json_t *config, 
     rc = tree_write(bundle, "image", digest, strlen(digest), geteuid(), getegid(), 0600);
     if (rc < 0)
         return err_set(err, -rc, "cannot write to the bundle: %s", strerror(-rc));
-    struct bundle_words words = {
+    struct bundle_inputs words = {
         .config = config,
         .image = says,
         .options = options,
@@ -221,7 +221,7 @@ static int fill(struct place *p, uint64_t id, int bundle, const json_t *config, 
      * inside. */
     if (options->user_namespace && !json_object_get(config, "rootfs")) {
         struct berth_err why = {0};
-        rc = apart_fill(p, id, bundle, image, &words, &why);
+        rc = userns_bundle_fill(p, id, bundle, image, &words, &why);
         if (rc != -EOPNOTSUPP)
             return rc < 0 ? err_set(err, why.code, "%s", why.text) : 0;
         if (options->plain)
@@ -231,21 +231,21 @@ static int fill(struct place *p, uint64_t id, int bundle, const json_t *config, 
     return rc < 0 ? rc : root_make(bundle, image, err);
 }
 
-int bundle_make(struct place *p, uint64_t id, const json_t *config, const struct bundle_options *options,
+int bundle_make(struct state_dir *p, uint64_t id, const json_t *config, const struct bundle_options *options,
                 struct berth_err *err)
 {
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
     if (geteuid() != 0)
         return err_set(err, EPERM, "containers need an agent that runs as root");
     if (!options->user || options->user->uid == 0)
         return err_set(err, EPERM, "a container never runs as root");
-    int rc = place_instance(p, id, "bundle", path);
+    int rc = instance_dir_path(p, id, "bundle", path);
     if (rc < 0)
         return err_set(err, -rc, "the path of the bundle is too long");
     rc = bundle_end(p, id, err); /* left by a crash */
     if (rc < 0)
         return rc;
-    CLEANUP(close_fd) int folder = tree_instance(p, id);
+    CLEANUP(close_fd) int folder = tree_open_instance(p, id);
     CLEANUP(close_fd) int bundle = folder < 0 ? folder : tree_folder(folder, "bundle", 0700);
     if (bundle < 0)
         return err_set(err, -bundle, "cannot create %s: %s", path, strerror(-bundle));
@@ -255,7 +255,7 @@ int bundle_make(struct place *p, uint64_t id, const json_t *config, const struct
     return rc;
 }
 
-void bundle_started(struct place *p, uint64_t id)
+void bundle_started(struct state_dir *p, uint64_t id)
 {
     gate_close(p, id);
 }
@@ -299,10 +299,10 @@ static void runtimes_forget(uint64_t id, const char *bundle)
     }
 }
 
-int bundle_end(struct place *p, uint64_t id, struct berth_err *err)
+int bundle_end(struct state_dir *p, uint64_t id, struct berth_err *err)
 {
-    char path[PLACE_PATH_MAX];
-    int rc = place_instance(p, id, "bundle", path);
+    char path[STATE_PATH_MAX];
+    int rc = instance_dir_path(p, id, "bundle", path);
     if (rc < 0)
         return err_set(err, -rc, "the path of the bundle is too long");
     if (access(path, F_OK) < 0 && errno == ENOENT)
@@ -312,7 +312,7 @@ int bundle_end(struct place *p, uint64_t id, struct berth_err *err)
     rc = rc < 0 ? rc : mounts_below_end(path, err);
     if (rc < 0)
         return rc;
-    CLEANUP(close_fd) int folder = tree_instance(p, id);
+    CLEANUP(close_fd) int folder = tree_open_instance(p, id);
     if (folder == -ENOENT)
         return 0;
     rc = folder < 0 ? folder : tree_remove(folder, "bundle");

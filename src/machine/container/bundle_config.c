@@ -13,7 +13,7 @@
 
 #define USUAL_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-static const json_t *image_word(const struct bundle_words *w, const char *key)
+static const json_t *image_setting(const struct bundle_inputs *w, const char *key)
 {
     return json_object_get(json_object_get(w->image, "config"), key);
 }
@@ -37,15 +37,15 @@ static void append(json_t *to, const json_t *list)
         (void)json_array_append(to, json_array_get(list, i));
 }
 
-static int args_make(const struct bundle_words *w, json_t **ret, struct berth_err *err)
+static int args_make(const struct bundle_inputs *w, json_t **ret, struct berth_err *err)
 {
     CLEANUP(json) json_t *args = json_array();
     const json_t *command = json_object_get(w->config, "command");
     if (json_array_size(command)) {
         append(args, command);
     } else {
-        append(args, image_word(w, "Entrypoint"));
-        append(args, image_word(w, "Cmd"));
+        append(args, image_setting(w, "Entrypoint"));
+        append(args, image_setting(w, "Cmd"));
     }
     if (json_array_size(args) == 0)
         return err_set(err, EINVAL, "the image has no default command: set a command");
@@ -76,10 +76,10 @@ static void env_set(json_t *env, const char *entry)
 }
 
 /* -EINVAL: a value is not UTF-8 and cannot be written to a JSON file. */
-static int env_make(const struct bundle_words *w, json_t **ret, struct berth_err *err)
+static int env_make(const struct bundle_inputs *w, json_t **ret, struct berth_err *err)
 {
     CLEANUP(json) json_t *env = json_array();
-    const json_t *own = image_word(w, "Env");
+    const json_t *own = image_setting(w, "Env");
     env_set(env, USUAL_PATH);
     for (size_t i = 0; i < json_array_size(own); i++) {
         const char *entry = json_string_value(json_array_get(own, i));
@@ -103,10 +103,10 @@ static int env_make(const struct bundle_words *w, json_t **ret, struct berth_err
     return 0;
 }
 
-static const char *cwd_find(const struct bundle_words *w)
+static const char *cwd_find(const struct bundle_inputs *w)
 {
     const char *given = json_string_value(json_object_get(w->config, "workdir"));
-    const char *own = json_string_value(image_word(w, "WorkingDir"));
+    const char *own = json_string_value(image_setting(w, "WorkingDir"));
     if (given && given[0] == '/')
         return given;
     return own && own[0] == '/' ? own : "/";
@@ -185,7 +185,7 @@ static json_t *capabilities_make(const struct inside *inside)
     return made;
 }
 
-static int process_make(const struct bundle_words *w, json_t **ret, struct berth_err *err)
+static int process_make(const struct bundle_inputs *w, json_t **ret, struct berth_err *err)
 {
     CLEANUP(json) json_t *args = NULL, *env = NULL;
     int rc = args_make(w, &args, err);
@@ -214,7 +214,7 @@ static bool is_target(const struct bundle_options *o, const char *path)
     return false;
 }
 
-static json_t *usual_mounts(const struct bundle_words *w)
+static json_t *usual_mounts(const struct bundle_inputs *w)
 {
     json_t *list = json_array();
     const struct {
@@ -254,7 +254,7 @@ static json_t *own_mount(const struct launch_mount *m)
     return mount_make(m->target, bind ? "bind" : m->type, m->source ? m->source : m->type, options);
 }
 
-static json_t *mounts_list(const struct bundle_words *w)
+static json_t *mounts_list(const struct bundle_inputs *w)
 {
     const struct bundle_options *o = w->options;
     json_t *list = usual_mounts(w);
@@ -285,7 +285,7 @@ static json_t *seccomp_make(void)
 }
 
 /* Allows only these devices besides the runtime's default ones. The runtime creates the device files if it can. */
-static void devices_add(json_t *linux_part, const struct bundle_words *w)
+static void devices_add(json_t *linux_part, const struct bundle_inputs *w)
 {
     const struct bundle_options *o = w->options;
     json_t *files = json_array(), *rules = json_array();
@@ -314,7 +314,7 @@ static json_t *id_map_make(const struct id_map *map)
     return list;
 }
 
-static json_t *linux_make(const struct bundle_words *w)
+static json_t *linux_make(const struct bundle_inputs *w)
 {
     static const char *const spaces[] = {"pid", "ipc", "uts", "mount", "cgroup", "user"};
     const struct bundle_options *o = w->options;
@@ -356,7 +356,7 @@ static void hostname_make(const json_t *config, char ret[static 64])
     memcpy(ret + len, tail, (size_t)tail_len + 1);
 }
 
-int bundle_config(const struct bundle_words *words, json_t **ret, struct berth_err *err)
+int bundle_config(const struct bundle_inputs *words, json_t **ret, struct berth_err *err)
 {
     json_t *process = NULL;
     char hostname[64];

@@ -8,7 +8,7 @@
 
 #include "machine/container/bundle_gate.h"
 
-struct bundle_words {
+struct bundle_inputs {
     const json_t *config; /* the instance's configuration */
     const json_t *image;  /* the image's configuration; an empty object for a directory */
     const struct bundle_options *options;
@@ -18,4 +18,4 @@ struct bundle_words {
 };
 
 /* Returns a new object. -EINVAL: no program to run, or invalid values. */
-int bundle_config(const struct bundle_words *words, json_t **ret, struct berth_err *err);
+int bundle_config(const struct bundle_inputs *words, json_t **ret, struct berth_err *err);

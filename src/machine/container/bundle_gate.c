@@ -19,7 +19,7 @@
 #define ROOT "rootfs"
 #define FLAGS_SAFE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
-struct making {
+struct gate_build {
     const struct inside *inside;
     const struct bundle_options *options;
     struct arena *arena;
@@ -28,10 +28,10 @@ struct making {
     int swap; /* user namespace that exchanges the ids of the owner and the container's user; -1: they are equal */
 };
 
-static int gate_path(const struct place *p, uint64_t id, char ret[static PLACE_PATH_MAX])
+static int gate_path(const struct state_dir *p, uint64_t id, char ret[static STATE_PATH_MAX])
 {
     char name[24];
-    return place_path(p, GATE_FOLDER, str_u64(id, name), ret);
+    return state_dir_entry_path(p, GATE_FOLDER, str_u64(id, name), ret);
 }
 
 /* ---- file systems ----------------------------------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static int fs_make(const char *type, const char *options, struct arena *arena, u
 
 /* Replaces uid= and gid= of the owner by those of the container's user: the ids inside if the container mounts it, else
  * those on the node. */
-static const char *options_of(const struct making *m, const char *data, bool inside)
+static const char *options_of(const struct gate_build *m, const char *data, bool inside)
 {
     const struct user *owner = m->options->user;
     CLEANUP(str) struct str made = {0};
@@ -90,7 +90,7 @@ static const char *options_of(const struct making *m, const char *data, bool ins
 /* ---- content ---------------------------------------------------------------------------------------------------- */
 
 /* Mounts a tree in the gate under `name`. Returns its path; NULL with errno on failure. */
-static const char *show(const struct making *m, int tree, const char *name)
+static const char *show(const struct gate_build *m, int tree, const char *name)
 {
     struct stat st;
     if (fstat(tree, &st) < 0)
@@ -114,7 +114,7 @@ static int flags_set(int tree, uint64_t flags)
     return mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof attr) < 0 ? -errno : 0;
 }
 
-static int bind_show(const struct making *m, const struct launch_mount *from, const char *name,
+static int bind_show(const struct gate_build *m, const struct launch_mount *from, const char *name,
                      struct launch_mount *ret, struct berth_err *err)
 {
     struct statvfs st;
@@ -137,7 +137,7 @@ static int bind_show(const struct making *m, const struct launch_mount *from, co
     return 0;
 }
 
-static int pages_show(const struct making *m, const struct launch_mount *from, const char *name,
+static int pages_show(const struct gate_build *m, const struct launch_mount *from, const char *name,
                       struct launch_mount *ret, struct berth_err *err)
 {
     CLEANUP(close_fd) int tree = fs_make(from->type, options_of(m, from->data, false), m->arena, FLAGS_SAFE);
@@ -150,7 +150,7 @@ static int pages_show(const struct making *m, const struct launch_mount *from, c
     return 0;
 }
 
-static int mounts_show(const struct making *m, struct berth_err *err)
+static int mounts_show(const struct gate_build *m, struct berth_err *err)
 {
     const struct bundle_options *o = m->options;
     struct gate *g = m->gate;
@@ -177,7 +177,7 @@ static int mounts_show(const struct making *m, struct berth_err *err)
 
 /* Creates the device file here, because root of a user namespace cannot, and a runtime would use other modes or bind
  * the node's file. */
-static int device_show(const struct making *m, size_t i)
+static int device_show(const struct gate_build *m, size_t i)
 {
     const struct nvml_file *d = &m->options->devices[i];
     struct mount_attr attr = {
@@ -197,7 +197,7 @@ static int device_show(const struct making *m, size_t i)
     return 0;
 }
 
-static int devices_show(const struct making *m, struct berth_err *err)
+static int devices_show(const struct gate_build *m, struct berth_err *err)
 {
     m->gate->devices = ARENA_ARRAY(m->arena, const char *, m->options->devices_len + 1);
     for (size_t i = 0; i < m->options->devices_len; i++) {
@@ -209,7 +209,7 @@ static int devices_show(const struct making *m, struct berth_err *err)
     return 0;
 }
 
-static int fixed_show(const struct making *m, int bundle, struct berth_err *err)
+static int fixed_show(const struct gate_build *m, int bundle, struct berth_err *err)
 {
     CLEANUP(close_fd) int tree = userns_tree(bundle, ROOT, -1);
     CLEANUP(close_fd) int sys = userns_tree(AT_FDCWD, "/sys", -1);
@@ -226,9 +226,9 @@ static int fixed_show(const struct making *m, int bundle, struct berth_err *err)
 /* ---- gate ------------------------------------------------------------------------------------------------------- */
 
 /* Tells whether the owner may enter every directory on the path; otherwise the runtime would fail. */
-static bool is_passed(const char *path, const struct user *owner)
+static bool owner_may_pass(const char *path, const struct user *owner)
 {
-    char at[PLACE_PATH_MAX];
+    char at[STATE_PATH_MAX];
     struct stat st;
     (void)snprintf(at, sizeof at, "%s", path);
     for (char *slash; (slash = strrchr(at, '/')) && slash != at;) {
@@ -248,13 +248,13 @@ static bool is_passed(const char *path, const struct user *owner)
 
 /* Creates the gate owned by root until it is filled: changes by the owner meanwhile would be followed with root's
  * privileges. */
-static int gate_open(struct making *m, struct berth_err *err)
+static int gate_open(struct gate_build *m, struct berth_err *err)
 {
     const struct user *owner = m->options->user;
     static const char options[] = "size=1m,nr_inodes=4096,mode=0100";
     CLEANUP(close_fd) int tree = -1;
     struct mount_attr private = {.propagation = MS_PRIVATE};
-    if (!is_passed(m->gate->path, owner))
+    if (!owner_may_pass(m->gate->path, owner))
         return err_set(err, EOPNOTSUPP, "a parent folder of %s is not accessible to others", m->gate->path);
     /* The directory below the mount stays after the gate is closed: runc changes into it for a program beside the
      * container. */
@@ -270,7 +270,7 @@ static int gate_open(struct making *m, struct berth_err *err)
     return 0;
 }
 
-static int swap_open(struct making *m, struct berth_err *err)
+static int swap_open(struct gate_build *m, struct berth_err *err)
 {
     const struct user *owner = m->options->user;
     struct userns_maps swap;
@@ -289,7 +289,7 @@ static int swap_open(struct making *m, struct berth_err *err)
 
 /* Makes the gate read-only and gives it to the owner, who may then enter it. The owner is changed through a detached
  * copy of the mount that is still writable. */
-static int gate_give(const struct making *m)
+static int gate_chown(const struct gate_build *m)
 {
     const struct user *owner = m->options->user;
     CLEANUP(close_fd) int apart = userns_tree(m->dir, "", -1);
@@ -297,7 +297,7 @@ static int gate_give(const struct making *m)
     return rc < 0 ? rc : fchownat(apart, "", owner->uid, owner->gid, AT_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
-static int gate_fill(struct making *m, int bundle, struct berth_err *err)
+static int gate_fill(struct gate_build *m, int bundle, struct berth_err *err)
 {
     int rc = gate_open(m, err);
     rc = rc < 0 ? rc : swap_open(m, err);
@@ -306,14 +306,14 @@ static int gate_fill(struct making *m, int bundle, struct berth_err *err)
     rc = rc < 0 ? rc : devices_show(m, err);
     if (rc < 0)
         return rc;
-    rc = gate_give(m);
+    rc = gate_chown(m);
     return rc < 0 ? err_set(err, -rc, "cannot close %s: %s", m->gate->path, strerror(-rc)) : 0;
 }
 
-int gate_make(struct place *p, uint64_t id, int bundle, const struct inside *inside,
+int gate_make(struct state_dir *p, uint64_t id, int bundle, const struct inside *inside,
               const struct bundle_options *options, struct arena *arena, struct gate *ret, struct berth_err *err)
 {
-    struct making m = {.inside = inside, .options = options, .arena = arena, .gate = ret, .dir = -1, .swap = -1};
+    struct gate_build m = {.inside = inside, .options = options, .arena = arena, .gate = ret, .dir = -1, .swap = -1};
     *ret = (struct gate){0};
     int rc = gate_path(p, id, ret->path);
     if (rc < 0)
@@ -326,16 +326,16 @@ int gate_make(struct place *p, uint64_t id, int bundle, const struct inside *ins
     return rc;
 }
 
-void gate_close(struct place *p, uint64_t id)
+void gate_close(struct state_dir *p, uint64_t id)
 {
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
     if (gate_path(p, id, path) == 0)
         (void)mounts_below_end(path, NULL);
 }
 
-int gate_end(struct place *p, uint64_t id, struct berth_err *err)
+int gate_end(struct state_dir *p, uint64_t id, struct berth_err *err)
 {
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
     int rc = gate_path(p, id, path);
     if (rc < 0)
         return err_set(err, -rc, "the path of the agent's folder is too long");

@@ -29,7 +29,7 @@ struct inside {
 };
 
 struct gate {
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
     const char *root, *sys; /* paths in the gate */
     const char **devices;   /* as many as in the options */
     struct launch_mount *mounts;
@@ -39,9 +39,9 @@ struct gate {
 /* Creates the gate with `rootfs` of the bundle and the mounts and devices of the options, and returns their paths;
  * texts and lists are allocated from the arena. Files of the owner on the node belong to the container's user inside.
  * On failure everything is removed; -EOPNOTSUPP with a reason: this node cannot provide a mount in a user namespace. */
-int gate_make(struct place *p, uint64_t id, int bundle, const struct inside *inside,
+int gate_make(struct state_dir *p, uint64_t id, int bundle, const struct inside *inside,
               const struct bundle_options *options, struct arena *arena, struct gate *ret, struct berth_err *err);
 /* Unmounts the gate and keeps its empty directory; gate_end retries a failure. Does nothing without a gate. */
-void gate_close(struct place *p, uint64_t id);
+void gate_close(struct state_dir *p, uint64_t id);
 /* Unmounts and removes the gate. Success if there is none. */
-int gate_end(struct place *p, uint64_t id, struct berth_err *err);
+int gate_end(struct state_dir *p, uint64_t id, struct berth_err *err);

@@ -25,7 +25,7 @@ static inline void image_make(struct image_kit *k)
         digest);
     str_done(&layer);
     CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s/layout:1\"}", k->folder.path);
-    if (image_ensure(k->place, config, &k->err) < 0)
+    if (image_ensure(k->state_dir, config, &k->err) < 0)
         fail_msg("%s", k->err.text);
 }
 
@@ -41,15 +41,16 @@ static inline json_t *config_of(struct image_kit *k, const char *command)
 static inline void make(struct image_kit *k, uint64_t id, const char *command, const struct bundle_options *options)
 {
     CLEANUP(json) json_t *config = config_of(k, command);
-    if (place_begin(k->place, id, "{}", &k->err) < 0 || bundle_make(k->place, id, config, options, &k->err) < 0)
+    if (instance_dir_create(k->state_dir, id, "{}", &k->err) < 0 ||
+        bundle_make(k->state_dir, id, config, options, &k->err) < 0)
         fail_msg("%s", k->err.text);
 }
 
 /* Runs the container like the shim, but in one step; `out` gets its output. */
 static inline int run(struct image_kit *k, const char *runtime, uint64_t id, struct str *out)
 {
-    char bundle[PLACE_PATH_MAX], name[32];
-    assert_int_equal(place_instance(k->place, id, "bundle", bundle), 0);
+    char bundle[STATE_PATH_MAX], name[32];
+    assert_int_equal(instance_dir_path(k->state_dir, id, "bundle", bundle), 0);
     (void)snprintf(name, sizeof name, "berth-%" PRIu64, id);
     const char *crun[] = {runtime, "--cgroup-manager=disabled", "run", "--bundle", bundle, name, NULL};
     const char *runc[] = {runtime, "run", "--bundle", bundle, name, NULL};
@@ -60,14 +61,14 @@ static inline int run(struct image_kit *k, const char *runtime, uint64_t id, str
 
 static inline void end(struct image_kit *k, uint64_t id)
 {
-    if (bundle_end(k->place, id, &k->err) < 0)
+    if (bundle_end(k->state_dir, id, &k->err) < 0)
         fail_msg("%s", k->err.text);
-    assert_int_equal(bundle_end(k->place, id, &k->err), 0); /* a repeated call has no effect */
-    char path[PLACE_PATH_MAX];
-    assert_int_equal(place_instance(k->place, id, "bundle", path), 0);
+    assert_int_equal(bundle_end(k->state_dir, id, &k->err), 0); /* a repeated call has no effect */
+    char path[STATE_PATH_MAX];
+    assert_int_equal(instance_dir_path(k->state_dir, id, "bundle", path), 0);
     assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(mounts_below_count(k->folder.path), 0);
-    assert_int_equal(place_end(k->place, id, &k->err), 0);
+    assert_int_equal(instance_dir_remove(k->state_dir, id, &k->err), 0);
 }
 
 static inline void text_get(const char *path, char *buf, size_t size)

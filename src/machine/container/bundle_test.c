@@ -22,7 +22,7 @@ static struct user someone(void)
 
 /* ---- config.json ---- */
 
-static void words_become_a_config(void **state)
+static void config_json_is_generated(void **state)
 {
     (void)state;
     const struct user user = someone();
@@ -47,7 +47,7 @@ static void words_become_a_config(void **state)
     json_t *image = json_of("{\"config\": {\"Entrypoint\": [\"/e\"], \"Cmd\": [\"c\"], \"User\": \"0\", "
                             "\"Env\": [\"A=image\", \"B=image\", \"PATH=/x\"], \"WorkingDir\": \"/w\"}}");
     CLEANUP(json) json_t *made = NULL;
-    const struct bundle_words words = {.config = config, .image = image, .options = &options, .hosts = true};
+    const struct bundle_inputs words = {.config = config, .image = image, .options = &options, .hosts = true};
     struct berth_err err;
     if (bundle_config(&words, &made, &err) < 0)
         fail_msg("%s", err.text);
@@ -79,7 +79,7 @@ static void words_become_a_config(void **state)
     assert_true(json_equal(json_array_get(list, json_array_size(list) - 1), tmpfs));
 }
 
-static void devices_are_made_and_allowed(void **state)
+static void devices_are_created_and_allowed(void **state)
 {
     (void)state;
     static const struct nvml_file files[] = {
@@ -89,7 +89,7 @@ static void devices_are_made_and_allowed(void **state)
     const struct user user = someone();
     const struct bundle_options options = {.user = &user, .devices = files, .devices_len = ROWS(files)};
     CLEANUP(json) json_t *config = json_of("{\"command\": [\"a\"]}"), *image = json_of("{}"), *made = NULL;
-    const struct bundle_words words = {.config = config, .image = image, .options = &options};
+    const struct bundle_inputs words = {.config = config, .image = image, .options = &options};
     assert_int_equal(bundle_config(&words, &made, NULL), 0);
     const json_t *linux_part = json_object_get(made, "linux");
     CLEANUP(json)
@@ -105,7 +105,7 @@ static void devices_are_made_and_allowed(void **state)
     assert_true(json_equal(json_array_get(rules, 1), rule));
 }
 
-static void words_that_make_no_sense(void **state)
+static void invalid_configurations_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -123,7 +123,7 @@ static void words_that_make_no_sense(void **state)
         json_t *made = NULL;
         const char *const env[] = {rows[i].env, NULL};
         const struct bundle_options options = {.user = &user, .env = env};
-        const struct bundle_words words = {.config = config, .image = image, .options = &options};
+        const struct bundle_inputs words = {.config = config, .image = image, .options = &options};
         struct berth_err err;
         assert_int_equal(bundle_config(&words, &made, &err), -EINVAL);
         assert_non_null(strstr(err.text, rows[i].want));
@@ -140,7 +140,7 @@ static int64_t steady_ns(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-static void a_container_runs_as_it_should(void **state)
+static void container_runs_as_owner_without_capabilities(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -200,11 +200,11 @@ static void a_container_runs_as_it_should(void **state)
     CLEANUP(close_fd) int root = -1;
     char digest[72];
     CLEANUP(json) json_t *config = config_of(k, NULL);
-    assert_int_equal(image_open(k->place, config, &root, NULL, digest, &k->err), 0);
+    assert_int_equal(image_open(k->state_dir, config, &root, NULL, digest, &k->err), 0);
     assert_int_equal(faccessat(root, "tmp/x", F_OK, 0), -1);
 }
 
-static void the_image_says_what_runs(void **state)
+static void image_command_is_the_default(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -305,11 +305,11 @@ static void group_end(const struct group *g, const char *runtime)
 /* Starts the container in the background, like the shim: crun runs inside the cgroups and does not change them. */
 static void start_detached(struct image_kit *k, const char *runtime, uint64_t id, const struct group *g)
 {
-    char path[PATH_MAX], bundle[PLACE_PATH_MAX], name[32];
+    char path[PATH_MAX], bundle[STATE_PATH_MAX], name[32];
     bool crun = strcmp(runtime, "crun") == 0;
     int status = -1;
     assert_int_equal(tool_find(runtime, path), 0);
-    assert_int_equal(place_instance(k->place, id, "bundle", bundle), 0);
+    assert_int_equal(instance_dir_path(k->state_dir, id, "bundle", bundle), 0);
     (void)snprintf(name, sizeof name, "berth-%" PRIu64, id);
     const char *const as_crun[] = {path, "--cgroup-manager=disabled", "run", "--detach", "--bundle", bundle, name,
                                    NULL};
@@ -332,7 +332,7 @@ static void start_detached(struct image_kit *k, const char *runtime, uint64_t id
     assert_int_equal(status, 0);
 }
 
-static void limits_stay_in_force(void **state)
+static void cgroup_limits_hold_during_and_after_container(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -366,7 +366,7 @@ static void limits_stay_in_force(void **state)
 
 /* ---- failures --------------------------------------------------------------------------------------------------- */
 
-static void a_crash_in_the_middle_is_cleaned_up(void **state)
+static void leftovers_of_crash_are_removed(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -386,14 +386,14 @@ static void a_crash_in_the_middle_is_cleaned_up(void **state)
     CLEANUP(close_fd) int busy = open(tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(busy >= 0);
     CLEANUP(json) json_t *config = config_of(k, "true");
-    if (bundle_make(k->place, 1, config, &options, &k->err) < 0) /* the next bundle_make cleans up first */
+    if (bundle_make(k->state_dir, 1, config, &options, &k->err) < 0) /* the next bundle_make cleans up first */
         fail_msg("%s", k->err.text);
     assert_string_equal(folder_get(&k->folder, "outside/kept"), "kept");
     end(k, 1);
     assert_string_equal(folder_get(&k->folder, "outside/kept"), "kept");
 }
 
-static void what_cannot_be_made_leaves_nothing(void **state)
+static void failed_bundle_leaves_nothing(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -419,8 +419,8 @@ static void what_cannot_be_made_leaves_nothing(void **state)
             user.uid = 0;
         CLEANUP(json) json_t *config = json_of("%s", text);
         const struct bundle_options options = {.user = &user};
-        assert_int_equal(place_begin(k->place, i + 1, "{}", &k->err), 0);
-        int rc = bundle_make(k->place, i + 1, config, &options, &k->err);
+        assert_int_equal(instance_dir_create(k->state_dir, i + 1, "{}", &k->err), 0);
+        int rc = bundle_make(k->state_dir, i + 1, config, &options, &k->err);
         if (rc >= 0 || !strstr(k->err.text, rows[i].want))
             fail_msg("%s: %s", text, k->err.text);
         assert_int_equal(mounts_below_count(k->folder.path), 0);
@@ -430,7 +430,7 @@ static void what_cannot_be_made_leaves_nothing(void **state)
 }
 
 /* Prints a duration for information; asserts nothing about it. */
-static void how_long_it_takes(void **state)
+static void bundle_duration_is_printed(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -446,10 +446,10 @@ static void how_long_it_takes(void **state)
         for (size_t i = 0; i < TURNS; i++) {
             uint64_t id = (uint64_t)getpid() * 100 + r * TURNS + i;
             CLEANUP(json) json_t *config = config_of(k, "true");
-            assert_int_equal(place_begin(k->place, id, "{}", &k->err), 0);
+            assert_int_equal(instance_dir_create(k->state_dir, id, "{}", &k->err), 0);
             int64_t t0 = steady_ns();
-            assert_int_equal(image_ensure(k->place, config, &k->err), 0);
-            assert_int_equal(bundle_make(k->place, id, config, &options, &k->err), 0);
+            assert_int_equal(image_ensure(k->state_dir, config, &k->err), 0);
+            assert_int_equal(bundle_make(k->state_dir, id, config, &options, &k->err), 0);
             int64_t t1 = steady_ns();
             assert_int_equal(run(k, runtimes[r], id, NULL), 0);
             int64_t t2 = steady_ns();
@@ -466,15 +466,17 @@ static void how_long_it_takes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_become_a_config),
-        cmocka_unit_test(devices_are_made_and_allowed),
-        cmocka_unit_test(words_that_make_no_sense),
-        cmocka_unit_test_setup_teardown(a_container_runs_as_it_should, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(the_image_says_what_runs, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(limits_stay_in_force, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(a_crash_in_the_middle_is_cleaned_up, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(what_cannot_be_made_leaves_nothing, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(how_long_it_takes, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test(config_json_is_generated),
+        cmocka_unit_test(devices_are_created_and_allowed),
+        cmocka_unit_test(invalid_configurations_are_rejected),
+        cmocka_unit_test_setup_teardown(container_runs_as_owner_without_capabilities, image_kit_setup,
+                                        image_kit_teardown),
+        cmocka_unit_test_setup_teardown(image_command_is_the_default, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(cgroup_limits_hold_during_and_after_container, image_kit_setup,
+                                        image_kit_teardown),
+        cmocka_unit_test_setup_teardown(leftovers_of_crash_are_removed, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(failed_bundle_leaves_nothing, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(bundle_duration_is_printed, image_kit_setup, image_kit_teardown),
     };
     return cmocka_run_group_tests(tests, surroundings, NULL);
 }

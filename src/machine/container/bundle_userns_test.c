@@ -14,14 +14,14 @@ static struct user someone(void)
 {
     struct user u = {.name = "ann", .uid = UID, .gid = GID, .groups_len = 1};
     u.groups[0] = GROUP;
-    u.uids = u.gids = user_range_given(5);
+    u.uids = u.gids = user_range_of_slot(5);
     return u;
 }
 
 /* Maps a uid of the container to the node's. */
 static uint32_t outside(uint32_t inside)
 {
-    return user_range_given(5).first + inside - 1;
+    return user_range_of_slot(5).first + inside - 1;
 }
 
 /* Makes the image `name` with the configured user `user`. */
@@ -54,7 +54,7 @@ static void image_of(struct image_kit *k, const char *name, const char *user)
     str_done(&layers[1]);
     assert_int_equal(chmod(k->folder.path, 0711), 0); /* owners may pass */
     CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s/%s:1\"}", k->folder.path, name);
-    if (image_ensure(k->place, config, &k->err) < 0)
+    if (image_ensure(k->state_dir, config, &k->err) < 0)
         fail_msg("%s", k->err.text);
 }
 
@@ -75,8 +75,8 @@ static int make_of(struct image_kit *k, const char *name, uint64_t id, const cha
     json_t *config =
         json_of("{\"image\": \"oci:%s/%s:1\", \"workload\": \"web\", \"ordinal\": 2}", k->folder.path, name);
     (void)json_object_set_new(config, "command", json_pack("[s, s, s]", "/bin/sh", "-c", command));
-    assert_int_equal(place_begin(k->place, id, "{}", &k->err), 0);
-    return bundle_make(k->place, id, config, options, &k->err);
+    assert_int_equal(instance_dir_create(k->state_dir, id, "{}", &k->err), 0);
+    return bundle_make(k->state_dir, id, config, options, &k->err);
 }
 
 /* With each runtime: makes the container, runs it, and compares the output. `look` (may be NULL) is called before its
@@ -134,7 +134,7 @@ static void look_at_files(struct image_kit *k, uint64_t id)
     owner_is(k, id, "srv/own", outside(33), outside(34)); /* copied up by the overlay, still owned by web */
 }
 
-static void root_inside_is_the_owner_outside(void **state)
+static void container_root_is_mapped_to_owner(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -158,7 +158,7 @@ static void root_inside_is_the_owner_outside(void **state)
     each_runtime(k, "layout", script, &options, want, look_at_files);
 }
 
-static void the_image_says_who(void **state)
+static void container_runs_as_image_user(void **state)
 {
     struct image_kit *k = *state;
     static const struct {
@@ -187,7 +187,7 @@ static void the_image_says_who(void **state)
     }
 }
 
-static void nobody_of_that_name(void **state)
+static void unknown_image_user_is_an_error(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -219,7 +219,7 @@ static void look_at_volume(struct image_kit *k, uint64_t id)
     assert_int_equal(unlink(folder_at(&k->folder, "volume/mine")), 0);
 }
 
-static void mounts_are_its_users(void **state)
+static void mounts_belong_to_container_user(void **state)
 {
     struct image_kit *k = *state;
     static const char *const users[] = {"", "web"};
@@ -260,7 +260,7 @@ static void mounts_are_its_users(void **state)
     }
 }
 
-static void devices_and_pages(void **state)
+static void devices_and_huge_pages_work_in_userns(void **state)
 {
     struct image_kit *k = *state;
     static const char *const users[] = {"", "web"};
@@ -325,7 +325,7 @@ static int rights(const char *gate, const char *below, uid_t uid, gid_t gid)
     return WEXITSTATUS(status);
 }
 
-static void only_the_owner_passes(void **state)
+static void gate_is_closed_to_other_users(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -342,7 +342,7 @@ static void only_the_owner_passes(void **state)
     assert_int_equal(rights(folder_at(&k->folder, "state/instances/7/bundle"), "rootfs", UID, GID), 0);
     /* After a crash of the agent here, the next one creates the bundle again. */
     CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s/layout:1\"}", k->folder.path);
-    if (bundle_make(k->place, 7, config, &options, &k->err) < 0)
+    if (bundle_make(k->state_dir, 7, config, &options, &k->err) < 0)
         fail_msg("%s", k->err.text);
     end(k, 7);
 }
@@ -372,7 +372,7 @@ static void runs_plain(struct image_kit *k, const char *name, const struct user 
     end(k, id);
 }
 
-static void without_it_as_the_owner(void **state)
+static void without_userns_container_runs_as_owner(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -401,7 +401,7 @@ static void without_it_as_the_owner(void **state)
 }
 
 /* Images are on an overlay, a file system without support for mapped ids. */
-static void without_file_systems_that_can(void **state)
+static void unsupported_file_system_disables_userns(void **state)
 {
     struct image_kit *k = *state;
     char options[512];
@@ -436,13 +436,13 @@ static void without_file_systems_that_can(void **state)
     if (run(k, runtime, id, &out) < 0)
         fail_msg("%s", k->err.text);
     assert_string_equal(str_text(&out), *said.why ? "61234\n" : "33\n");
-    assert_int_equal(bundle_end(k->place, id, &k->err), 0);
+    assert_int_equal(bundle_end(k->state_dir, id, &k->err), 0);
     assert_int_equal(mounts_below_count(folder_at(&k->folder, "state/instances")), 0);
     assert_int_equal(mounts_below_count(folder_at(&k->folder, "state/roots")), 0);
 }
 
 /* For a container from a directory of the node, files of root stay root's. */
-static void a_folder_of_the_node_has_none(void **state)
+static void rootfs_directory_gets_no_userns(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -451,8 +451,8 @@ static void a_folder_of_the_node_has_none(void **state)
     const struct bundle_options options = {.user = &user, .user_namespace = true};
     folder_make(&k->folder, "root/etc");
     CLEANUP(json) json_t *config = json_of("{\"rootfs\": \"%s/root\", \"command\": [\"/bin/x\"]}", k->folder.path);
-    assert_int_equal(place_begin(k->place, 9, "{}", &k->err), 0);
-    if (bundle_make(k->place, 9, config, &options, &k->err) < 0)
+    assert_int_equal(instance_dir_create(k->state_dir, 9, "{}", &k->err), 0);
+    if (bundle_make(k->state_dir, 9, config, &options, &k->err) < 0)
         fail_msg("%s", k->err.text);
     CLEANUP(json)
     json_t *made = json_load_file(folder_at(&k->folder, "state/instances/9/bundle/config.json"), 0, NULL);
@@ -471,7 +471,7 @@ static int64_t steady_ns(void)
 }
 
 /* Prints durations for information; asserts nothing about them. */
-static void how_long_it_takes(void **state)
+static void userns_duration_is_printed(void **state)
 {
     struct image_kit *k = *state;
     enum { TURNS = 10, WAYS = 3 };
@@ -507,16 +507,16 @@ static void how_long_it_takes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(root_inside_is_the_owner_outside, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(the_image_says_who, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(nobody_of_that_name, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(mounts_are_its_users, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(devices_and_pages, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(only_the_owner_passes, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(without_it_as_the_owner, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(without_file_systems_that_can, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(a_folder_of_the_node_has_none, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(how_long_it_takes, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(container_root_is_mapped_to_owner, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(container_runs_as_image_user, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(unknown_image_user_is_an_error, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(mounts_belong_to_container_user, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(devices_and_huge_pages_work_in_userns, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(gate_is_closed_to_other_users, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(without_userns_container_runs_as_owner, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(unsupported_file_system_disables_userns, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(rootfs_directory_gets_no_userns, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(userns_duration_is_printed, image_kit_setup, image_kit_teardown),
     };
     return cmocka_run_group_tests(tests, surroundings, NULL);
 }

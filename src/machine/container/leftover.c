@@ -23,18 +23,18 @@ static int64_t ns(struct timespec t)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-struct whose {
+struct owner_ids {
     uid_t uid;
     struct user_range more;
 };
 
-static bool is_theirs(const struct whose *w, int64_t uid)
+static bool is_owned(const struct owner_ids *w, int64_t uid)
 {
     return uid == (int64_t)w->uid || (uid >= w->more.first && uid < (int64_t)w->more.first + w->more.count);
 }
 
 /* Collects the names first: reading a directory while it changes may return an entry twice or not at all. */
-static size_t folder_clear(const char *path, const struct whose *whose, int64_t until_ns)
+static size_t folder_clear(const char *path, const struct owner_ids *owner_ids, int64_t until_ns)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -49,7 +49,7 @@ static size_t folder_clear(const char *path, const struct whose *whose, int64_t 
     }
     while ((e = readdir(dir))) {
         struct stat st;
-        if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_theirs(whose, st.st_uid) &&
+        if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_owned(owner_ids, st.st_uid) &&
             ns(st.st_ctim) <= until_ns)
             vec_push(&names, mem_strdup(e->d_name));
     }
@@ -110,7 +110,7 @@ static bool row_read(const struct ipc_table *t, char *line, int *ret_id, int64_t
     return true;
 }
 
-static size_t ipc_clear(const struct ipc_table *t, const struct whose *whose, int64_t until_ns)
+static size_t ipc_clear(const struct ipc_table *t, const struct owner_ids *owner_ids, int64_t until_ns)
 {
     FILE *file = fopen(t->path, "re");
     VEC(int) ids = {0};
@@ -122,7 +122,7 @@ static size_t ipc_clear(const struct ipc_table *t, const struct whose *whose, in
     if (!file)
         return 0; /* the kernel lacks System V IPC */
     while (fgets(line, sizeof line, file))
-        if (row_read(t, line, &id, &owner, &changed) && is_theirs(whose, owner) && changed <= until_ns / 1000000000)
+        if (row_read(t, line, &id, &owner, &changed) && is_owned(owner_ids, owner) && changed <= until_ns / 1000000000)
             vec_push(&ids, id);
     (void)fclose(file);
     for (size_t i = 0; i < ids.len; i++)
@@ -131,7 +131,7 @@ static size_t ipc_clear(const struct ipc_table *t, const struct whose *whose, in
     return removed;
 }
 
-static bool whose_lives(const struct whose *whose)
+static bool owner_has_processes(const struct owner_ids *owner_ids)
 {
     DIR *proc = opendir("/proc");
     const struct dirent *e;
@@ -140,28 +140,28 @@ static bool whose_lives(const struct whose *whose)
     while (!lives && (e = readdir(proc))) {
         struct stat st;
         lives = e->d_name[0] >= '1' && e->d_name[0] <= '9' && fstatat(dirfd(proc), e->d_name, &st, 0) == 0 &&
-                is_theirs(whose, st.st_uid);
+                is_owned(owner_ids, st.st_uid);
     }
     if (proc)
         closedir(proc);
     return lives;
 }
 
-bool user_lives(uid_t uid, struct user_range more)
+bool user_has_processes(uid_t uid, struct user_range more)
 {
-    return whose_lives(&(struct whose){uid, more});
+    return owner_has_processes(&(struct owner_ids){uid, more});
 }
 
 size_t leftovers_remove(uid_t uid, struct user_range more, const char *const *folders, int64_t until_ns)
 {
-    const struct whose whose = {uid, more};
+    const struct owner_ids owner_ids = {uid, more};
     size_t removed = 0;
 
-    if (whose_lives(&whose))
+    if (owner_has_processes(&owner_ids))
         return 0;
     for (; *folders; folders++)
-        removed += folder_clear(*folders, &whose, until_ns);
+        removed += folder_clear(*folders, &owner_ids, until_ns);
     for (size_t i = 0; i < sizeof ipc_tables / sizeof *ipc_tables; i++)
-        removed += ipc_clear(&ipc_tables[i], &whose, until_ns);
+        removed += ipc_clear(&ipc_tables[i], &owner_ids, until_ns);
     return removed;
 }

@@ -62,11 +62,11 @@ static bool is(const struct kit *k, const char *name)
     return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static void what_is_theirs_stays(void **state)
+static void only_files_of_the_owner_are_removed(void **state)
 {
     struct kit *k = *state;
     const char *const folders[] = {k->root, "/no/such/folder", NULL};
-    const struct user_range more = user_range_given(9);
+    const struct user_range more = user_range_of_slot(9);
 
     if (geteuid() != 0) {
         print_message("skip: only root may become others\n");
@@ -97,7 +97,7 @@ static void what_is_theirs_stays(void **state)
     assert_false(is(k, "deep") || is(k, "file") || is(k, "link") || is(k, "pipe"));
 }
 
-static void nothing_goes_while_they_live(void **state)
+static void nothing_is_removed_while_owner_has_processes(void **state)
 {
     struct kit *k = *state;
     const char *const folders[] = {k->root, NULL};
@@ -134,8 +134,8 @@ static void nothing_goes_while_they_live(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_theirs_stays, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(nothing_goes_while_they_live, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(only_files_of_the_owner_are_removed, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(nothing_is_removed_while_owner_has_processes, kit_setup, kit_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

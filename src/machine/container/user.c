@@ -35,7 +35,7 @@ struct mapping {
 };
 
 struct users {
-    struct place *place;
+    struct state_dir *state_dir;
     char *accounts; /* members of this group run as their accounts; NULL: no accounts */
     uid_t first;
     pthread_mutex_t lock; /* protects the fields below and the files */
@@ -49,7 +49,7 @@ struct users {
 
 static int state_open(const struct users *u)
 {
-    int fd = open(place_dir(u->place), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(state_dir_path(u->state_dir), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     return fd < 0 ? -errno : fd;
 }
@@ -64,7 +64,7 @@ static int list_read(struct users *u, struct mapping *m, struct berth_err *err)
     if (rc == -ENOENT)
         return 0;
     if (rc)
-        return err_set(err, -rc, "cannot read '%s/%s': %s", place_dir(u->place), m->file, strerror(-rc));
+        return err_set(err, -rc, "cannot read '%s/%s': %s", state_dir_path(u->state_dir), m->file, strerror(-rc));
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         struct mapped one = {0};
         char *space = strchr(line, ' ');
@@ -72,8 +72,8 @@ static int list_read(struct users *u, struct mapping *m, struct berth_err *err)
 
         if (!space || space == line || (size_t)(space - line) >= sizeof one.name || !str_parse_i64(space + 1, &uid) ||
             uid <= 0 || uid >= UINT32_MAX)
-            return err_set(err, EINVAL, "'%s/%s' has a line that is not an owner and a UID: '%s'", place_dir(u->place),
-                           m->file, line);
+            return err_set(err, EINVAL, "'%s/%s' has a line that is not an owner and a UID: '%s'",
+                           state_dir_path(u->state_dir), m->file, line);
         memcpy(one.name, line, (size_t)(space - line));
         one.uid = (uid_t)uid;
         vec_push(&m->at, one);
@@ -95,12 +95,12 @@ static int list_write(const struct users *u, const struct mapping *m)
     return file_write(dir, m->file, str_text(&text), text.len, true);
 }
 
-int users_open(struct place *p, const char *accounts, uid_t first, struct users **ret, struct berth_err *err)
+int users_open(struct state_dir *p, const char *accounts, uid_t first, struct users **ret, struct berth_err *err)
 {
     struct users *u = mem_zalloc(sizeof *u);
     int rc;
 
-    u->place = p;
+    u->state_dir = p;
     u->accounts = accounts ? mem_strdup(accounts) : NULL;
     u->local.file = LOCAL;
     u->cluster.file = CLUSTER;
@@ -248,11 +248,11 @@ static int mapped_add(struct users *u, struct mapping *m, const char *owner, uid
         known->uid = before;
     else
         m->at.len--;
-    return err_set(err, -rc, "cannot store the UID of '%s' in '%s/%s': %s", owner, place_dir(u->place), m->file,
-                   strerror(-rc));
+    return err_set(err, -rc, "cannot store the UID of '%s' in '%s/%s': %s", owner, state_dir_path(u->state_dir),
+                   m->file, strerror(-rc));
 }
 
-static int number_give(struct users *u, const char *owner, uid_t *ret, struct berth_err *err)
+static int number_assign(struct users *u, const char *owner, uid_t *ret, struct berth_err *err)
 {
     struct mapped *known = mapped_find(&u->local, owner);
     int rc = 0;
@@ -274,7 +274,7 @@ static int number_give(struct users *u, const char *owner, uid_t *ret, struct be
 static struct user_range range_find(const struct users *u, const char *owner, uid_t own)
 {
     const struct mapping *const all[] = {&u->local, &u->cluster};
-    struct user_range range = user_range_given(user_range_slot(own));
+    struct user_range range = user_range_of_slot(user_range_slot(own));
     bool before = true;
 
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
@@ -308,7 +308,7 @@ static int number_move(struct users *u, const char *owner, uid_t from, uid_t to,
 
     memcpy(u->moving, owner, strlen(owner) + 1);
     pthread_mutex_unlock(&u->lock);
-    rc = user_move(u->place, owner, &before, &after, err);
+    rc = user_move(u->state_dir, owner, &before, &after, err);
     pthread_mutex_lock(&u->lock);
     u->moving[0] = '\0';
     pthread_cond_broadcast(&u->moved);
@@ -318,17 +318,17 @@ static int number_move(struct users *u, const char *owner, uid_t from, uid_t to,
 /* Renames the home of an earlier user of the same name, so that the new user does not get it. */
 static int home_set_aside(const struct users *u, const char *owner, uid_t before, struct berth_err *err)
 {
-    char from[PLACE_PATH_MAX], to[PLACE_PATH_MAX];
+    char from[STATE_PATH_MAX], to[STATE_PATH_MAX];
 
-    (void)snprintf(from, sizeof from, "%s/homes/%s", place_dir(u->place), owner);
-    (void)snprintf(to, sizeof to, "%s/homes/.%s.%u", place_dir(u->place), owner, (unsigned)before);
+    (void)snprintf(from, sizeof from, "%s/homes/%s", state_dir_path(u->state_dir), owner);
+    (void)snprintf(to, sizeof to, "%s/homes/.%s.%u", state_dir_path(u->state_dir), owner, (unsigned)before);
     if (rename(from, to) && errno != ENOENT)
         return err_set(err, errno, "cannot move the home of the previous user '%s': %s", owner, strerror(errno));
     return 0;
 }
 
 /* Checks that the number belongs to no other owner, account or group of this machine. */
-static int number_check(const struct users *u, const struct user_ask *ask, struct berth_err *err)
+static int number_check(const struct users *u, const struct user_query *ask, struct berth_err *err)
 {
     const struct mapped *other = number_holder(u, ask->uid, ask->owner);
 
@@ -348,7 +348,7 @@ static int number_check(const struct users *u, const struct user_ask *ask, struc
 }
 
 /* Chooses the number for an instance that is about to be started. */
-static int number_launch(struct users *u, const struct user_ask *ask, struct user *ret, struct berth_err *err)
+static int number_launch(struct users *u, const struct user_query *ask, struct user *ret, struct berth_err *err)
 {
     struct mapped *cluster = mapped_find(&u->cluster, ask->owner), *local = mapped_find(&u->local, ask->owner);
     int rc;
@@ -363,7 +363,7 @@ static int number_launch(struct users *u, const struct user_ask *ask, struct use
     if (rc)
         return rc;
     if (!cluster && local &&
-        (!ask->alone || local->in_use || user_lives(local->uid, range_find(u, ask->owner, local->uid)))) {
+        (!ask->alone || local->in_use || user_has_processes(local->uid, range_find(u, ask->owner, local->uid)))) {
         local->in_use = true;
         ret->uid = local->uid;
         ret->old_number = true;
@@ -376,7 +376,7 @@ static int number_launch(struct users *u, const struct user_ask *ask, struct use
     return rc ? rc : mapped_add(u, &u->cluster, ask->owner, ask->uid, err);
 }
 
-static int number_find(struct users *u, const struct user_ask *ask, struct user *ret, struct berth_err *err)
+static int number_find(struct users *u, const struct user_query *ask, struct user *ret, struct berth_err *err)
 {
     const struct mapped *cluster, *local;
 
@@ -386,13 +386,13 @@ static int number_find(struct users *u, const struct user_ask *ask, struct user 
     if (ask->uid && ask->launch)
         return number_launch(u, ask, ret, err);
     if (!ask->uid && !cluster)
-        return number_give(u, ask->owner, &ret->uid, err);
+        return number_assign(u, ask->owner, &ret->uid, err);
     /* For a running instance: it was started with the earlier number or with this one. */
     ret->uid = !ask->uid ? cluster->uid : !cluster && local ? local->uid : ask->uid;
     return 0;
 }
 
-void users_rest(struct users *u, const char *owner)
+void users_release(struct users *u, const char *owner)
 {
     pthread_mutex_lock(&u->lock);
     struct mapped *local = mapped_find(&u->local, owner);
@@ -403,7 +403,7 @@ void users_rest(struct users *u, const char *owner)
 
 /* Returns an account's range, or an empty one if the range overlaps numbers that this agent has assigned or may assign,
  * including the net sandbox's. */
-static struct user_range range_apart(const struct users *u, struct user_range range)
+static struct user_range range_without_overlap(const struct users *u, struct user_range range)
 {
     const struct mapping *const all[] = {&u->local, &u->cluster};
     bool apart = (uint64_t)range.first + range.count < u->first || range.first >= (uint64_t)u->first + USERS_MAX;
@@ -427,7 +427,7 @@ static int home_make(const struct user *user, struct berth_err *err)
     return 0;
 }
 
-static int account_ask(struct users *u, const char *owner, struct user *ret, struct berth_err *err)
+static int account_resolve(struct users *u, const char *owner, struct user *ret, struct berth_err *err)
 {
     struct user account = {0};
     int rc = account_find(owner, u->accounts, &account, err);
@@ -435,23 +435,24 @@ static int account_ask(struct users *u, const char *owner, struct user *ret, str
     if (rc)
         return rc;
     pthread_mutex_lock(&u->lock);
-    account.uids = range_apart(u, account.uids);
-    account.gids = range_apart(u, account.gids);
+    account.uids = range_without_overlap(u, account.uids);
+    account.gids = range_without_overlap(u, account.gids);
     pthread_mutex_unlock(&u->lock);
     *ret = account;
     return 0;
 }
 
-int users_ask(struct users *u, const struct user_ask *ask, struct user *ret, struct berth_err *err)
+int users_resolve(struct users *u, const struct user_query *ask, struct user *ret, struct berth_err *err)
 {
     struct user found = {0};
     const char *owner = ask->owner;
     int rc;
 
-    if (strlen(owner) >= sizeof found.name || strpbrk(owner, " \n") || place_path(u->place, "homes", owner, found.home))
+    if (strlen(owner) >= sizeof found.name || strpbrk(owner, " \n") ||
+        state_dir_entry_path(u->state_dir, "homes", owner, found.home))
         return err_set(err, EINVAL, "'%s' is not a valid name of an owner", owner);
     if (u->accounts && geteuid() == 0 && !ask->no_account) {
-        rc = account_ask(u, owner, ret, err);
+        rc = account_resolve(u, owner, ret, err);
         if (rc != -ENOENT)
             return rc;
     }
@@ -478,5 +479,5 @@ int users_ask(struct users *u, const struct user_ask *ask, struct user *ret, str
 
 int users_find(struct users *u, const char *owner, struct user *ret, struct berth_err *err)
 {
-    return users_ask(u, &(struct user_ask){.owner = owner, .launch = true}, ret, err);
+    return users_resolve(u, &(struct user_query){.owner = owner, .launch = true}, ret, err);
 }

@@ -20,7 +20,7 @@ enum { USER_GROUPS_MAX = 64 };
 
 struct user {
     char name[64];
-    char home[PLACE_PATH_MAX];
+    char home[STATE_PATH_MAX];
     uid_t uid;
     gid_t gid;
     gid_t groups[USER_GROUPS_MAX];
@@ -33,10 +33,10 @@ struct user {
 struct users;
 /* `accounts`: owners run as the account of the same name if it is a member of this group, its uid is 1000 or more, and
  * its primary group is not root's; NULL: no accounts. `first`: start of the node's range; 0: 200000. */
-int users_open(struct place *p, const char *accounts, uid_t first, struct users **ret, struct berth_err *err);
+int users_open(struct state_dir *p, const char *accounts, uid_t first, struct users **ret, struct berth_err *err);
 void users_free(struct users *u);
 
-struct user_ask {
+struct user_query {
     const char *owner;
     uid_t uid;       /* assigned by the daemon; 0: none */
     bool no_account; /* do not use an account of this name */
@@ -45,8 +45,8 @@ struct user_ask {
 };
 /* Returns the user to run as; with `launch`, creates the home directory. An agent that is not root uses its own user
  * for all owners. Thread-safe; takes long while an owner's files are moved. */
-int users_ask(struct users *u, const struct user_ask *ask, struct user *ret, struct berth_err *err);
-/* Like users_ask, for an owner without a number of the daemon. */
+int users_resolve(struct users *u, const struct user_query *ask, struct user *ret, struct berth_err *err);
+/* Like users_resolve, for an owner without a number of the daemon. */
 int users_find(struct users *u, const char *owner, struct user *ret, struct berth_err *err);
 /* No instance of the owner runs here any more: the next one may use another number. */
-void users_rest(struct users *u, const char *owner);
+void users_release(struct users *u, const char *owner);

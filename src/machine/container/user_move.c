@@ -84,16 +84,16 @@ static int volumes_move(struct move *m, const char *path, struct berth_err *err)
     return rc;
 }
 
-int user_move(struct place *p, const char *home, const struct user_numbers *from, const struct user_numbers *to,
+int user_move(struct state_dir *p, const char *home, const struct user_numbers *from, const struct user_numbers *to,
               struct berth_err *err)
 {
     struct move m = {from, to};
-    char path[PLACE_PATH_MAX];
-    (void)snprintf(path, sizeof path, "%s/volumes", place_dir(p));
+    char path[STATE_PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s/volumes", state_dir_path(p));
     int rc = volumes_move(&m, path, err);
     if (rc < 0)
         return rc;
-    (void)snprintf(path, sizeof path, "%s/homes", place_dir(p));
+    (void)snprintf(path, sizeof path, "%s/homes", state_dir_path(p));
     CLEANUP(close_fd) int homes = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     rc = homes < 0 ? -errno : folder_move(&m, homes, home);
     return rc < 0 ? err_set(err, -rc, "cannot change the owner of the home of '%s' to UID %u: %s", home,

@@ -17,5 +17,5 @@ struct user_numbers {
 
 /* Moves the home `home` and the owner's files in every local volume, since owners share volumes. Durable when it
  * returns. */
-int user_move(struct place *p, const char *home, const struct user_numbers *from, const struct user_numbers *to,
+int user_move(struct state_dir *p, const char *home, const struct user_numbers *from, const struct user_numbers *to,
               struct berth_err *err);

@@ -23,7 +23,7 @@ unsigned user_range_slot(uid_t uid)
     return (unsigned)(slot < 0 ? slot + USER_RANGE_SLOTS : slot);
 }
 
-struct user_range user_range_given(unsigned slot)
+struct user_range user_range_of_slot(unsigned slot)
 {
     uint32_t base = slot < SLOTS_LOW ? RANGE_LOW + slot * (uint32_t)USER_RANGE_IDS
                                      : RANGE_HIGH + (slot - SLOTS_LOW) * (uint32_t)USER_RANGE_IDS;

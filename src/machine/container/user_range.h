@@ -20,7 +20,7 @@ struct user_range {
 unsigned user_range_slot(uid_t uid);
 /* Returns at most USER_RANGE_IDS - 1 numbers: the first of the 65,536 is left out, so that the low 16 bits equal the
  * uid inside the container. */
-struct user_range user_range_given(unsigned slot);
+struct user_range user_range_of_slot(unsigned slot);
 
 /* Returns the largest range for an account, by name or number, in a file such as /etc/subuid, cut to USER_RANGE_IDS - 1
  * numbers. Empty if there is no file or line, or if the range contains `own`, the account's own number. Invalid lines

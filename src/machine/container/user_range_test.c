@@ -13,12 +13,12 @@
 #include "machine/launch/folder_test.h"
 
 /* Slots do not overlap, are above the ranges of others, and below the largest uid. */
-static void slots_are_apart(void **state)
+static void slots_do_not_overlap(void **state)
 {
     (void)state;
     uint64_t last = 0x6fffffff;
     for (unsigned slot = 0; slot < USER_RANGE_SLOTS; slot++) {
-        struct user_range r = user_range_given(slot);
+        struct user_range r = user_range_of_slot(slot);
         assert_int_equal(r.count, 65535);
         assert_int_equal(r.first % 65536, 1);
         assert_true(r.first > last + 1 || r.first == last + 2);
@@ -26,7 +26,7 @@ static void slots_are_apart(void **state)
         last = (uint64_t)r.first + r.count - 1;
     }
     assert_int_equal(last, 0xfffeffff);
-    assert_int_equal(user_range_given(USER_RANGE_SLOTS).count, 0);
+    assert_int_equal(user_range_of_slot(USER_RANGE_SLOTS).count, 0);
 }
 
 static void numbers_have_slots(void **state)
@@ -43,7 +43,7 @@ static void numbers_have_slots(void **state)
     }
 }
 
-static void accounts_have_what_is_written(void **state)
+static void subuid_ranges_are_read(void **state)
 {
     (void)state;
     static const struct {
@@ -76,9 +76,9 @@ static void accounts_have_what_is_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slots_are_apart),
+        cmocka_unit_test(slots_do_not_overlap),
         cmocka_unit_test(numbers_have_slots),
-        cmocka_unit_test(accounts_have_what_is_written),
+        cmocka_unit_test(subuid_ranges_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static void numbers_are_kept(void **state)
         print_message("skip: only root can give users numbers\n");
         skip();
     }
-    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, NULL, 0, &u, &err), 0);
     assert_int_equal(users_find(u, "ann", &a, &err), 0);
     assert_int_equal(users_find(u, "bob.x", &b, &err), 0);
     assert_true(a.uid >= 200000);
@@ -31,7 +31,7 @@ static void numbers_are_kept(void **state)
     assert_int_equal(st.st_mode & 07777, 0700);
     users_free(u);
     /* Another start of the range keeps existing numbers and assigns no number twice. */
-    assert_int_equal(users_open(k->place, NULL, a.uid, &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, NULL, a.uid, &u, &err), 0);
     assert_int_equal(users_find(u, "bob.x", &again, &err), 0);
     assert_int_equal(again.uid, b.uid);
     assert_int_equal(users_find(u, "eve", &again, &err), 0);
@@ -65,7 +65,7 @@ static void *ask(void *ctx)
 }
 
 /* Several threads ask for the same owners. */
-static void one_number_each_whoever_asks(void **state)
+static void concurrent_queries_get_one_number_each(void **state)
 {
     struct kit *k = *state;
     struct asking asking[THREADS] = {0};
@@ -76,7 +76,7 @@ static void one_number_each_whoever_asks(void **state)
         print_message("skip: only root can give users numbers\n");
         skip();
     }
-    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, NULL, 0, &u, &err), 0);
     for (size_t t = 0; t < THREADS; t++) {
         asking[t].users = u;
         assert_int_equal(pthread_create(&asking[t].thread, NULL, ask, &asking[t]), 0);
@@ -94,7 +94,7 @@ static void one_number_each_whoever_asks(void **state)
 }
 
 /* Ranges for containers: the same at every start, and never shared by owners. */
-static void further_numbers_are_ones_own(void **state)
+static void container_ranges_are_not_shared(void **state)
 {
     static const char list[] = "ann 200000\nbob 200001\neve 236861\nold 1879048200\nzoe 200002\n";
     static const struct {
@@ -118,7 +118,7 @@ static void further_numbers_are_ones_own(void **state)
     }
     assert_int_equal(file_write(dir, "users", list, strlen(list), false), 0);
     close(dir);
-    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, NULL, 0, &u, &err), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(users_find(u, rows[i].owner, &user, &err), 0);
         assert_int_equal(user.uids.count, rows[i].first ? 65535 : 0);
@@ -128,7 +128,7 @@ static void further_numbers_are_ones_own(void **state)
     users_free(u);
 }
 
-static void accounts_where_wished(void **state)
+static void accounts_are_used_if_enabled(void **state)
 {
     struct kit *k = *state;
     struct users *u;
@@ -139,7 +139,7 @@ static void accounts_where_wished(void **state)
         print_message("skip: only root can run things as others\n");
         skip();
     }
-    assert_int_equal(users_open(k->place, "nogroup", 0, &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, "nogroup", 0, &u, &err), 0);
     assert_int_equal(users_find(u, "nobody", &user, &err), 0);
     assert_int_equal(user.uid, 65534);
     assert_string_equal(user.home, "/nonexistent");
@@ -147,7 +147,7 @@ static void accounts_where_wished(void **state)
     assert_int_equal(users_find(u, "no-such-account", &user, &err), 0);
     assert_true(user.uid >= 200000);
     users_free(u);
-    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, NULL, 0, &u, &err), 0);
     assert_int_equal(users_find(u, "nobody", &user, &err), 0);
     assert_true(user.uid >= 200000);
     assert_int_equal(users_find(u, "root", &user, &err), 0);
@@ -173,7 +173,7 @@ static void etc_shown(const struct kit *k, const char *name, const char *text)
     assert_int_equal(mount(from, at, NULL, MS_BIND, NULL), 0);
 }
 
-static void accounts_of_people_alone(void **state)
+static void system_accounts_are_rejected(void **state)
 {
     static const struct {
         const char *owner;
@@ -202,7 +202,7 @@ static void accounts_of_people_alone(void **state)
               "rabbitmq:x:105:3000::/:/bin/sh\nlast:x:999:999::/:/bin/sh\nwheel:x:1002:0::/:/bin/sh\n"
               "toor:x:0:3000::/:/bin/sh\nbob:x:1003:1003::/:/bin/sh\n");
     etc_shown(k, "group", "root:x:0:ann\ncluster:x:3000:ann,rabbitmq,last,wheel\nbob:x:1003:\n");
-    assert_int_equal(users_open(k->place, "cluster", 0, &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, "cluster", 0, &u, &err), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int rc = users_find(u, rows[i].owner, &user, &err);
         if (rc != rows[i].rc || (rc && !strstr(err.text, rows[i].says)))
@@ -211,11 +211,11 @@ static void accounts_of_people_alone(void **state)
             assert_false(user.given);
     }
     /* With no_account, a name made by a group's manager is not taken for an account. */
-    const struct user_ask made = {.owner = "ann", .no_account = true, .launch = true};
-    assert_int_equal(users_ask(u, &made, &user, &err), 0);
+    const struct user_query made = {.owner = "ann", .no_account = true, .launch = true};
+    assert_int_equal(users_resolve(u, &made, &user, &err), 0);
     assert_true(user.given && user.uid >= 200000);
     users_free(u);
-    assert_int_equal(users_open(k->place, "no-such-group", 0, &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, "no-such-group", 0, &u, &err), 0);
     assert_int_equal(users_find(u, "ann", &user, &err), -EPERM);
     users_free(u);
     assert_int_equal(umount2("/etc/group", MNT_DETACH), 0);
@@ -226,7 +226,7 @@ static void accounts_of_people_alone(void **state)
 
 static int ask_for(struct users *u, const char *owner, uid_t uid, bool alone, struct user *ret, struct berth_err *err)
 {
-    return users_ask(u, &(struct user_ask){.owner = owner, .uid = uid, .launch = true, .alone = alone}, ret, err);
+    return users_resolve(u, &(struct user_query){.owner = owner, .uid = uid, .launch = true, .alone = alone}, ret, err);
 }
 
 static uid_t owner_of(const struct kit *k, const char *name)
@@ -259,7 +259,7 @@ static uid_t own_first(void)
 }
 
 /* Homes and volumes that were created with a number of this node. */
-static void files_follow_their_owner(void **state)
+static void files_move_to_cluster_number(void **state)
 {
     struct kit *k = *state;
     struct users *u;
@@ -271,7 +271,7 @@ static void files_follow_their_owner(void **state)
         print_message("skip: only root can give users numbers\n");
         skip();
     }
-    assert_int_equal(users_open(k->place, NULL, own_first(), &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, NULL, own_first(), &u, &err), 0);
     assert_int_equal(users_find(u, "bob", &bob, &err), 0);
     assert_int_equal(users_find(u, "ann", &ann, &err), 0);
     assert_int_equal(ann.uid, own_first() + 1);
@@ -298,7 +298,7 @@ static void files_follow_their_owner(void **state)
     assert_int_equal(ask_for(u, "ann", 300007, true, &user, &err), 0); /* its start began before the other one's */
     assert_int_equal(user.uid, ann.uid);
     assert_int_equal(owner_of(k, "homes/ann/a"), ann.uid);
-    users_rest(u, "ann");
+    users_release(u, "ann");
     assert_int_equal(ask_for(u, "ann", 300007, true, &user, &err), 0);
     assert_false(user.old_number);
     assert_int_equal(user.uid, 300007);
@@ -318,7 +318,7 @@ static void files_follow_their_owner(void **state)
     users_free(u);
 
     /* The new number is kept, whatever the daemon says later, and the old one is not assigned again. */
-    assert_int_equal(users_open(k->place, NULL, own_first(), &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, NULL, own_first(), &u, &err), 0);
     assert_int_equal(users_find(u, "ann", &user, &err), 0);
     assert_int_equal(user.uid, 300007);
     assert_int_equal(users_find(u, "new", &user, &err), 0);
@@ -329,7 +329,7 @@ static void files_follow_their_owner(void **state)
 }
 
 /* As after a crash during a move: some files have the new number, the list has the old one. */
-static void a_move_is_done_again(void **state)
+static void interrupted_move_is_repeated(void **state)
 {
     struct kit *k = *state;
     struct users *u;
@@ -340,12 +340,12 @@ static void a_move_is_done_again(void **state)
         print_message("skip: only root can give users numbers\n");
         skip();
     }
-    assert_int_equal(users_open(k->place, NULL, own_first(), &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, NULL, own_first(), &u, &err), 0);
     assert_int_equal(users_find(u, "ann", &user, &err), 0);
     put_for(k, "homes/ann/done", 300000);
     put_for(k, "homes/ann/yet", user.uid);
     users_free(u);
-    assert_int_equal(users_open(k->place, NULL, own_first(), &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, NULL, own_first(), &u, &err), 0);
     assert_int_equal(ask_for(u, "ann", 300000, true, &user, &err), 0);
     assert_int_equal(owner_of(k, "homes/ann/done"), 300000);
     assert_int_equal(owner_of(k, "homes/ann/yet"), 300000);
@@ -354,7 +354,7 @@ static void a_move_is_done_again(void **state)
 }
 
 /* A deleted user and a new user of the same name are different. */
-static void another_of_that_name_gets_nothing(void **state)
+static void recreated_user_does_not_get_old_home(void **state)
 {
     struct kit *k = *state;
     struct users *u;
@@ -366,7 +366,7 @@ static void another_of_that_name_gets_nothing(void **state)
         print_message("skip: only root can give users numbers\n");
         skip();
     }
-    assert_int_equal(users_open(k->place, NULL, own_first(), &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, NULL, own_first(), &u, &err), 0);
     assert_int_equal(ask_for(u, "ann", 300000, true, &user, &err), 0);
     put_for(k, "homes/ann/secret", 300000);
     assert_int_equal(ask_for(u, "ann", 300009, true, &user, &err), 0);
@@ -376,19 +376,19 @@ static void another_of_that_name_gets_nothing(void **state)
     assert_int_equal(owner_of(k, "homes/.ann.300000/secret"), 300000);
     assert_int_equal(ask_for(u, "ann", 300000, true, &user, &err), -ESTALE);
     /* Leftovers of the deleted user are found by that user's number. */
-    assert_int_equal(users_ask(u, &(struct user_ask){.owner = "ann", .uid = 300000}, &user, &err), 0);
+    assert_int_equal(users_resolve(u, &(struct user_query){.owner = "ann", .uid = 300000}, &user, &err), 0);
     assert_int_equal(user.uid, 300000);
     assert_int_equal(owner_of(k, "homes/ann"), 300009);
     users_free(u);
 }
 
 /* Two nodes on which owners appeared in a different order. */
-static void every_node_has_the_same_number(void **state)
+static void cluster_numbers_are_equal_on_all_nodes(void **state)
 {
     struct kit *k = *state;
     struct berth_err err;
     struct user first, second;
-    struct place *place = NULL;
+    struct state_dir *state_dir = NULL;
     struct users *one, *two;
     char root[96];
 
@@ -398,9 +398,9 @@ static void every_node_has_the_same_number(void **state)
     }
     (void)snprintf(root, sizeof root, "%s/other", k->root);
     assert_int_equal(mkdir(root, 0755), 0);
-    assert_int_equal(place_open(root, &place, &err), 0);
-    assert_int_equal(users_open(k->place, NULL, own_first(), &one, &err), 0);
-    assert_int_equal(users_open(place, NULL, own_first(), &two, &err), 0);
+    assert_int_equal(state_dir_open(root, &state_dir, &err), 0);
+    assert_int_equal(users_open(k->state_dir, NULL, own_first(), &one, &err), 0);
+    assert_int_equal(users_open(state_dir, NULL, own_first(), &two, &err), 0);
     assert_int_equal(users_find(one, "ann", &first, &err), 0);
     assert_int_equal(users_find(two, "bob", &second, &err), 0);
     assert_int_equal(first.uid, second.uid); /* numbers of the nodes: two owners, one number */
@@ -420,10 +420,10 @@ static void every_node_has_the_same_number(void **state)
     }
     users_free(one);
     users_free(two);
-    place_free(place);
+    state_dir_free(state_dir);
 }
 
-static void names_that_are_none(void **state)
+static void invalid_owner_names_are_rejected(void **state)
 {
     static const char *const bad[] = {"", ".", "..", "a/b", "../root", "a b", "a\nb 0"};
     struct kit *k = *state;
@@ -432,7 +432,7 @@ static void names_that_are_none(void **state)
     struct berth_err err;
     char longest[80];
 
-    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, NULL, 0, &u, &err), 0);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(users_find(u, bad[i], &user, &err), -EINVAL);
     memset(longest, 'x', sizeof longest - 1);
@@ -442,7 +442,7 @@ static void names_that_are_none(void **state)
 }
 
 /* A home that is a symbolic link is rejected, not followed. */
-static void home_is_a_folder(void **state)
+static void linked_home_is_rejected(void **state)
 {
     struct kit *k = *state;
     struct users *u;
@@ -453,7 +453,7 @@ static void home_is_a_folder(void **state)
 
     (void)snprintf(home, sizeof home, "%s/homes/mallory", k->root);
     assert_int_equal(symlink("/etc", home), 0);
-    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
+    assert_int_equal(users_open(k->state_dir, NULL, 0, &u, &err), 0);
     assert_true(users_find(u, "mallory", &user, &err) < 0);
     assert_int_equal(stat("/etc", &st), 0);
     assert_int_equal(st.st_uid, 0);
@@ -472,7 +472,7 @@ static void damaged_list_is_refused(void **state)
 
         assert_int_equal(file_write(dir, "users", bad[i], strlen(bad[i]), false), 0);
         close(dir);
-        assert_int_equal(users_open(k->place, NULL, 0, &u, &err), -EINVAL);
+        assert_int_equal(users_open(k->state_dir, NULL, 0, &u, &err), -EINVAL);
     }
 }
 
@@ -480,16 +480,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(numbers_are_kept, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(one_number_each_whoever_asks, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(further_numbers_are_ones_own, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(accounts_where_wished, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(accounts_of_people_alone, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(files_follow_their_owner, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_move_is_done_again, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(another_of_that_name_gets_nothing, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(every_node_has_the_same_number, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(names_that_are_none, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(home_is_a_folder, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(concurrent_queries_get_one_number_each, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(container_ranges_are_not_shared, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(accounts_are_used_if_enabled, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(system_accounts_are_rejected, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(files_move_to_cluster_number, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(interrupted_move_is_repeated, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(recreated_user_does_not_get_old_home, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(cluster_numbers_are_equal_on_all_nodes, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(invalid_owner_names_are_rejected, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(linked_home_is_rejected, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(damaged_list_is_refused, kit_setup, kit_teardown),
     };
 

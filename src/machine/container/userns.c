@@ -82,13 +82,13 @@ void id_map_swap(uint32_t a, uint32_t b, struct id_map *ret)
 /* ---- namespaces ------------------------------------------------------------------------------------------------- */
 
 /* A forked process in new namespaces, which waits for a byte. */
-struct held {
+struct namespace_child {
     pid_t pid;
     int go;    /* a byte here makes it continue */
     int heard; /* its result is read here */
 };
 
-static void held_cleanup(struct held *h)
+static void namespace_child_cleanup(struct namespace_child *h)
 {
     if (h->pid > 0) {
         (void)kill(h->pid, SIGKILL);
@@ -100,14 +100,14 @@ static void held_cleanup(struct held *h)
 }
 
 /* Result of the trial: the failed step and its errno. */
-struct trial_word {
+struct trial_result {
     int step, code;
 };
 enum { TRIAL_BECOME, TRIAL_MOUNTS, TRIAL_PROC, TRIAL_TMPFS, TRIAL_QUEUES, TRIAL_DONE };
 
 /* Performs the steps of a container runtime as root of the namespaces. Uses raw system calls: the C library assumes
  * that the threads of the parent exist and would change their user, too. */
-static struct trial_word trial(void)
+static struct trial_result trial(void)
 {
     static const struct {
         const char *type;
@@ -118,26 +118,26 @@ static struct trial_word trial(void)
         {"mqueue", TRIAL_QUEUES},
     };
     if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
-        return (struct trial_word){TRIAL_BECOME, errno};
+        return (struct trial_result){TRIAL_BECOME, errno};
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-        return (struct trial_word){TRIAL_MOUNTS, errno};
+        return (struct trial_result){TRIAL_MOUNTS, errno};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (mount(rows[i].type, "/proc", rows[i].type, MS_NOSUID | MS_NOEXEC | MS_NODEV, NULL) < 0)
-            return (struct trial_word){rows[i].step, errno};
-    return (struct trial_word){TRIAL_DONE, 0};
+            return (struct trial_result){rows[i].step, errno};
+    return (struct trial_result){TRIAL_DONE, 0};
 }
 
-_Noreturn static void held_wait(int go, int say)
+_Noreturn static void namespace_child_wait(int go, int say)
 {
     char byte;
-    struct trial_word word;
+    struct trial_result word;
     if (syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || read(go, &byte, 1) != 1)
         _exit(1);
     word = trial();
     _exit(write(say, &word, sizeof word) == sizeof word ? 0 : 1);
 }
 
-static int held_start(unsigned long namespaces, struct held *ret)
+static int namespace_child_start(unsigned long namespaces, struct namespace_child *ret)
 {
     int go[2], heard[2];
     if (pipe2(go, O_CLOEXEC) < 0)
@@ -155,7 +155,7 @@ static int held_start(unsigned long namespaces, struct held *ret)
         return -errno;
     if (pid == 0) {
         close_fd_cleanup(&ret->go); /* or the child would keep the write end of its own pipe open */
-        held_wait(go_end, heard_end);
+        namespace_child_wait(go_end, heard_end);
     }
     ret->pid = (pid_t)pid;
     return 0;
@@ -174,7 +174,7 @@ static int map_write(pid_t pid, const char *name, const struct id_map *map)
     return n < 0 ? -errno : n == (ssize_t)text.len ? 0 : -EIO; /* the kernel accepts a map only in a single write */
 }
 
-static int held_map(const struct held *h, const struct userns_maps *maps)
+static int namespace_child_map(const struct namespace_child *h, const struct userns_maps *maps)
 {
     int rc = map_write(h->pid, "uid_map", &maps->uids);
     return rc < 0 ? rc : map_write(h->pid, "gid_map", &maps->gids);
@@ -182,10 +182,10 @@ static int held_map(const struct held *h, const struct userns_maps *maps)
 
 int userns_open(const struct userns_maps *maps)
 {
-    CLEANUP(held) struct held h = {.go = -1, .heard = -1};
+    CLEANUP(namespace_child) struct namespace_child h = {.go = -1, .heard = -1};
     char path[64];
-    int rc = held_start(CLONE_NEWUSER, &h);
-    rc = rc < 0 ? rc : held_map(&h, maps);
+    int rc = namespace_child_start(CLONE_NEWUSER, &h);
+    rc = rc < 0 ? rc : namespace_child_map(&h, maps);
     if (rc < 0)
         return rc;
     (void)snprintf(path, sizeof path, "/proc/%d/ns/user", (int)h.pid);
@@ -225,16 +225,16 @@ int userns_check(struct berth_err *err)
         [TRIAL_TMPFS] = "cannot mount a tmpfs in a user namespace",
         [TRIAL_QUEUES] = "cannot mount message queues in a user namespace",
     };
-    const struct user_range range = user_range_given(0);
+    const struct user_range range = user_range_of_slot(0);
     const struct user someone = {.uid = range.first - 1, .gid = range.first - 1, .uids = range, .gids = range};
-    CLEANUP(held) struct held h = {.go = -1, .heard = -1};
-    struct trial_word word;
+    CLEANUP(namespace_child) struct namespace_child h = {.go = -1, .heard = -1};
+    struct trial_result word;
     struct userns_maps maps;
     userns_maps_of(&someone, &maps);
-    int rc = held_start(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC, &h);
+    int rc = namespace_child_start(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC, &h);
     if (rc < 0)
         return err_set(err, -rc, "cannot create a user namespace: %s", strerror(-rc));
-    rc = held_map(&h, &maps);
+    rc = namespace_child_map(&h, &maps);
     if (rc < 0)
         return err_set(err, -rc, "cannot map the UIDs of a user namespace from %" PRIu32 " up: %s", someone.uid,
                        strerror(-rc));

@@ -26,11 +26,11 @@ static struct user ann(void)
         .name = "ann", .uid = 61234, .gid = 61235, .groups = {61235, 44, 0x70000010},
                    .groups_len = 3
     };
-    u.uids = u.gids = user_range_given(0);
+    u.uids = u.gids = user_range_of_slot(0);
     return u;
 }
 
-static void owners_have_maps(void **state)
+static void id_maps_of_owner(void **state)
 {
     (void)state;
     const struct user user = ann();
@@ -60,7 +60,7 @@ static void owners_have_maps(void **state)
     assert_false(id_map_in(&maps.gids, 0, &id));
 }
 
-static void two_change_places(void **state)
+static void swapped_ids_map_to_each_other(void **state)
 {
     (void)state;
     static const uint32_t pairs[][2] = {
@@ -99,7 +99,7 @@ static void needs(void)
     }
 }
 
-static void trees_are_seen_through_them(void **state)
+static void mounts_have_mapped_ids(void **state)
 {
     (void)state;
     needs();
@@ -131,7 +131,7 @@ static void trees_are_seen_through_them(void **state)
 }
 
 /* Maps that the kernel rejects are errors, and no process is left. */
-static void maps_that_are_none(void **state)
+static void invalid_maps_are_rejected(void **state)
 {
     (void)state;
     needs();
@@ -148,7 +148,7 @@ static void maps_that_are_none(void **state)
 }
 
 /* As for an agent inside a user namespace with a single uid, which has no further uids to map. */
-static void the_check_says_why_not(void **state)
+static void userns_check_reports_reason(void **state)
 {
     (void)state;
     int status = -1;
@@ -167,11 +167,11 @@ static void the_check_says_why_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(owners_have_maps),
-        cmocka_unit_test(two_change_places),
-        cmocka_unit_test(trees_are_seen_through_them),
-        cmocka_unit_test(maps_that_are_none),
-        cmocka_unit_test(the_check_says_why_not),
+        cmocka_unit_test(id_maps_of_owner),
+        cmocka_unit_test(swapped_ids_map_to_each_other),
+        cmocka_unit_test(mounts_have_mapped_ids),
+        cmocka_unit_test(invalid_maps_are_rejected),
+        cmocka_unit_test(userns_check_reports_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

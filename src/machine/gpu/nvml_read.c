@@ -13,7 +13,7 @@ static bool is_gone(int rc)
 }
 
 /* Marks the GPU as unhealthy; the first reason is kept. */
-static void ail(struct nvml_gpu *g, const char *what, const char *text)
+static void mark_unhealthy(struct nvml_gpu *g, const char *what, const char *text)
 {
     if (g->healthy)
         (void)snprintf(g->trouble, sizeof g->trouble, "%s%s%.80s", what, *text ? ": " : "", text);
@@ -24,7 +24,7 @@ static void ail(struct nvml_gpu *g, const char *what, const char *text)
 static bool answered(struct nvml *n, struct nvml_gpu *g, int rc)
 {
     if (is_gone(rc))
-        ail(g, "the GPU no longer responds", nvml_error(n, rc));
+        mark_unhealthy(g, "the GPU no longer responds", nvml_error(n, rc));
     return rc == NVML_SUCCESS;
 }
 
@@ -51,11 +51,11 @@ static void health_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *
     if (answered(n, g, NVML_ASK(n, ecc, d, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &errors)) && errors <= INT64_MAX)
         g->ecc_errors = (int64_t)errors;
     if (g->ecc_errors > 0)
-        ail(g, "its memory has uncorrectable ECC errors; reset the GPU or restart the machine", "");
+        mark_unhealthy(g, "its memory has uncorrectable ECC errors; reset the GPU or restart the machine", "");
     if (NVML_ASK(n, remapped, d, &corrected, &uncorrected, &pending, &failed) == NVML_SUCCESS && failed)
-        ail(g, "remapping of its memory rows failed; replace the GPU", "");
+        mark_unhealthy(g, "remapping of its memory rows failed; replace the GPU", "");
     if (g->mode == 2)
-        ail(g, "its compute mode is Prohibited; allow it with 'nvidia-smi -c 0'", "");
+        mark_unhealthy(g, "its compute mode is Prohibited; allow it with 'nvidia-smi -c 0'", "");
 }
 
 /* ---- processes -------------------------------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static void part_read(struct nvml *n, struct nvml_device *d, const struct nvml_g
     memory_read(n, d, g);
     processes_read(n, d, g);
     if (!of->healthy)
-        ail(g, of->trouble, "");
+        mark_unhealthy(g, of->trouble, "");
 }
 
 static void parts_read(struct nvml *n, struct nvml_device *d, size_t of, struct nvml_look *look,
@@ -181,7 +181,7 @@ static void lost_add(const struct nvml_gpu *known, const char *what, const char 
     struct nvml_gpu *g = &look->gpus[look->gpus_len++];
     *g = *known;
     g->healthy = true;
-    ail(g, what, text);
+    mark_unhealthy(g, what, text);
     g->used_bytes = g->ecc_errors = g->milli = -1;
 }
 

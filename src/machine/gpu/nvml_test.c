@@ -50,7 +50,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void everything_is_read(void **state)
+static void gpu_properties_are_read(void **state)
 {
     struct world *w = *state;
     CLEANUP(nvml_look) struct nvml_look look;
@@ -84,7 +84,7 @@ static void everything_is_read(void **state)
     assert_string_equal(nvml_link_name(look.link[1][2]), "bridge");
 }
 
-static void parts_have_names_of_their_own(void **state)
+static void mig_devices_are_listed(void **state)
 {
     struct world *w = *state;
     CLEANUP(nvml_look) struct nvml_look look;
@@ -109,7 +109,7 @@ static void parts_have_names_of_their_own(void **state)
 }
 
 /* The second state follows the first; `want` is the problem of GPU-b then. */
-static void what_is_broken_is_told_and_the_rest_is_read(void **state)
+static void failures_are_reported_and_the_rest_is_read(void **state)
 {
     static const struct {
         const char *label, *then, *want;
@@ -147,7 +147,7 @@ static void what_is_broken_is_told_and_the_rest_is_read(void **state)
     }
 }
 
-static void one_that_was_never_seen_well(void **state)
+static void gpu_that_never_answered_is_reported(void **state)
 {
     struct world *w = *state;
     CLEANUP(nvml_look) struct nvml_look look;
@@ -157,7 +157,7 @@ static void one_that_was_never_seen_well(void **state)
     assert_string_equal(look.trouble, "a GPU does not report its UUID: GPU is lost");
 }
 
-static void a_driver_that_fails_is_asked_again(void **state)
+static void failed_driver_is_retried(void **state)
 {
     struct world *w = *state;
     CLEANUP(nvml_look) struct nvml_look failed, look;
@@ -174,7 +174,7 @@ static void a_driver_that_fails_is_asked_again(void **state)
 }
 
 /* Known GPUs stay in the list and are unhealthy. */
-static void gpus_of_a_silent_driver_stay(void **state)
+static void gpus_of_failed_driver_stay_listed(void **state)
 {
     static const struct {
         const char *then, *want;
@@ -203,7 +203,7 @@ static void gpus_of_a_silent_driver_stay(void **state)
     }
 }
 
-static void libraries_that_are_none(void **state)
+static void missing_or_incomplete_library_is_handled(void **state)
 {
     static const struct {
         const char *path;
@@ -229,13 +229,13 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     static const struct CMUnitTest tests[] = {
-        CASE(everything_is_read),
-        CASE(parts_have_names_of_their_own),
-        CASE(what_is_broken_is_told_and_the_rest_is_read),
-        CASE(one_that_was_never_seen_well),
-        CASE(a_driver_that_fails_is_asked_again),
-        CASE(gpus_of_a_silent_driver_stay),
-        CASE(libraries_that_are_none),
+        CASE(gpu_properties_are_read),
+        CASE(mig_devices_are_listed),
+        CASE(failures_are_reported_and_the_rest_is_read),
+        CASE(gpu_that_never_answered_is_reported),
+        CASE(failed_driver_is_retried),
+        CASE(gpus_of_failed_driver_stay_listed),
+        CASE(missing_or_incomplete_library_is_handled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

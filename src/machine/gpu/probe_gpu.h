@@ -11,5 +11,5 @@
  * equal bytes. */
 json_t *probe_gpus(const struct nvml_look *look);
 /* Adds the totals `gpu-memory` (bytes) and `gpu-milli` (busy thousandths of a GPU) to the "usage", and a condition
- * `GpuFailed` for each problem to the "conditions", of the result of probe_use_look. */
+ * `GpuFailed` for each problem to the "conditions", of the result of probe_use_poll. */
 void probe_gpus_use(const struct nvml_look *look, json_t *self);

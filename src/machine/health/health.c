@@ -42,7 +42,7 @@ struct health {
 
 /* ---- results ---------------------------------------------------------------------------------------------------- */
 
-static void question_close(struct health *h)
+static void check_close(struct health *h)
 {
     loop_source_free(take_ptr(&h->source));
     if (h->fd >= 0)
@@ -56,7 +56,7 @@ static void question_close(struct health *h)
 /* Ends the check. `wrong`: the failure; NULL: success. */
 static void answer(struct health *h, const char *wrong)
 {
-    question_close(h);
+    check_close(h);
     int64_t next_ns = h->asked_ns + h->plan.every_ns, now_ns = loop_now_ns(h->loop);
     loop_timer_set(h->timer, next_ns > now_ns ? next_ns : now_ns);
     h->failed = wrong ? h->failed + 1 : 0;
@@ -67,7 +67,7 @@ static void answer(struct health *h, const char *wrong)
     h->config.verdict(h->config.ctx, verdict == VERDICT_READY, wrong);
 }
 
-__attribute__((format(printf, 2, 3))) static void answer_wrong(struct health *h, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void check_failed(struct health *h, const char *fmt, ...)
 {
     char text[TEXT_MAX];
     va_list args;
@@ -86,21 +86,21 @@ static void exec_done(void *arg, int exit)
     if (exit == 0)
         answer(h, NULL);
     else if (exit < 0)
-        answer_wrong(h, "%s could not be run", h->plan.argv[0]);
+        check_failed(h, "%s could not be run", h->plan.argv[0]);
     else
-        answer_wrong(h, "%s failed with exit code %d", h->plan.argv[0], exit);
+        check_failed(h, "%s failed with exit code %d", h->plan.argv[0], exit);
 }
 
-static void exec_ask(struct health *h)
+static void exec_check_start(struct health *h)
 {
     h->run = h->config.exec(h->config.ctx, (const char *const *)h->plan.argv, h->plan.timeout_ns, exec_done, h);
     if (!h->run)
-        answer_wrong(h, "%s could not be run", h->plan.argv[0]);
+        check_failed(h, "%s could not be run", h->plan.argv[0]);
 }
 
 /* ---- http and tcp checks ---------------------------------------------------------------------------------------- */
 
-static const char *word_of(const struct health *h)
+static const char *kind_name(const struct health *h)
 {
     return h->plan.kind == HEALTH_HTTP ? "http" : "tcp";
 }
@@ -113,7 +113,7 @@ static bool request_send(struct health *h)
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return true;
         if (n < 0) {
-            answer_wrong(h, "http: the request could not be sent: %s", strerror(errno));
+            check_failed(h, "http: the request could not be sent: %s", strerror(errno));
             return false;
         }
         h->sent += (size_t)n;
@@ -136,13 +136,13 @@ static int status_of(const char *line)
     return line[12] == ' ' || line[12] == '\r' || line[12] == '\0' ? status : -1;
 }
 
-static void answer_hear(struct health *h)
+static void response_read(struct health *h)
 {
     ssize_t n = recv(h->fd, h->heard + h->heard_len, sizeof h->heard - 1 - h->heard_len, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0) {
-        answer_wrong(h, "http: %s", strerror(errno));
+        check_failed(h, "http: %s", strerror(errno));
         return;
     }
     h->heard_len += (size_t)n;
@@ -155,10 +155,10 @@ static void answer_hear(struct health *h)
     /* the status is at the start of a line that is too long for the buffer */
     int status = end || n > 0 ? status_of(h->heard) : -1;
     if (status < 0)
-        answer_wrong(h, n == 0 && h->heard_len == 0 ? "http: the connection was closed without a response"
+        check_failed(h, n == 0 && h->heard_len == 0 ? "http: the connection was closed without a response"
                                                     : "http: the response is not HTTP");
     else if (status < 200 || status > 399)
-        answer_wrong(h, "http: GET %s returned %d", h->plan.path, status);
+        check_failed(h, "http: GET %s returned %d", h->plan.path, status);
     else
         answer(h, NULL);
 }
@@ -172,7 +172,7 @@ static void socket_ready(void *ctx, uint32_t events)
         if (getsockopt(h->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
             error = errno;
         if (error) {
-            answer_wrong(h, "%s: %s", word_of(h), strerror(error));
+            check_failed(h, "%s: %s", kind_name(h), strerror(error));
             return;
         }
         if (h->plan.kind == HEALTH_TCP) {
@@ -184,15 +184,15 @@ static void socket_ready(void *ctx, uint32_t events)
     if (events & EPOLLOUT && h->sent < h->out.len && !request_send(h))
         return;
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-        answer_hear(h);
+        response_read(h);
 }
 
-static void connection_ask(struct health *h)
+static void connection_check_start(struct health *h)
 {
     uint16_t port = h->config.port(h->config.ctx, h->plan.endpoint);
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
     if (!port) {
-        answer_wrong(h, "%s: the endpoint %.64s has no port", word_of(h), h->plan.endpoint);
+        check_failed(h, "%s: the endpoint %.64s has no port", kind_name(h), h->plan.endpoint);
         return;
     }
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -210,7 +210,7 @@ static void connection_ask(struct health *h)
     if (rc == 0)
         rc = loop_watch_fd(h->loop, h->fd, EPOLLOUT, socket_ready, h, &h->source, NULL);
     if (rc < 0)
-        answer_wrong(h, "%s: %s", word_of(h), strerror(-rc));
+        check_failed(h, "%s: %s", kind_name(h), strerror(-rc));
 }
 
 /* ---- timer ------------------------------------------------------------------------------------------------------ */
@@ -219,16 +219,16 @@ static void timer_due(void *ctx)
 {
     struct health *h = ctx;
     if (h->open) {
-        answer_wrong(h, "no response within %lld ms", (long long)(h->plan.timeout_ns / 1000000));
+        check_failed(h, "no response within %lld ms", (long long)(h->plan.timeout_ns / 1000000));
         return;
     }
     h->open = true;
     h->asked_ns = loop_now_ns(h->loop);
     loop_timer_set(h->timer, h->asked_ns + h->plan.timeout_ns);
     if (h->plan.kind == HEALTH_EXEC)
-        exec_ask(h);
+        exec_check_start(h);
     else
-        connection_ask(h);
+        connection_check_start(h);
 }
 
 int health_new(struct loop *loop, const struct health_config *config, struct health **ret, struct berth_err *err)
@@ -253,7 +253,7 @@ void health_free(struct health *h)
 {
     if (!h)
         return;
-    question_close(h);
+    check_close(h);
     loop_source_free(h->timer);
     str_done(&h->out);
     health_plan_done(&h->plan);

@@ -220,7 +220,7 @@ static void until_asked(struct scene *s, unsigned more)
 
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
 
-static void answers_are_judged(void **state)
+static void responses_decide_readiness(void **state)
 {
     (void)state;
     static const struct {
@@ -273,7 +273,7 @@ static void the_request_is_http(void **state)
     assert_string_equal(s.request + strlen(s.request) - 4, "\r\n\r\n");
 }
 
-static void failures_in_a_row_and_one_success(void **state)
+static void consecutive_failures_and_one_success(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s;
@@ -306,7 +306,7 @@ static void failures_in_a_row_and_one_success(void **state)
 }
 
 /* The first verdict "not ready" takes the same number of failures. */
-static void the_first_verdict_takes_as_many_failures(void **state)
+static void first_verdict_takes_all_failures(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s;
@@ -317,7 +317,7 @@ static void the_first_verdict_takes_as_many_failures(void **state)
     assert_int_equal(s.asked, 5);
 }
 
-static void programs_that_hang_or_cannot_be_run(void **state)
+static void hanging_and_missing_programs_fail(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s;
@@ -336,7 +336,7 @@ static void programs_that_hang_or_cannot_be_run(void **state)
     assert_int_equal(s.cancelled, 3);
 }
 
-static void a_server_that_goes_and_comes(void **state)
+static void server_restart_changes_verdict(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s;
@@ -354,7 +354,7 @@ static void a_server_that_goes_and_comes(void **state)
     assert_true(s.ready);
 }
 
-static void it_may_be_freed_at_any_time(void **state)
+static void health_can_be_freed_at_any_time(void **state)
 {
     (void)state;
     static const char *const checks[] = {HTTP, TCP, EXEC};
@@ -377,7 +377,7 @@ static void it_may_be_freed_at_any_time(void **state)
     health_free(NULL);
 }
 
-static void the_delay_comes_first(void **state)
+static void first_check_starts_after_delay(void **state)
 {
     (void)state;
     CLEANUP(scene) struct scene s;
@@ -388,7 +388,7 @@ static void the_delay_comes_first(void **state)
     assert_int_equal(s.asked, 0);
 }
 
-static void checks_that_make_no_sense(void **state)
+static void invalid_checks_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -426,15 +426,11 @@ static void checks_that_make_no_sense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_judged),
-        cmocka_unit_test(the_request_is_http),
-        cmocka_unit_test(failures_in_a_row_and_one_success),
-        cmocka_unit_test(the_first_verdict_takes_as_many_failures),
-        cmocka_unit_test(programs_that_hang_or_cannot_be_run),
-        cmocka_unit_test(a_server_that_goes_and_comes),
-        cmocka_unit_test(it_may_be_freed_at_any_time),
-        cmocka_unit_test(the_delay_comes_first),
-        cmocka_unit_test(checks_that_make_no_sense),
+        cmocka_unit_test(responses_decide_readiness),           cmocka_unit_test(the_request_is_http),
+        cmocka_unit_test(consecutive_failures_and_one_success), cmocka_unit_test(first_verdict_takes_all_failures),
+        cmocka_unit_test(hanging_and_missing_programs_fail),    cmocka_unit_test(server_restart_changes_verdict),
+        cmocka_unit_test(health_can_be_freed_at_any_time),      cmocka_unit_test(first_check_starts_after_delay),
+        cmocka_unit_test(invalid_checks_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,10 +54,10 @@ const char *oci_runtime_find(void)
 
 /* ---- local images ----------------------------------------------------------------------------------------------- */
 
-int images_open(const struct place *p, const char *folder)
+int images_open(const struct state_dir *p, const char *folder)
 {
-    char path[PLACE_PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s/images", place_dir(p));
+    char path[STATE_PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s/images", state_dir_path(p));
     if (n < 0 || (size_t)n >= sizeof path)
         return -ENAMETOOLONG;
     CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -78,7 +78,7 @@ static const char *unpacked_name(const char *digest, char buf[static IMAGE_DIGES
     return buf;
 }
 
-int unpacked_open(const struct place *p, const char *digest)
+int unpacked_open(const struct state_dir *p, const char *digest)
 {
     char name[IMAGE_DIGEST_MAX];
     CLEANUP(close_fd) int all = images_open(p, "unpacked");
@@ -99,7 +99,8 @@ static const char *ref_name(const struct image_name *name, char buf[static IMAGE
     return buf;
 }
 
-int ref_read(const struct place *p, const struct image_name *name, char ret[static IMAGE_DIGEST_MAX], int64_t *ret_at)
+int ref_read(const struct state_dir *p, const struct image_name *name, char ret[static IMAGE_DIGEST_MAX],
+             int64_t *ret_at)
 {
     char file[IMAGE_NAME_MAX];
     CLEANUP(close_fd) int refs = images_open(p, "refs");
@@ -120,7 +121,7 @@ int ref_read(const struct place *p, const struct image_name *name, char ret[stat
     return 0;
 }
 
-int ref_write(const struct place *p, const struct image_name *name, const char *digest)
+int ref_write(const struct state_dir *p, const struct image_name *name, const char *digest)
 {
     char file[IMAGE_NAME_MAX];
     CLEANUP(close_fd) int refs = images_open(p, "refs");
@@ -130,7 +131,7 @@ int ref_write(const struct place *p, const struct image_name *name, const char *
 /* ---- one pull at a time for each image -------------------------------------------------------------------------- */
 
 /* Locks the byte of the file STATE/images/lock at the hash of the name. Held until the descriptor is closed. */
-static int name_lock(const struct place *p, const char *name)
+static int name_lock(const struct state_dir *p, const char *name)
 {
     CLEANUP(close_fd) int images = images_open(p, NULL);
     if (images < 0)
@@ -164,14 +165,14 @@ static void scratch_cleanup(struct scratch *s)
     close_fd_cleanup(&s->images);
 }
 
-static int scratch_make(const struct place *p, struct scratch *s)
+static int scratch_make(const struct state_dir *p, struct scratch *s)
 {
     s->images = images_open(p, NULL);
     if (s->images < 0)
         return s->images;
     for (unsigned i = 0; i < 10000; i++) {
         char name[64];
-        (void)snprintf(name, sizeof name, "tmp-%" PRIu64 "-%u", place_epoch(p), i);
+        (void)snprintf(name, sizeof name, "tmp-%" PRIu64 "-%u", state_dir_epoch(p), i);
         if (mkdirat(s->images, name, 0700) == 0) {
             memcpy(s->name, name, sizeof name);
             s->fd = tree_open(s->images, name, O_RDONLY | O_DIRECTORY, 0);
@@ -184,7 +185,7 @@ static int scratch_make(const struct place *p, struct scratch *s)
 }
 
 /* Publishes the unpacked image by rename. An image of the same digest that was published first is kept instead. */
-static int unpacked_publish(const struct place *p, const struct scratch *s, const char *digest)
+static int unpacked_publish(const struct state_dir *p, const struct scratch *s, const char *digest)
 {
     char name[IMAGE_DIGEST_MAX];
     CLEANUP(close_fd) int all = images_open(p, "unpacked");
@@ -195,7 +196,7 @@ static int unpacked_publish(const struct place *p, const struct scratch *s, cons
     return fsync(all) < 0 ? -errno : 0;
 }
 
-static int unpack(struct place *p, struct scratch *s, int layout, const char *path, const char *manifest,
+static int unpack(struct state_dir *p, struct scratch *s, int layout, const char *path, const char *manifest,
                   const char *digest, const char *name, struct berth_err *err)
 {
     int rc = pull_unpack(p, layout, path, manifest, s->fd, name, err);
@@ -207,7 +208,7 @@ static int unpack(struct place *p, struct scratch *s, int layout, const char *pa
 
 /* ---- pulling ---------------------------------------------------------------------------------------------------- */
 
-static int named_bring(struct place *p, const struct image_name *n, struct berth_err *err)
+static int named_pull(struct state_dir *p, const struct image_name *n, struct berth_err *err)
 {
     CLEANUP(scratch) struct scratch s = {.images = -1, .fd = -1};
     CLEANUP(pull)
@@ -249,7 +250,7 @@ static int64_t clock_ns(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-static int named_ensure(struct place *p, const struct image_name *n, struct berth_err *err)
+static int named_ensure(struct state_dir *p, const struct image_name *n, struct berth_err *err)
 {
     char digest[IMAGE_DIGEST_MAX];
     int64_t asked_ns = clock_ns(), at_ns = 0;
@@ -261,7 +262,7 @@ static int named_ensure(struct place *p, const struct image_name *n, struct bert
     /* Another thread may have pulled it while this one waited for the lock; that counts for both. */
     if (ref_read(p, n, digest, &at_ns) == 0 && (!n->pull_always || at_ns > asked_ns))
         return 0;
-    return named_bring(p, n, err);
+    return named_pull(p, n, err);
 }
 
 static int layout_open(const struct image_name *n, int *ret, char ret_manifest[static IMAGE_DIGEST_MAX],
@@ -278,7 +279,7 @@ static int layout_open(const struct image_name *n, int *ret, char ret_manifest[s
 
 /* Locks the image of this key: returns 1 if it exists, 0 if the caller must create it in the scratch directory while it
  * holds the lock. `verb` and `scheme` are for errors. */
-static int keep_begin(const struct place *p, const char *key, const char *verb, const char *scheme,
+static int keep_begin(const struct state_dir *p, const char *key, const char *verb, const char *scheme,
                       const struct image_name *n, int *ret_lock, struct scratch *s, struct berth_err *err)
 {
     *ret_lock = name_lock(p, key);
@@ -296,7 +297,7 @@ static int keep_begin(const struct place *p, const char *key, const char *verb, 
                   : 0;
 }
 
-static int layout_ensure(struct place *p, const struct image_name *n, struct berth_err *err)
+static int layout_ensure(struct state_dir *p, const struct image_name *n, struct berth_err *err)
 {
     CLEANUP(close_fd) int layout = -1;
     CLEANUP(close_fd) int lock = -1;
@@ -322,7 +323,7 @@ static int url_key(const struct image_name *n, char ret[static IMAGE_DIGEST_MAX]
     return rc;
 }
 
-static int url_ensure(struct place *p, const struct image_name *n, struct berth_err *err)
+static int url_ensure(struct state_dir *p, const struct image_name *n, struct berth_err *err)
 {
     CLEANUP(close_fd) int lock = -1;
     CLEANUP(scratch) struct scratch s = {.images = -1, .fd = -1};
@@ -341,21 +342,22 @@ static int url_ensure(struct place *p, const struct image_name *n, struct berth_
 }
 
 /* Rejects a directory that contains the agent's state: a copy of it would contain itself. */
-static int folder_open(const struct place *p, const struct image_name *n, int *ret, struct berth_err *err)
+static int folder_open(const struct state_dir *p, const struct image_name *n, int *ret, struct berth_err *err)
 {
     char path[PATH_MAX];
     CLEANUP(close_fd) int fd = open(n->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || !realpath(n->path, path))
         return err_set(err, errno, "rootfs %s: cannot open it on this node: %s", n->path, strerror(errno));
     size_t len = strlen(path);
-    if (strncmp(place_dir(p), path, len) == 0 && (len == 1 || place_dir(p)[len] == '/' || place_dir(p)[len] == '\0'))
+    if (strncmp(state_dir_path(p), path, len) == 0 &&
+        (len == 1 || state_dir_path(p)[len] == '/' || state_dir_path(p)[len] == '\0'))
         return err_set(err, EINVAL, "rootfs %s: must not contain the agent's state folder; choose another folder",
                        n->path);
     *ret = take_fd(&fd);
     return 0;
 }
 
-int image_ensure(struct place *p, const json_t *config, struct berth_err *err)
+int image_ensure(struct state_dir *p, const json_t *config, struct berth_err *err)
 {
     struct image_name n;
     CLEANUP(close_fd) int folder = -1;
@@ -375,7 +377,7 @@ int image_ensure(struct place *p, const json_t *config, struct berth_err *err)
 
 /* ---- opening ---------------------------------------------------------------------------------------------------- */
 
-static int digest_find(struct place *p, const struct image_name *n, char ret[static IMAGE_DIGEST_MAX],
+static int digest_find(struct state_dir *p, const struct image_name *n, char ret[static IMAGE_DIGEST_MAX],
                        struct berth_err *err)
 {
     CLEANUP(close_fd) int layout = -1;
@@ -387,8 +389,8 @@ static int digest_find(struct place *p, const struct image_name *n, char ret[sta
     return rc < 0 ? err_set(err, ENOENT, "image %s is not on this node: it must be pulled first", n->name) : 0;
 }
 
-int image_open(struct place *p, const json_t *config, int *ret_root, json_t **ret_config, char ret_digest[static 72],
-               struct berth_err *err)
+int image_open(struct state_dir *p, const json_t *config, int *ret_root, json_t **ret_config,
+               char ret_digest[static 72], struct berth_err *err)
 {
     struct image_name n;
     char digest[IMAGE_DIGEST_MAX] = "";

@@ -32,11 +32,11 @@ const char *oci_runtime_find(void);
 /* Ensures that the image of an instance's configuration is unpacked (`image`: NAME:TAG, "oci:/path/to/layout[:tag]"; or
  * `rootfs`: a directory). May take minutes, so it needs its own thread. A name is resolved once, unless `pull` is
  * `always`. Concurrent pulls of one name are one pull. On failure no partial image is left. */
-int image_ensure(struct place *p, const json_t *config, struct berth_err *err);
+int image_ensure(struct state_dir *p, const json_t *config, struct berth_err *err);
 /* Opens the image's root, read-only, with a shared lock that keeps images_trim from removing it while it is open.
  * `ret_config` (may be NULL): the image's configuration, a new reference. -ENOENT: call image_ensure first. */
-int image_open(struct place *p, const json_t *config, int *ret_root, json_t **ret_config, char ret_digest[static 72],
-               struct berth_err *err);
+int image_open(struct state_dir *p, const json_t *config, int *ret_root, json_t **ret_config,
+               char ret_digest[static 72], struct berth_err *err);
 
 /* Creates STATE/instances/ID/bundle: root file system and config.json with command (default: the image's), environment,
  * user, mounts, rlimits, cgroup path, no_new_privs, namespaces. On failure nothing is left mounted.
@@ -63,15 +63,15 @@ struct bundle_options {
     void *ctx;
     size_t sockets_len; /* passed from descriptor 3, followed by progress (launch.h); set in the environment */
 };
-int bundle_make(struct place *p, uint64_t id, const json_t *config, const struct bundle_options *options,
+int bundle_make(struct state_dir *p, uint64_t id, const json_t *config, const struct bundle_options *options,
                 struct berth_err *err);
 #define BUNDLE_COPIED "copied"
 /* Called when the container's program runs: removes what only the runtime needed (the gate). A failure is retried by
  * bundle_end. */
-void bundle_started(struct place *p, uint64_t id);
+void bundle_started(struct state_dir *p, uint64_t id);
 /* Unmounts and removes the bundle, and the runtime's state of the container; also after a crash in between. No process
  * of it may run any more. */
-int bundle_end(struct place *p, uint64_t id, struct berth_err *err);
+int bundle_end(struct state_dir *p, uint64_t id, struct berth_err *err);
 /* Removes images that no instance uses, least recently used first, until the rest is within the bound; also removes
  * what crashes have left. */
-void images_trim(struct place *p, uint64_t bytes_max);
+void images_trim(struct state_dir *p, uint64_t bytes_max);

@@ -17,7 +17,7 @@ static int ensure(struct image_kit *k, const char *layout)
     char path[256];
     (void)snprintf(path, sizeof path, "%s", folder_at(&k->folder, layout));
     CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s:1\"}", path);
-    return image_ensure(k->place, config, &k->err);
+    return image_ensure(k->state_dir, config, &k->err);
 }
 
 /* ---- bombs ---- */
@@ -111,7 +111,7 @@ static uint64_t bytes_used(const char *path)
 
 /* Each image is rejected with the limits, and nothing is left. Uses its own file system, so that the test fills no
  * other. */
-static void bombs_are_refused(void **state)
+static void oversized_images_are_rejected(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -132,7 +132,8 @@ static void bombs_are_refused(void **state)
         print_message("skip: no tmpfs can be mounted\n");
         skip();
     }
-    place_bound(k->place, &(struct place_bounds){.image_bytes = BOUND_BYTES, .image_files = BOUND_FILES});
+    state_dir_set_image_bounds(k->state_dir,
+                               &(struct image_bounds){.image_bytes = BOUND_BYTES, .image_files = BOUND_FILES});
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct str layer = {0};
         char digest[72], name[32];
@@ -151,7 +152,7 @@ static void bombs_are_refused(void **state)
 }
 
 /* Images within the limits are accepted. */
-static void ordinary_images_fit(void **state)
+static void images_within_limits_are_accepted(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -163,7 +164,8 @@ static void ordinary_images_fit(void **state)
         tar_add(&layer, &(struct entry){.type = '0', .name = name, .mode = 0644, .data = "text"});
     }
     tar_end(&layer);
-    place_bound(k->place, &(struct place_bounds){.image_bytes = BOUND_BYTES, .image_files = BOUND_FILES});
+    state_dir_set_image_bounds(k->state_dir,
+                               &(struct image_bounds){.image_bytes = BOUND_BYTES, .image_files = BOUND_FILES});
     layout_put(folder_at(&k->folder, "layout"), "1", &layer, 1, "\"Cmd\":[\"x\"]", digest);
     if (ensure(k, "layout") < 0)
         fail_msg("%s", k->err.text);
@@ -188,7 +190,7 @@ static const unsigned char is_root[] = {
 
 /* In a real container the user of an image gets neither root's privileges by a set-user-id file nor a device by a
  * device file in a layer. */
-static void rights_in_layers_are_worth_nothing(void **state)
+static void set_user_id_files_and_devices_have_no_effect(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -219,8 +221,8 @@ static void rights_in_layers_are_worth_nothing(void **state)
     char path[256], bundle[256], name[32];
     (void)snprintf(path, sizeof path, "%s", folder_at(&k->folder, "layout"));
     CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s:1\"}", path);
-    assert_int_equal(place_begin(k->place, id, "{}", &k->err), 0);
-    if (bundle_make(k->place, id, config, &(struct bundle_options){.user = &user}, &k->err) < 0)
+    assert_int_equal(instance_dir_create(k->state_dir, id, "{}", &k->err), 0);
+    if (bundle_make(k->state_dir, id, config, &(struct bundle_options){.user = &user}, &k->err) < 0)
         fail_msg("%s", k->err.text);
     (void)snprintf(bundle, sizeof bundle, "%s/state/instances/%" PRIu64 "/bundle", k->folder.path, id);
     (void)snprintf(name, sizeof name, "berth-%" PRIu64, id);
@@ -228,8 +230,8 @@ static void rights_in_layers_are_worth_nothing(void **state)
     CLEANUP(str) struct str out = {0};
     int rc = tool_run(&(struct tool){.argv = argv, .dir = -1, .timeout_ns = INT64_C(60000000000), .what = "run"}, &out,
                       &k->err);
-    assert_int_equal(bundle_end(k->place, id, &k->err), 0);
-    assert_int_equal(place_end(k->place, id, &k->err), 0);
+    assert_int_equal(bundle_end(k->state_dir, id, &k->err), 0);
+    assert_int_equal(instance_dir_remove(k->state_dir, id, &k->err), 0);
     assert_int_equal(rc, 0);
     assert_string_equal(str_text(&out), "runs\nnobody\nrefused\n");
     /* On the node only root can access them. */
@@ -255,10 +257,10 @@ static int surroundings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(bombs_are_refused),
-        TEST(ordinary_images_fit),
+        TEST(oversized_images_are_rejected),
+        TEST(images_within_limits_are_accepted),
 #ifdef __x86_64__
-        TEST(rights_in_layers_are_worth_nothing),
+        TEST(set_user_id_files_and_devices_have_no_effect),
 #endif
     };
     return cmocka_run_group_tests(tests, surroundings, NULL);

@@ -42,10 +42,10 @@ static int folder_make(int tmp, struct fetch *f)
     return 0;
 }
 
-int fetch_begin(const struct place *p, int tmp, struct fetch *ret, struct berth_err *err)
+int fetch_begin(const struct state_dir *p, int tmp, struct fetch *ret, struct berth_err *err)
 {
     CLEANUP(fetch) struct fetch f = {.folder = -1, .secrets = -1, .uid = geteuid(), .gid = getegid()};
-    f.other = place_fetcher(p, &f.uid, &f.gid);
+    f.other = state_dir_fetcher(p, &f.uid, &f.gid);
     int rc = folder_make(tmp, &f);
     if (rc < 0)
         return err_set(err, -rc, "cannot create a folder for the download: %s", strerror(-rc));
@@ -73,18 +73,18 @@ static int secrets_copy(const char *path)
     return rc < 0 ? rc : take_fd(&fd);
 }
 
-int fetch_secrets(struct fetch *f, const char *path, char ret[static PLACE_PATH_MAX])
+int fetch_secrets(struct fetch *f, const char *path, char ret[static STATE_PATH_MAX])
 {
     if (!f->other) {
         if (access(path, R_OK) < 0)
             return -errno;
-        return snprintf(ret, PLACE_PATH_MAX, "%s", path) < PLACE_PATH_MAX ? 0 : -ENAMETOOLONG;
+        return snprintf(ret, STATE_PATH_MAX, "%s", path) < STATE_PATH_MAX ? 0 : -ENAMETOOLONG;
     }
     int fd = f->secrets < 0 ? secrets_copy(path) : take_fd(&f->secrets);
     if (fd < 0)
         return fd;
     f->secrets = fd;
-    (void)snprintf(ret, PLACE_PATH_MAX, "/proc/self/fd/%d", TOOL_GIVEN_FD);
+    (void)snprintf(ret, STATE_PATH_MAX, "/proc/self/fd/%d", TOOL_GIVEN_FD);
     return 0;
 }
 
@@ -126,7 +126,7 @@ static int own_open(const struct fetch *f, const char *path)
 
 /* Tells whether no process has the file open or mapped for writing. The kernel grants a read lease only then; false if
  * the file system does not support leases. */
-static bool nobody_writes(int fd)
+static bool has_no_writers(int fd)
 {
     if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
         return false;
@@ -180,7 +180,7 @@ int fetch_take(const struct fetch *f, const char *path, uint64_t size, const cha
     if (size != UINT64_MAX && (uint64_t)st.st_size != size)
         return -EBADMSG;
     int rc = 0;
-    if (nobody_writes(fd))
+    if (has_no_writers(fd))
         rc = move(f, path, fd, to, name);
     else if ((copy = copy_make(to, name, (uint64_t)st.st_size)) < 0)
         rc = copy;

@@ -1,9 +1,9 @@
 /* image_fetch.h - fetches untrusted data by unprivileged programs, and takes over the results file by file.
  *
- * A program that fetches (skopeo, curl) runs as the user of place_fetch_as, in a directory that belongs to this user
+ * A program that fetches (skopeo, curl) runs as the user of state_dir_set_fetcher, in a directory that belongs to this user
  * only while the program runs. Its results are untrusted: names and links that it chose are not used, and a file is
  * accepted only after that user can no longer change it and its digest was computed from the final content. All other
- * files are removed with the directory without being read. Without place_fetch_as, the program runs as this process's
+ * files are removed with the directory without being read. Without state_dir_set_fetcher, the program runs as this process's
  * user, with the same checks.
  */
 #pragma once
@@ -20,15 +20,15 @@ struct fetch {
     bool other;  /* the program runs as another user than this process */
     uid_t uid;   /* user whose files are accepted */
     gid_t gid;
-    char path[PLACE_PATH_MAX]; /* path of `folder` */
+    char path[STATE_PATH_MAX]; /* path of `folder` */
 };
 void fetch_cleanup(struct fetch *f);
 
 /* Prepares a fetch in `tmp`, an empty directory, which the caller removes with its content. */
-int fetch_begin(const struct place *p, int tmp, struct fetch *ret, struct berth_err *err);
+int fetch_begin(const struct state_dir *p, int tmp, struct fetch *ret, struct berth_err *err);
 /* Lets the program read a file of this process without writing it to disk: `ret` is its path for the program. -ENOENT:
  * no such file. */
-int fetch_secrets(struct fetch *f, const char *path, char ret[static PLACE_PATH_MAX]);
+int fetch_secrets(struct fetch *f, const char *path, char ret[static STATE_PATH_MAX]);
 /* Runs the program by tool_run in the directory. When it returns, no process of it is left, if this process may create
  * PID namespaces. */
 int fetch_run(struct fetch *f, const struct tool *tool, struct str *ret_out, struct berth_err *err);

@@ -37,12 +37,12 @@ static int setup(void **state)
     struct kit *k = mem_zalloc(sizeof *k);
     k->image = *(struct image_kit *)made;
     mem_free(made);
-    place_fetch_as(k->image.place, UID, GID);
+    state_dir_set_fetcher(k->image.state_dir, UID, GID);
     folder_make(&k->image.folder, "state/images/tmp-0-1/to");
     k->tmp = open(folder_at(&k->image.folder, "state/images/tmp-0-1"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     k->to = open(folder_at(&k->image.folder, "state/images/tmp-0-1/to"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(fchmod(k->tmp, 0700), 0);
-    if (fetch_begin(k->image.place, k->tmp, &k->fetch, &k->image.err) < 0)
+    if (fetch_begin(k->image.state_dir, k->tmp, &k->fetch, &k->image.err) < 0)
         fail_msg("%s", k->image.err.text);
     *state = k;
     return 0;
@@ -134,7 +134,7 @@ static void assert_no_rights(const char *status)
             fail_msg("no %s in %s", lines[i], status);
 }
 
-static void it_has_no_rights(void **state)
+static void fetch_user_has_no_privileges(void **state)
 {
     NEEDS_KIT(state, k)
     CLEANUP(str) struct str out = {0}, want = {0};
@@ -161,7 +161,7 @@ static void it_has_no_rights(void **state)
     assert_int_equal(st.st_mode & 07777, 0700);
 }
 
-static void a_closed_folder_is_told(void **state)
+static void unreachable_directory_is_reported(void **state)
 {
     NEEDS_KIT(state, k)
     assert_int_equal(chmod(k->image.folder.path, 0700), 0);
@@ -170,11 +170,11 @@ static void a_closed_folder_is_told(void **state)
     assert_non_null(strstr(k->image.err.text, "chmod o+x"));
 }
 
-static void secrets_are_handed_over_in_memory(void **state)
+static void credentials_are_passed_in_memory(void **state)
 {
     NEEDS_KIT(state, k)
     CLEANUP(str) struct str out = {0}, script = {0};
-    char name[PLACE_PATH_MAX];
+    char name[STATE_PATH_MAX];
     folder_put(&k->image.folder, "state/registries.json", "ann:secret");
     assert_int_equal(chmod(folder_at(&k->image.folder, "state/registries.json"), 0600), 0);
     assert_int_equal(fetch_secrets(&k->fetch, folder_at(&k->image.folder, "state/none"), name), -ENOENT);
@@ -197,7 +197,7 @@ static void secrets_are_handed_over_in_memory(void **state)
 
 #define RUNAWAYS "setsid sh -c 'setsid sleep 1000 & touch away; sleep 1000' >/dev/null 2>&1 & "
 
-static void nothing_lives_on(void **state)
+static void no_process_outlives_fetch(void **state)
 {
     NEEDS_KIT(state, k)
     NEEDS_PID_NAMESPACES();
@@ -212,7 +212,7 @@ static void nothing_lives_on(void **state)
     assert_int_equal(alive(), 0);
 }
 
-static void it_ends_with_the_agent(void **state)
+static void fetch_ends_with_agent(void **state)
 {
     NEEDS_KIT(state, k)
     NEEDS_PID_NAMESPACES();
@@ -230,13 +230,13 @@ static void it_ends_with_the_agent(void **state)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     assert_int_equal(alive(), 0);
     /* The directory still belongs to the fetch user; its epoch is over. */
-    images_trim(k->image.place, UINT64_MAX);
+    images_trim(k->image.state_dir, UINT64_MAX);
     assert_int_equal(access(folder_at(&k->image.folder, "state/images/tmp-0-1"), F_OK), -1);
 }
 
 /* ---- taking over files ------------------------------------------------------------------------------------------ */
 
-static void what_was_fetched_is_taken(void **state)
+static void fetched_file_is_taken(void **state)
 {
     NEEDS_KIT(state, k)
     struct stat before, after;
@@ -263,7 +263,7 @@ static void what_was_fetched_is_taken(void **state)
     assert_int_equal(fetch_take(&k->fetch, "disk2", UINT64_MAX, HELLO_SUM, k->to, "disk"), -EEXIST);
 }
 
-static void what_is_no_file_of_his_is_refused(void **state)
+static void foreign_and_special_files_are_rejected(void **state)
 {
     static const struct {
         const char *label, *script, *path;
@@ -314,7 +314,7 @@ static void assert_taken(struct kit *k, const char *name)
 }
 
 /* Writes through descriptors and mappings that are still open do not change the taken file. */
-static void who_still_writes_changes_nothing(void **state)
+static void open_writer_cannot_change_taken_file(void **state)
 {
     NEEDS_KIT(state, k)
     run(k, "printf hello >disk; printf hello >mapped", NULL);
@@ -368,7 +368,7 @@ static bool may_open(int path_fd, int flags)
     return WEXITSTATUS(status) == 0;
 }
 
-static void who_kept_its_name_cannot_open_it(void **state)
+static void o_path_fd_loses_access_after_take(void **state)
 {
     NEEDS_KIT(state, k)
     for (int listed = 0; listed < 2; listed++) {
@@ -409,7 +409,7 @@ _Noreturn static void race(int folder, int ready)
     }
 }
 
-static void a_race_wins_nothing(void **state)
+static void concurrent_replacement_cannot_change_taken_file(void **state)
 {
     NEEDS_KIT(state, k)
     unsigned taken = 0;
@@ -450,16 +450,16 @@ static void a_race_wins_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(it_has_no_rights),
-        TEST(a_closed_folder_is_told),
-        TEST(secrets_are_handed_over_in_memory),
-        TEST(nothing_lives_on),
-        TEST(it_ends_with_the_agent),
-        TEST(what_was_fetched_is_taken),
-        TEST(what_is_no_file_of_his_is_refused),
-        TEST(who_still_writes_changes_nothing),
-        TEST(who_kept_its_name_cannot_open_it),
-        TEST(a_race_wins_nothing),
+        TEST(fetch_user_has_no_privileges),
+        TEST(unreachable_directory_is_reported),
+        TEST(credentials_are_passed_in_memory),
+        TEST(no_process_outlives_fetch),
+        TEST(fetch_ends_with_agent),
+        TEST(fetched_file_is_taken),
+        TEST(foreign_and_special_files_are_rejected),
+        TEST(open_writer_cannot_change_taken_file),
+        TEST(o_path_fd_loses_access_after_take),
+        TEST(concurrent_replacement_cannot_change_taken_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

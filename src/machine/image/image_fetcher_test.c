@@ -12,7 +12,7 @@ static int setup(void **state)
 {
     (void)image_kit_setup(state);
     if (geteuid() == 0)
-        place_fetch_as(((struct image_kit *)*state)->place, UID, GID);
+        state_dir_set_fetcher(((struct image_kit *)*state)->state_dir, UID, GID);
     return 0;
 }
 
@@ -114,7 +114,7 @@ static void assert_seen_without_rights(const struct watcher *w)
 #define DISK(url, sum) "{\"runtime\": \"vm\", \"image\": \"" url "\", \"vm\": {\"sha256\": \"" sum "\"}}"
 #define HELLO_SUM "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 
-static void a_disk_is_fetched_without_rights(void **state)
+static void curl_runs_without_privileges(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("curl");
@@ -124,10 +124,10 @@ static void a_disk_is_fetched_without_rights(void **state)
     CLEANUP(json)
     json_t *bad = json_of(
         DISK("http://127.0.0.1:%u/disk", "0123456789012345678901234567890123456789012345678901234567890123"), w.port);
-    assert_int_equal(image_ensure(k->place, bad, &k->err), -EBADMSG);
+    assert_int_equal(image_ensure(k->state_dir, bad, &k->err), -EBADMSG);
     assert_null(strstr(k->err.text, "2cf24"));
     assert_nothing_here(k);
-    if (image_ensure(k->place, good, &k->err) < 0)
+    if (image_ensure(k->state_dir, good, &k->err) < 0)
         fail_msg("%s", k->err.text);
     watcher_end(&w, thread);
     assert_seen_without_rights(&w);
@@ -135,7 +135,7 @@ static void a_disk_is_fetched_without_rights(void **state)
     CLEANUP(mem) char *text = NULL;
     char digest[72];
     struct stat st;
-    assert_int_equal(image_open(k->place, good, &root, NULL, digest, &k->err), 0);
+    assert_int_equal(image_open(k->state_dir, good, &root, NULL, digest, &k->err), 0);
     assert_int_equal(tree_read(root, "disk", 100, &text, NULL), 0);
     assert_string_equal(text, "hello");
     assert_int_equal(fstatat(root, "disk", &st, AT_SYMLINK_NOFOLLOW), 0);
@@ -143,14 +143,14 @@ static void a_disk_is_fetched_without_rights(void **state)
     assert_int_equal(st.st_mode, S_IFREG | 0444);
 }
 
-static void a_registry_is_asked_without_rights(void **state)
+static void skopeo_runs_without_privileges(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("skopeo");
     struct watcher w = {.program = "skopeo\n", .answer = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"};
     pthread_t thread = watcher_start(&w);
     CLEANUP(json) json_t *config = json_of("{\"image\": \"127.0.0.1:%u/app:1\"}", w.port);
-    assert_int_equal(image_ensure(k->place, config, &k->err), -EIO);
+    assert_int_equal(image_ensure(k->state_dir, config, &k->err), -EIO);
     watcher_end(&w, thread);
     assert_seen_without_rights(&w);
     assert_nothing_here(k);
@@ -176,7 +176,7 @@ static void skopeo_becomes(struct image_kit *k, const char *real, const char *ev
 
 #define LAYER "for layer in $(ls -S pull | head -n 1); do "
 
-static void a_skopeo_that_lies_is_not_believed(void **state)
+static void compromised_skopeo_is_detected(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("skopeo");
@@ -241,11 +241,11 @@ static void a_skopeo_that_lies_is_not_believed(void **state)
 
 static void place_again(struct image_kit *k)
 {
-    place_free(k->place);
-    k->place = NULL;
-    if (place_open(folder_at(&k->folder, "state"), &k->place, &k->err))
+    state_dir_free(k->state_dir);
+    k->state_dir = NULL;
+    if (state_dir_open(folder_at(&k->folder, "state"), &k->state_dir, &k->err))
         fail_msg("%s", k->err.text);
-    place_fetch_as(k->place, UID, GID);
+    state_dir_set_fetcher(k->state_dir, UID, GID);
 }
 
 static mode_t mode_of(const struct image_kit *k, const char *name)
@@ -256,7 +256,7 @@ static mode_t mode_of(const struct image_kit *k, const char *name)
 }
 
 /* An older agent's image directory was closed to other users, and its subdirectories were not. */
-static void a_store_of_before_is_used(void **state)
+static void store_of_older_agent_is_used(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("skopeo");
@@ -271,7 +271,7 @@ static void a_store_of_before_is_used(void **state)
     assert_int_equal(chmod(folder_at(&k->folder, "state/images/refs"), 0755), 0);
     folder_put(&k->folder, "state/images/tmp-0-0/pull/index.json", "{}"); /* left by a killed agent */
     place_again(k);
-    images_trim(k->place, UINT64_MAX);
+    images_trim(k->state_dir, UINT64_MAX);
     assert_int_equal(mode_of(k, "state/images"), 0711);
     assert_int_equal(mode_of(k, "state/images/unpacked"), 0700);
     assert_int_equal(mode_of(k, "state/images/refs"), 0700);
@@ -289,10 +289,10 @@ static void a_store_of_before_is_used(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_disk_is_fetched_without_rights),
-        TEST(a_registry_is_asked_without_rights),
-        TEST(a_skopeo_that_lies_is_not_believed),
-        TEST(a_store_of_before_is_used),
+        TEST(curl_runs_without_privileges),
+        TEST(skopeo_runs_without_privileges),
+        TEST(compromised_skopeo_is_detected),
+        TEST(store_of_older_agent_is_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

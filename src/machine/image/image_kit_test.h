@@ -180,7 +180,7 @@ enum { FETCH_UID = 61236, FETCH_GID = 61237 };
 
 struct image_kit {
     struct folder folder;
-    struct place *place;
+    struct state_dir *state_dir;
     struct berth_err err;
 };
 
@@ -189,10 +189,10 @@ static inline int image_kit_setup(void **state)
     struct image_kit *k = mem_zalloc(sizeof *k);
     k->folder = folder_new();
     assert_int_equal(chmod(k->folder.path, 0711), 0); /* the fetch user may pass */
-    if (place_open(folder_at(&k->folder, "state"), &k->place, &k->err))
+    if (state_dir_open(folder_at(&k->folder, "state"), &k->state_dir, &k->err))
         fail_msg("%s", k->err.text);
     if (geteuid() == 0)
-        place_fetch_as(k->place, FETCH_UID, FETCH_GID);
+        state_dir_set_fetcher(k->state_dir, FETCH_UID, FETCH_GID);
     *state = k;
     return 0;
 }
@@ -200,7 +200,7 @@ static inline int image_kit_setup(void **state)
 static inline int image_kit_teardown(void **state)
 {
     struct image_kit *k = *state;
-    place_free(k->place);
+    state_dir_free(k->state_dir);
     assert_int_equal(mounts_below_end(k->folder.path, NULL), 0);
     folder_cleanup(&k->folder);
     mem_free(k);

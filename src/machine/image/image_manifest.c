@@ -39,7 +39,7 @@ static const char *type_of(const json_t *part)
     return is;
 }
 
-struct making {
+struct manifest_build {
     const char *name;
     int blobs;
     int (*each)(void *ctx, const char *digest, uint64_t size, int blobs);
@@ -48,7 +48,7 @@ struct making {
 };
 
 /* A layer may occur twice in a manifest; it is taken once. */
-static int part_take(struct making *m, const json_t *part, json_t **ret)
+static int part_take(struct manifest_build *m, const json_t *part, json_t **ret)
 {
     const char *type = type_of(part), *digest = json_string_value(json_object_get(part, "digest"));
     const json_t *size = json_object_get(part, "size");
@@ -65,7 +65,7 @@ static int part_take(struct making *m, const json_t *part, json_t **ret)
 }
 
 /* Builds an OCI manifest that contains only verified members. */
-static int manifest_convert(struct making *m, const json_t *from, json_t **ret)
+static int manifest_convert(struct manifest_build *m, const json_t *from, json_t **ret)
 {
     const json_t *layers = json_object_get(from, "layers");
     json_t *part = NULL;
@@ -91,7 +91,7 @@ static int manifest_convert(struct making *m, const json_t *from, json_t **ret)
     return 0;
 }
 
-static int manifest_write(struct making *m, const json_t *doc, char ret[static IMAGE_DIGEST_MAX])
+static int manifest_write(struct manifest_build *m, const json_t *doc, char ret[static IMAGE_DIGEST_MAX])
 {
     char sum[SHA256_TEXT_MAX];
     char *text = json_dumps(doc, JSON_COMPACT | JSON_SORT_KEYS);
@@ -121,7 +121,7 @@ int layout_make(const char *text, size_t len, int to, const char *name,
     CLEANUP(close_fd) int blobs = above < 0 ? above : tree_folder(above, "sha256", 0700);
     if (blobs < 0)
         return err_set(err, -blobs, "image %s: cannot create a folder: %s", name, strerror(-blobs));
-    struct making m = {.name = name, .blobs = blobs, .each = each, .ctx = ctx, .err = err};
+    struct manifest_build m = {.name = name, .blobs = blobs, .each = each, .ctx = ctx, .err = err};
     int rc = manifest_convert(&m, doc, &manifest);
     return rc < 0 ? rc : manifest_write(&m, manifest, ret);
 }

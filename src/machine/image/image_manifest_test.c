@@ -34,7 +34,7 @@ static int make(struct image_kit *k, const char *text, struct asked *a, char dig
     return layout_make(text, strlen(text), to, "app:1", part, a, digest, &k->err);
 }
 
-static void parts_are_asked_for_once(void **state)
+static void each_blob_is_requested_once(void **state)
 {
     static const struct {
         const char *text, *type;
@@ -66,7 +66,7 @@ static void parts_are_asked_for_once(void **state)
     }
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+static void invalid_manifests_are_rejected(void **state)
 {
     static const char *const rows[] = {
         "",
@@ -105,7 +105,7 @@ static void what_makes_no_sense_is_refused(void **state)
     str_done(&a.text);
 }
 
-static void an_index_lists_what_is_for_this_machine(void **state)
+static void index_lists_only_matching_platforms(void **state)
 {
 #define ENTRY(more) "{\"manifests\": [{\"digest\": \"sha256:" HEX_A "\"" more "}]}"
     static const struct {
@@ -132,9 +132,9 @@ static void an_index_lists_what_is_for_this_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(parts_are_asked_for_once),
-        TEST(what_makes_no_sense_is_refused),
-        TEST(an_index_lists_what_is_for_this_machine),
+        TEST(each_blob_is_requested_once),
+        TEST(invalid_manifests_are_rejected),
+        TEST(index_lists_only_matching_platforms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static void names_are_read(void **state)
+static void image_names_are_parsed(void **state)
 {
     (void)state;
     static const struct {
@@ -59,7 +59,7 @@ static void names_are_read(void **state)
     }
 }
 
-static void others_are_refused(void **state)
+static void invalid_image_names_are_rejected(void **state)
 {
     (void)state;
     static const char *const rows[] = {
@@ -123,8 +123,8 @@ static void others_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_read),
-        cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(image_names_are_parsed),
+        cmocka_unit_test(invalid_image_names_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,26 +7,28 @@
 #include "machine/image/image_name.h"
 
 /* Opens STATE/images or a directory in it, creating it if missing; -errno. */
-int images_open(const struct place *p, const char *folder);
+int images_open(const struct state_dir *p, const char *folder);
 /* Opens STATE/images/unpacked/sha256-HEX; -ENOENT: it does not exist. */
-int unpacked_open(const struct place *p, const char *digest);
+int unpacked_open(const struct state_dir *p, const char *digest);
 /* Returns the digest to which a name was resolved, if that image is still unpacked; else -ENOENT. `ret_at` (may be
  * NULL): when (CLOCK_REALTIME). */
-int ref_read(const struct place *p, const struct image_name *name, char ret[static IMAGE_DIGEST_MAX], int64_t *ret_at);
-int ref_write(const struct place *p, const struct image_name *name, const char *digest);
+int ref_read(const struct state_dir *p, const struct image_name *name, char ret[static IMAGE_DIGEST_MAX],
+             int64_t *ret_at);
+int ref_write(const struct state_dir *p, const struct image_name *name, const char *digest);
 /* Records that the image was used now. */
 void unpacked_touch(int unpacked);
 
 /* image_pull.c: pulls into the empty directory `tmp`, where it may leave files. */
 struct pull {
-    const struct place *place;
+    const struct state_dir *state_dir;
     const struct image_name *name;
     int tmp;
     struct fetch fetch;
     struct str document; /* manifest or index of the tag, as the registry sent it */
 };
 void pull_cleanup(struct pull *pull);
-int pull_begin(const struct place *p, const struct image_name *name, int tmp, struct pull *ret, struct berth_err *err);
+int pull_begin(const struct state_dir *p, const struct image_name *name, int tmp, struct pull *ret,
+               struct berth_err *err);
 /* Returns the digest to which the registry resolves the name now. */
 int pull_resolve(struct pull *pull, char ret[static IMAGE_DIGEST_MAX], struct berth_err *err);
 /* Pulls into tmp/pull, a layout owned by this process in which every blob has been verified, starting from the digest
@@ -34,8 +36,8 @@ int pull_resolve(struct pull *pull, char ret[static IMAGE_DIGEST_MAX], struct be
 int pull_fetch(struct pull *pull, const char *digest, char ret_manifest[static IMAGE_DIGEST_MAX],
                struct berth_err *err);
 /* Unpacks the layout (links use `path`) into tmp/unpacked, durably. */
-int pull_unpack(const struct place *p, int layout, const char *path, const char *manifest, int tmp, const char *name,
-                struct berth_err *err);
+int pull_unpack(const struct state_dir *p, int layout, const char *path, const char *manifest, int tmp,
+                const char *name, struct berth_err *err);
 /* Writes the image's configuration, its size and its time of use beside unpacked/rootfs. Synced to disk before the
  * image is published. */
 int unpacked_complete(int unpacked, const json_t *config);
@@ -44,6 +46,6 @@ uint64_t spare_bytes(int dir);
 
 /* image_url.c: fetches the disk of a virtual machine into tmp/unpacked/rootfs/disk, durably, and verifies its
  * digest. */
-int url_fetch(const struct place *p, const struct image_name *n, int tmp, struct berth_err *err);
+int url_fetch(const struct state_dir *p, const struct image_name *n, int tmp, struct berth_err *err);
 /* Opens a regular file of the node; `what` describes it in errors. */
 int file_open(const char *path, const char *what, int *ret, struct berth_err *err);

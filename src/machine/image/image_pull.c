@@ -53,10 +53,11 @@ void pull_cleanup(struct pull *pull)
     str_done(&pull->document);
 }
 
-int pull_begin(const struct place *p, const struct image_name *name, int tmp, struct pull *ret, struct berth_err *err)
+int pull_begin(const struct state_dir *p, const struct image_name *name, int tmp, struct pull *ret,
+               struct berth_err *err)
 {
     *ret = (struct pull){
-        .place = p, .name = name, .tmp = tmp, .fetch = {.folder = -1, .secrets = -1}
+        .state_dir = p, .name = name, .tmp = tmp, .fetch = {.folder = -1, .secrets = -1}
     };
     return fetch_begin(p, tmp, &ret->fetch, err);
 }
@@ -65,20 +66,20 @@ int pull_begin(const struct place *p, const struct image_name *name, int tmp, st
 
 struct skopeo {
     struct args args;
-    char authfile[PLACE_PATH_MAX], source[IMAGE_NAME_MAX + IMAGE_DIGEST_MAX + 16], what[IMAGE_NAME_MAX + 32];
+    char authfile[STATE_PATH_MAX], source[IMAGE_NAME_MAX + IMAGE_DIGEST_MAX + 16], what[IMAGE_NAME_MAX + 32];
 };
 
 /* Builds the common arguments. Signatures are verified if the administrator has a policy; without a policy file skopeo
  * would reject every image. */
 static int skopeo_begin(struct pull *pull, struct skopeo *s, const char *verb, struct berth_err *err)
 {
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
     arg(&s->args, "skopeo");
     if (access("/etc/containers/policy.json", R_OK) < 0)
         arg(&s->args, "--insecure-policy");
     arg(&s->args, verb);
     (void)snprintf(s->what, sizeof s->what, "cannot pull image %s", pull->name->name);
-    int n = snprintf(path, sizeof path, "%s/registries.json", place_dir(pull->place));
+    int n = snprintf(path, sizeof path, "%s/registries.json", state_dir_path(pull->state_dir));
     int rc = n < 0 || (size_t)n >= sizeof path ? -ENAMETOOLONG : fetch_secrets(&pull->fetch, path, s->authfile);
     if (rc < 0 && rc != -ENOENT)
         return err_set(err, -rc, "%s: cannot read the agent's registries.json: %s", s->what, strerror(-rc));
@@ -147,7 +148,7 @@ static int image_copy(struct pull *pull, const char *digest, struct berth_err *e
     (void)snprintf(s.source, sizeof s.source, "docker://%s@%s", pull->name->repository, digest);
     arg(&s.args, s.source);
     arg(&s.args, "dir:pull");
-    const struct place_bounds bounds = place_bounds(pull->place);
+    const struct image_bounds bounds = image_bounds(pull->state_dir);
     const struct tool t = {.argv = s.args.at,
                            .timeout_ns = FETCH_S * SECOND_NS,
                            .spare_bytes = spare_bytes(pull->fetch.folder),
@@ -244,8 +245,8 @@ int unpacked_complete(int unpacked, const json_t *config)
     return rc < 0 ? rc : syncfs(unpacked) < 0 ? -errno : 0;
 }
 
-int pull_unpack(const struct place *p, int layout, const char *path, const char *manifest, int tmp, const char *name,
-                struct berth_err *err)
+int pull_unpack(const struct state_dir *p, int layout, const char *path, const char *manifest, int tmp,
+                const char *name, struct berth_err *err)
 {
     CLEANUP(close_fd) int taken = tree_folder(tmp, "layout", 0700);
     CLEANUP(close_fd) int unpacked = tree_folder(tmp, "unpacked", 0700);
@@ -259,7 +260,7 @@ int pull_unpack(const struct place *p, int layout, const char *path, const char 
     char what[IMAGE_PATH_MAX + 64];
     (void)snprintf(what, sizeof what, "cannot unpack image %s", name);
     const char *const argv[] = {"umoci", "raw", "unpack", "--image", "layout:image", "unpacked/rootfs", NULL};
-    const struct place_bounds bounds = place_bounds(p);
+    const struct image_bounds bounds = image_bounds(p);
     const struct tool t = {.argv = argv,
                            .dir = tmp,
                            .timeout_ns = UNPACK_S * SECOND_NS,

@@ -158,7 +158,7 @@ static inline int ensure(struct image_kit *k, const struct registry *r, const ch
 {
     CLEANUP(json) json_t *config = config_of(r, tail, always);
     memset(&k->err, 0, sizeof k->err);
-    return image_ensure(k->place, config, &k->err);
+    return image_ensure(k->state_dir, config, &k->err);
 }
 
 /* Compares /version of the image that an instance would get. */
@@ -168,7 +168,7 @@ static inline void assert_version(struct image_kit *k, const struct registry *r,
     CLEANUP(close_fd) int root = -1;
     CLEANUP(mem) char *text = NULL;
     char digest[72];
-    if (image_open(k->place, config, &root, NULL, digest, &k->err) < 0 ||
+    if (image_open(k->state_dir, config, &root, NULL, digest, &k->err) < 0 ||
         tree_read(root, "version", 100, &text, NULL) < 0)
         fail_msg("%s", k->err.text);
     assert_string_equal(text, want);

@@ -10,7 +10,7 @@
 
 /* ---- tests ---- */
 
-static void a_name_is_resolved_once(void **state)
+static void image_name_is_resolved_once(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("skopeo");
@@ -31,7 +31,7 @@ static void a_name_is_resolved_once(void **state)
     CLEANUP(json) json_t *config = config_of(&r, ":1", false);
     CLEANUP(close_fd) int root = -1;
     char digest[72], tail[80];
-    assert_int_equal(image_open(k->place, config, &root, NULL, digest, &k->err), 0);
+    assert_int_equal(image_open(k->state_dir, config, &root, NULL, digest, &k->err), 0);
     registry_cleanup(&r);
     (void)snprintf(tail, sizeof tail, "@%s", digest);
     assert_int_equal(ensure(k, &r, tail, false), 0);
@@ -52,7 +52,7 @@ static int layer_spoil(const char *path, const struct stat *st, int flag, struct
     return truncate(path, st->st_size - 1);
 }
 
-static void a_broken_registry_is_told(void **state)
+static void broken_registry_is_reported(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("skopeo");
@@ -115,11 +115,11 @@ static void *pull_at_once(void *arg)
     const struct puller *p = arg;
     struct berth_err err;
     CLEANUP(json) json_t *config = config_of(p->r, ":1", p->always);
-    return image_ensure(p->k->place, config, &err) < 0 ? arg : NULL;
+    return image_ensure(p->k->state_dir, config, &err) < 0 ? arg : NULL;
 }
 
 /* A script that replaces skopeo counts the calls and runs the real one. */
-static void two_at_once_are_one(void **state)
+static void concurrent_pulls_are_one(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("skopeo");
@@ -158,7 +158,7 @@ static void two_at_once_are_one(void **state)
 }
 
 /* Docker's manifest format, which umoci does not support. */
-static void schema_2_is_read(void **state)
+static void docker_schema_2_is_supported(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("skopeo");
@@ -172,7 +172,7 @@ static void schema_2_is_read(void **state)
     CLEANUP(json) json_t *config = config_of(&r, ":2", false), *image = NULL;
     CLEANUP(close_fd) int root = -1;
     char digest[72], tail[80];
-    assert_int_equal(image_open(k->place, config, &root, &image, digest, &k->err), 0);
+    assert_int_equal(image_open(k->state_dir, config, &root, &image, digest, &k->err), 0);
     assert_string_equal(
         json_string_value(json_array_get(json_object_get(json_object_get(image, "config"), "Entrypoint"), 0)),
         "/bin/cat");
@@ -181,7 +181,7 @@ static void schema_2_is_read(void **state)
 }
 
 /* An index with images for two architectures, pulled by tag and by digest. */
-static void the_image_of_this_machine_is_pulled(void **state)
+static void matching_platform_is_pulled(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("skopeo");
@@ -220,12 +220,12 @@ static void the_image_of_this_machine_is_pulled(void **state)
         if (ensure(k, &r, tails[i], false) < 0)
             fail_msg("%s", k->err.text);
         assert_version(k, &r, tails[i], "ours");
-        images_trim(k->place, 0);
+        images_trim(k->state_dir, 0);
     }
 }
 
 /* From the registry to the output of the container. */
-static void what_was_pulled_runs(void **state)
+static void pulled_image_runs(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("skopeo");
@@ -243,10 +243,10 @@ static void what_was_pulled_runs(void **state)
     const struct user user = {.uid = 61234, .gid = 61235};
     uint64_t id = (uint64_t)getpid() * 100;
     CLEANUP(json) json_t *config = config_of(&r, ":1", false);
-    assert_int_equal(place_begin(k->place, id, "{}", &k->err), 0);
-    if (bundle_make(k->place, id, config, &(struct bundle_options){.user = &user}, &k->err) < 0)
+    assert_int_equal(instance_dir_create(k->state_dir, id, "{}", &k->err), 0);
+    if (bundle_make(k->state_dir, id, config, &(struct bundle_options){.user = &user}, &k->err) < 0)
         fail_msg("%s", k->err.text);
-    images_trim(k->place, 0); /* in use, so it stays */
+    images_trim(k->state_dir, 0); /* in use, so it stays */
     char bundle[256], name[32];
     (void)snprintf(bundle, sizeof bundle, "%s/state/instances/%" PRIu64 "/bundle", k->folder.path, id);
     (void)snprintf(name, sizeof name, "berth-%" PRIu64, id);
@@ -256,12 +256,12 @@ static void what_was_pulled_runs(void **state)
                  &k->err) < 0)
         fail_msg("%s", k->err.text);
     assert_string_equal(str_text(&out), "seven");
-    assert_int_equal(bundle_end(k->place, id, &k->err), 0);
-    assert_int_equal(place_end(k->place, id, &k->err), 0);
-    images_trim(k->place, 0);
+    assert_int_equal(bundle_end(k->state_dir, id, &k->err), 0);
+    assert_int_equal(instance_dir_remove(k->state_dir, id, &k->err), 0);
+    images_trim(k->state_dir, 0);
     CLEANUP(close_fd) int root_fd = -1;
     char digest[72];
-    assert_int_equal(image_open(k->place, config, &root_fd, NULL, digest, &k->err), -ENOENT);
+    assert_int_equal(image_open(k->state_dir, config, &root_fd, NULL, digest, &k->err), -ENOENT);
     assert_int_equal(mounts_below_count(k->folder.path), 0);
 }
 
@@ -278,10 +278,13 @@ static int surroundings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(schema_2_is_read),        TEST(the_image_of_this_machine_is_pulled),
-        TEST(a_name_is_resolved_once), TEST(a_broken_registry_is_told),
-        TEST(credentials_are_used),    TEST(two_at_once_are_one),
-        TEST(what_was_pulled_runs),
+        TEST(docker_schema_2_is_supported),
+        TEST(matching_platform_is_pulled),
+        TEST(image_name_is_resolved_once),
+        TEST(broken_registry_is_reported),
+        TEST(credentials_are_used),
+        TEST(concurrent_pulls_are_one),
+        TEST(pulled_image_runs),
     };
     return cmocka_run_group_tests(tests, surroundings, NULL);
 }

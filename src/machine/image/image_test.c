@@ -22,7 +22,7 @@ static int ensure(struct image_kit *k, const char *layout, const char *tag)
     CLEANUP(json)
     json_t *config = json_of("{\"image\": \"oci:%s%s%s\"}", folder_at(&k->folder, layout), *tag ? ":" : "", tag);
     memset(&k->err, 0, sizeof k->err);
-    return image_ensure(k->place, config, &k->err);
+    return image_ensure(k->state_dir, config, &k->err);
 }
 
 /* Checks the number of unpacked images, and that no temporary directory is left. */
@@ -46,7 +46,7 @@ static void assert_images(struct image_kit *k, size_t want)
 
 /* ---- content ---------------------------------------------------------------------------------------------------- */
 
-static void layers_lie_over_each_other(void **state)
+static void layers_are_applied_in_order(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -101,7 +101,7 @@ static void layers_lie_over_each_other(void **state)
 /* ---- hostile and broken ---- */
 
 /* Each layer tries to leave its root, or to bring in a forbidden file. The file "victim" is outside. */
-static void hostile_layers_stay_inside(void **state)
+static void hostile_layers_cannot_leave_root(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -164,7 +164,7 @@ static void hostile_layers_stay_inside(void **state)
 }
 
 /* Errors are reported, and no usable image is left. */
-static void broken_layouts_are_refused(void **state)
+static void broken_layouts_are_rejected(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -223,7 +223,7 @@ static void broken_layouts_are_refused(void **state)
     }
 }
 
-static void a_full_disk_is_told(void **state)
+static void full_disk_is_reported(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -264,7 +264,7 @@ static void make_image(struct image_kit *k, const char *name, char digest[static
     assert_int_equal(utimes(folder_at(&k->folder, path), times), 0);
 }
 
-static void what_nobody_uses_goes_oldest_first(void **state)
+static void unused_images_are_removed_oldest_first(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -273,7 +273,7 @@ static void what_nobody_uses_goes_oldest_first(void **state)
     make_image(k, "locked", locked, 4000);
     make_image(k, "oldest", oldest, 3000);
     make_image(k, "newest", newest, 1000);
-    assert_int_equal(place_begin(k->place, 7, "{}", &k->err), 0);
+    assert_int_equal(instance_dir_create(k->state_dir, 7, "{}", &k->err), 0);
     folder_put(&k->folder, "state/instances/7/bundle/image", used);
     CLEANUP(close_fd) int hold = open(root_of(k, locked, "."), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(flock(hold, LOCK_SH), 0);
@@ -282,14 +282,14 @@ static void what_nobody_uses_goes_oldest_first(void **state)
     folder_put(&k->folder, "state/images/refs/app:1", oldest);
     folder_put(&k->folder, "state/images/refs/app:2", newest);
 
-    images_trim(k->place, UINT64_MAX);
+    images_trim(k->state_dir, UINT64_MAX);
     assert_images(k, 4); /* within the bound; leftovers of a crash are removed */
-    images_trim(k->place, 3 * 4096);
+    images_trim(k->state_dir, 3 * 4096);
     assert_int_equal(access(root_of(k, oldest, "."), F_OK), -1);
     assert_images(k, 3);
     assert_string_equal(folder_get(&k->folder, "state/images/refs/app:1"), "(none)");
     assert_string_equal(folder_get(&k->folder, "state/images/refs/app:2"), newest);
-    images_trim(k->place, 0);
+    images_trim(k->state_dir, 0);
     assert_int_equal(access(root_of(k, newest, "."), F_OK), -1);
     assert_int_equal(access(root_of(k, used, "."), F_OK), 0);
     assert_int_equal(access(root_of(k, locked, "."), F_OK), 0);
@@ -301,10 +301,10 @@ static void *ensure_at_once(void *arg)
     struct image_kit *k = arg;
     struct berth_err err;
     CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s/layout:1\"}", k->folder.path);
-    return image_ensure(k->place, config, &err) < 0 ? k : NULL;
+    return image_ensure(k->state_dir, config, &err) < 0 ? k : NULL;
 }
 
-static void at_once_is_once(void **state)
+static void concurrent_unpacks_are_one(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
@@ -326,7 +326,7 @@ static void at_once_is_once(void **state)
 }
 
 /* A script that replaces curl prints its arguments: they make curl give up a stalled download before the timeout. */
-static void a_stalled_download_ends(void **state)
+static void stalled_download_is_aborted(void **state)
 {
     struct image_kit *k = *state;
     const char *path = getenv("PATH");
@@ -342,7 +342,7 @@ static void a_stalled_download_ends(void **state)
     CLEANUP(json)
     json_t *config = json_of("{\"runtime\": \"vm\", \"image\": \"http://127.0.0.1:1/a\", \"vm\": {\"sha256\": "
                              "\"0123456789012345678901234567890123456789012345678901234567890123\"}}");
-    int rc = image_ensure(k->place, config, &k->err);
+    int rc = image_ensure(k->state_dir, config, &k->err);
     assert_int_equal(setenv("PATH", before.at, 1), 0);
     assert_true(rc < 0);
     assert_non_null(strstr(k->err.text, "too slow"));
@@ -353,13 +353,13 @@ static void a_stalled_download_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(layers_lie_over_each_other, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(hostile_layers_stay_inside, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(broken_layouts_are_refused, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(a_full_disk_is_told, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(what_nobody_uses_goes_oldest_first, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(at_once_is_once, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test_setup_teardown(a_stalled_download_ends, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(layers_are_applied_in_order, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(hostile_layers_cannot_leave_root, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(broken_layouts_are_rejected, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(full_disk_is_reported, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(unused_images_are_removed_oldest_first, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(concurrent_unpacks_are_one, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(stalled_download_is_aborted, image_kit_setup, image_kit_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

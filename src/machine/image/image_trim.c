@@ -23,13 +23,13 @@ struct kept {
     bool in_use;
 };
 
-struct shelf {
-    struct place *place;
+struct image_inventory {
+    struct state_dir *state_dir;
     VEC(struct kept) at;
     uint64_t bytes;
 };
 
-static void shelf_cleanup(struct shelf *s)
+static void image_inventory_cleanup(struct image_inventory *s)
 {
     vec_done(&s->at);
 }
@@ -55,7 +55,7 @@ static void names_each(int folder, void (*each)(void *ctx, int folder, const cha
 
 static void kept_add(void *ctx, int folder, const char *name)
 {
-    struct shelf *s = ctx;
+    struct image_inventory *s = ctx;
     struct kept k = {0};
     struct stat st;
     CLEANUP(mem) char *text = NULL;
@@ -76,10 +76,10 @@ static void kept_add(void *ctx, int folder, const char *name)
 
 static void mark_used(void *ctx, uint64_t id)
 {
-    struct shelf *s = ctx;
-    char path[PLACE_PATH_MAX];
+    struct image_inventory *s = ctx;
+    char path[STATE_PATH_MAX];
     CLEANUP(mem) char *text = NULL;
-    if (place_instance(s->place, id, "bundle", path) < 0)
+    if (instance_dir_path(s->state_dir, id, "bundle", path) < 0)
         return;
     CLEANUP(close_fd) int bundle = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (bundle < 0 || tree_read(bundle, "image", IMAGE_DIGEST_MAX, &text, NULL) < 0 || !image_digest_valid(text))
@@ -101,19 +101,19 @@ static int older(const void *a, const void *b)
 
 /* Renames the image first, so that a partly removed one is never used; a crash in between leaves a temporary directory
  * of an earlier epoch. */
-static bool kept_remove(struct shelf *s, int images, int unpacked, const struct kept *k)
+static bool kept_remove(struct image_inventory *s, int images, int unpacked, const struct kept *k)
 {
     char away[64 + IMAGE_DIGEST_MAX], root_name[IMAGE_DIGEST_MAX + 16];
     (void)snprintf(root_name, sizeof root_name, "%s/rootfs", k->name);
     CLEANUP(close_fd) int root = tree_open(unpacked, root_name, O_RDONLY | O_DIRECTORY, 0);
     if (root < 0 || flock(root, LOCK_EX | LOCK_NB) < 0)
         return false; /* a bundle is being made from it */
-    struct shelf now = {.place = s->place};
+    struct image_inventory now = {.state_dir = s->state_dir};
     vec_push(&now.at, *k);
-    (void)place_each(s->place, mark_used, &now);
+    (void)instance_dirs_each(s->state_dir, mark_used, &now);
     bool in_use = now.at.at[0].in_use;
     vec_done(&now.at);
-    (void)snprintf(away, sizeof away, "tmp-%" PRIu64 "-%s", place_epoch(s->place), k->name);
+    (void)snprintf(away, sizeof away, "tmp-%" PRIu64 "-%s", state_dir_epoch(s->state_dir), k->name);
     if (in_use || renameat(unpacked, k->name, images, away) < 0)
         return false;
     (void)tree_remove(images, away);
@@ -122,31 +122,31 @@ static bool kept_remove(struct shelf *s, int images, int unpacked, const struct 
 
 static void left_remove(void *ctx, int images, const char *name)
 {
-    const struct shelf *s = ctx;
+    const struct image_inventory *s = ctx;
     char *end = NULL;
     if (strncmp(name, "tmp-", 4) != 0)
         return;
     errno = 0;
     uint64_t epoch = strtoull(name + 4, &end, 10);
-    if (errno == 0 && end != name + 4 && *end == '-' && epoch < place_epoch(s->place))
+    if (errno == 0 && end != name + 4 && *end == '-' && epoch < state_dir_epoch(s->state_dir))
         (void)tree_remove(images, name);
 }
 
 /* Removes a name whose image is gone. */
 static void ref_check(void *ctx, int refs, const char *name)
 {
-    const struct shelf *s = ctx;
+    const struct image_inventory *s = ctx;
     CLEANUP(mem) char *text = NULL;
     if (tree_read(refs, name, IMAGE_DIGEST_MAX, &text, NULL) < 0)
         return;
-    CLEANUP(close_fd) int unpacked = image_digest_valid(text) ? unpacked_open(s->place, text) : -ENOENT;
+    CLEANUP(close_fd) int unpacked = image_digest_valid(text) ? unpacked_open(s->state_dir, text) : -ENOENT;
     if (unpacked == -ENOENT)
         (void)unlinkat(refs, name, 0);
 }
 
-void images_trim(struct place *p, uint64_t bytes_max)
+void images_trim(struct state_dir *p, uint64_t bytes_max)
 {
-    CLEANUP(shelf) struct shelf s = {.place = p};
+    CLEANUP(image_inventory) struct image_inventory s = {.state_dir = p};
     CLEANUP(close_fd) int images = images_open(p, NULL);
     CLEANUP(close_fd) int unpacked = images_open(p, "unpacked");
     CLEANUP(close_fd) int refs = images_open(p, "refs");
@@ -156,7 +156,7 @@ void images_trim(struct place *p, uint64_t bytes_max)
     names_each(unpacked, kept_add, &s);
     if (s.at.len)
         qsort(s.at.at, s.at.len, sizeof *s.at.at, older);
-    (void)place_each(p, mark_used, &s);
+    (void)instance_dirs_each(p, mark_used, &s);
     for (size_t i = 0; i < s.at.len && s.bytes > bytes_max; i++)
         /* vectors: kept_remove pushes only to a vector of its own */
         if (!s.at.at[i].in_use && kept_remove(&s, images, unpacked, &s.at.at[i]))

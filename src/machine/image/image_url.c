@@ -18,7 +18,7 @@
 #define SPEED_BYTES "4096" /* bytes per second, averaged over SPEED_S */
 #define SPEED_S "60"
 
-static int disk_fetch(const struct place *p, struct fetch *f, const struct image_name *n, struct berth_err *err)
+static int disk_fetch(const struct state_dir *p, struct fetch *f, const struct image_name *n, struct berth_err *err)
 {
     char what[256];
     (void)snprintf(what, sizeof what, "cannot fetch image %.180s", n->path);
@@ -33,7 +33,7 @@ static int disk_fetch(const struct place *p, struct fetch *f, const struct image
     const struct tool t = {.argv = argv,
                            .timeout_ns = FETCH_NS,
                            .spare_bytes = spare_bytes(f->folder),
-                           .bytes_max = place_bounds(p).image_bytes,
+                           .bytes_max = image_bounds(p).image_bytes,
                            .what = what};
     return fetch_run(f, &t, NULL, err);
 }
@@ -51,7 +51,7 @@ static int disk_take(const struct fetch *f, const struct image_name *n, int root
                   : 0;
 }
 
-int url_fetch(const struct place *p, const struct image_name *n, int tmp, struct berth_err *err)
+int url_fetch(const struct state_dir *p, const struct image_name *n, int tmp, struct berth_err *err)
 {
     CLEANUP(fetch) struct fetch f = {.folder = -1, .secrets = -1};
     CLEANUP(close_fd) int unpacked = tree_folder(tmp, "unpacked", 0700);

@@ -66,12 +66,12 @@ static bool id_read(const char *text, uint32_t *ret)
 
 /* ---- lookup ----------------------------------------------------------------------------------------------------- */
 
-struct wish {
+struct user_request {
     char user[NAME_MAX_LEN], group[NAME_MAX_LEN]; /* "": not given */
     char name[NAME_MAX_LEN];                      /* user name of /etc/passwd; "": none */
 };
 
-static int wish_read(const char *text, struct wish *ret, struct berth_err *err)
+static int user_request_parse(const char *text, struct user_request *ret, struct berth_err *err)
 {
     const char *colon = strchr(text, ':');
     size_t len = colon ? (size_t)(colon - text) : strlen(text);
@@ -86,7 +86,7 @@ static int wish_read(const char *text, struct wish *ret, struct berth_err *err)
 }
 
 /* name:password:uid:gid:... */
-static int user_find(int root, struct wish *w, struct image_user *ret, struct berth_err *err)
+static int user_find(int root, struct user_request *w, struct image_user *ret, struct berth_err *err)
 {
     CLEANUP(mem) char *text = NULL;
     char *at, *fields[FIELDS_MAX];
@@ -118,7 +118,7 @@ static bool is_member(char *members, const char *name)
 }
 
 /* name:password:gid:member,member */
-static int groups_find(int root, const struct wish *w, struct image_user *ret, struct berth_err *err)
+static int groups_find(int root, const struct user_request *w, struct image_user *ret, struct berth_err *err)
 {
     CLEANUP(mem) char *text = NULL;
     char *at, *fields[FIELDS_MAX];
@@ -147,12 +147,12 @@ static int groups_find(int root, const struct wish *w, struct image_user *ret, s
 int image_user_find(int root, const char *user, struct image_user *ret, struct berth_err *err)
 {
     struct image_user found = {0};
-    struct wish w = {0};
+    struct user_request w = {0};
     if (!user || !*user) {
         *ret = found;
         return 0;
     }
-    int rc = wish_read(user, &w, err);
+    int rc = user_request_parse(user, &w, err);
     rc = rc < 0 ? rc : user_find(root, &w, &found, err);
     rc = rc < 0 ? rc : groups_find(root, &w, &found, err);
     if (rc == 0)

@@ -66,7 +66,7 @@ static void users_are_found(void **state)
     }
 }
 
-static void without_files(void **state)
+static void images_without_passwd_files(void **state)
 {
     (void)state;
     static const struct {
@@ -93,7 +93,7 @@ static void without_files(void **state)
 }
 
 /* Names of any length in the files and in the request. */
-static void long_names(void **state)
+static void long_user_names_are_handled(void **state)
 {
     (void)state;
     CLEANUP(folder) struct folder f = folder_new();
@@ -110,7 +110,7 @@ static void long_names(void **state)
     assert_int_equal(got.uid, 5);
 }
 
-static void more_groups_than_there_is_room_for(void **state)
+static void excess_groups_are_dropped(void **state)
 {
     (void)state;
     CLEANUP(folder) struct folder f = folder_new();
@@ -126,7 +126,7 @@ static void more_groups_than_there_is_room_for(void **state)
 }
 
 /* Files of a wrong type, links out of the root, or too large files: an error, and no file outside the image is read. */
-static void hostile_files(void **state)
+static void hostile_user_files_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -182,7 +182,7 @@ static void hostile_files(void **state)
 }
 
 /* Links within the image are followed. */
-static void links_within(void **state)
+static void links_within_image_are_followed(void **state)
 {
     (void)state;
     CLEANUP(folder) struct folder f = folder_new();
@@ -199,9 +199,12 @@ static void links_within(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(users_are_found), cmocka_unit_test(without_files),
-        cmocka_unit_test(long_names),      cmocka_unit_test(more_groups_than_there_is_room_for),
-        cmocka_unit_test(hostile_files),   cmocka_unit_test(links_within),
+        cmocka_unit_test(users_are_found),
+        cmocka_unit_test(images_without_passwd_files),
+        cmocka_unit_test(long_user_names_are_handled),
+        cmocka_unit_test(excess_groups_are_dropped),
+        cmocka_unit_test(hostile_user_files_are_rejected),
+        cmocka_unit_test(links_within_image_are_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ _Noreturn static void child_exec(const char *path, const struct tool *tool, char
     if (setpgid(0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
         dup2(err, 2) < 0 || (tool->dir >= 0 ? fchdir(tool->dir) : chdir("/")) < 0)
         _exit(127);
-    for (const char *const *group = tool->entrances; group && *group; group++) {
+    for (const char *const *group = tool->procs_paths; group && *group; group++) {
         int fd = open(*group, O_WRONLY | O_CLOEXEC);
         if (fd < 0 || write(fd, "0", 1) != 1)
             _exit(127);
@@ -236,7 +236,7 @@ static int child_listen(struct child *c, const struct tool *tool, struct str *ou
 }
 
 /* Returns the last non-empty line; of a logger's line (`level=fatal msg="..."`) only the message. */
-static char *last_words(struct str *said)
+static char *last_error_line(struct str *said)
 {
     char *text = said->at;
     if (!text)
@@ -295,7 +295,7 @@ int tool_run(const struct tool *tool, struct str *ret_out, struct berth_err *err
         return too_large(tool, err);
     if (rc < 0)
         return err_set(err, -rc, "%s: cannot run %s: %s", tool->what, tool->argv[0], strerror(-rc));
-    if (!tool->entrances)
+    if (!tool->procs_paths)
         (void)kill(-c.pid, SIGKILL); /* kills remaining processes of its group; the pid is not reused before waitpid */
     int status = 0;
     while (waitpid(c.pid, &status, 0) < 0)
@@ -304,7 +304,7 @@ int tool_run(const struct tool *tool, struct str *ret_out, struct berth_err *err
     c.pid = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         bool full = strstr(str_text(&said), "no space left on device") || strstr(str_text(&said), "No space left");
-        const char *words = last_words(&said);
+        const char *words = last_error_line(&said);
         if (full)
             return err_set(err, ENOSPC, "%s: the disk is full", tool->what);
         if (is_too_large(status, str_text(&said)))

@@ -29,7 +29,7 @@ struct tool {
     /* cgroup.procs files (cgroup.h) of a cgroup for the program and its children; NULL-terminated. The caller handles
      * processes that are left in it: a daemon may not have its own session yet when the program has ended. NULL:
      * none. */
-    const char *const *entrances;
+    const char *const *procs_paths;
     const struct tool_user *user; /* user to run as; its children end with it if the kernel can; NULL: unchanged */
     const char *what;             /* purpose, for errors: "cannot pull app:1" */
 };

@@ -17,14 +17,17 @@
 
 /* Runs a shell that exits at once and leaves a child in its process group, which writes "here" when it is told to.
  * Returns the child's pid. */
-static pid_t leave(const struct folder *f, const char *const *entrances)
+static pid_t leave(const struct folder *f, const char *const *procs_paths)
 {
     static const char script[] =
         "(until [ -e go ]; do sleep 0.01; done; touch here; exec sleep 1000) >/dev/null 2>&1 & echo $!";
     static const char *const argv[] = {"sh", "-c", script, NULL};
     CLEANUP(close_fd) int dir = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const struct tool tool = {
-        .argv = argv, .dir = dir, .timeout_ns = INT64_C(60000000000), .entrances = entrances, .what = "cannot leave"};
+    const struct tool tool = {.argv = argv,
+                              .dir = dir,
+                              .timeout_ns = INT64_C(60000000000),
+                              .procs_paths = procs_paths,
+                              .what = "cannot leave"};
     CLEANUP(str) struct str out = {0};
     struct berth_err err = {0};
     assert_int_equal(tool_run(&tool, &out, &err), 0);
@@ -58,20 +61,20 @@ static bool dies(const struct folder *f, pid_t pid)
     return false;
 }
 
-static void what_is_left_behind_ends(void **state)
+static void remaining_children_are_killed(void **state)
 {
     CLEANUP(folder) struct folder f = folder_new();
     (void)state;
     assert_true(dies(&f, leave(&f, NULL)));
 }
 
-static void in_a_group_it_is_the_callers(void **state)
+static void children_in_cgroup_are_left_to_caller(void **state)
 {
     CLEANUP(folder) struct folder f = folder_new();
     (void)state;
     folder_put(&f, "group", "");
-    const char *const entrances[] = {folder_at(&f, "group"), NULL};
-    pid_t pid = leave(&f, entrances);
+    const char *const procs_paths[] = {folder_at(&f, "group"), NULL};
+    pid_t pid = leave(&f, procs_paths);
     assert_string_equal(folder_get(&f, "group"), "0"); /* it has entered the cgroup */
     assert_false(dies(&f, pid));
     assert_int_equal(kill(pid, SIGKILL), 0);
@@ -80,8 +83,8 @@ static void in_a_group_it_is_the_callers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_left_behind_ends),
-        cmocka_unit_test(in_a_group_it_is_the_callers),
+        cmocka_unit_test(remaining_children_are_killed),
+        cmocka_unit_test(children_in_cgroup_are_left_to_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,14 +24,17 @@
 /* ---- parent ----------------------------------------------------------------------------------------------------- */
 
 /* Variables that are passed on: search path, proxies, certificates, language. Other variables of the agent are not. */
-static const char *const handed_on[] = {
+static const char *const inherited_variables[] = {
     "PATH",          "LANG",         "LC_ALL",         "TZ",
     "http_proxy",    "https_proxy",  "no_proxy",       "all_proxy",
     "HTTP_PROXY",    "HTTPS_PROXY",  "NO_PROXY",       "ALL_PROXY",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "CONTAINERS_REGISTRIES_CONF",
 };
-static const char *const at_home[] = {"HOME", "TMPDIR", "XDG_RUNTIME_DIR"};
-enum { HANDED_ON = sizeof handed_on / sizeof *handed_on, AT_HOME = sizeof at_home / sizeof *at_home };
+static const char *const home_variables[] = {"HOME", "TMPDIR", "XDG_RUNTIME_DIR"};
+enum {
+    HANDED_ON = sizeof inherited_variables / sizeof *inherited_variables,
+    AT_HOME = sizeof home_variables / sizeof *home_variables
+};
 
 static char *setting(const char *name, const char *value)
 {
@@ -45,12 +48,12 @@ char **tool_user_env(const struct tool_user *user)
     char **env = mem_zalloc((HANDED_ON + AT_HOME + 1) * sizeof *env);
     size_t len = 0;
     for (size_t i = 0; i < HANDED_ON; i++) {
-        const char *value = getenv(handed_on[i]);
+        const char *value = getenv(inherited_variables[i]);
         if (value)
-            env[len++] = setting(handed_on[i], value);
+            env[len++] = setting(inherited_variables[i], value);
     }
     for (size_t i = 0; i < AT_HOME; i++)
-        env[len++] = setting(at_home[i], user->home);
+        env[len++] = setting(home_variables[i], user->home);
     return env;
 }
 
@@ -71,7 +74,7 @@ pid_t tool_user_fork(void)
 
 /* ---- child ------------------------------------------------------------------------------------------------------ */
 
-static void say(const char *text)
+static void stderr_write(const char *text)
 {
     ssize_t n = write(STDERR_FILENO, text, strlen(text));
     (void)n;
@@ -85,7 +88,7 @@ static void oom_score_reset(void)
     (void)n;
 }
 
-static int rights_drop(const struct tool_user *user)
+static int privileges_drop(const struct tool_user *user)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
@@ -109,21 +112,21 @@ int tool_user_become(const struct tool_user *user)
         return -1;
     oom_score_reset();
     (void)setrlimit(RLIMIT_CORE, &no_core);
-    if (rights_drop(user) < 0) {
-        say("cannot switch to the user of --network-user\n");
+    if (privileges_drop(user) < 0) {
+        stderr_write("cannot switch to the user of --network-user\n");
         return -1;
     }
     if (chdir(user->home) < 0) { /* by path, as the program will resolve it */
-        say("the user of --network-user cannot access ");
-        say(user->home);
-        say(": a parent folder is not accessible to others; allow it with chmod o+x\n");
+        stderr_write("the user of --network-user cannot access ");
+        stderr_write(user->home);
+        stderr_write(": a parent folder is not accessible to others; allow it with chmod o+x\n");
         return -1;
     }
     /* The change of uid has cleared the parent-death signal; the parent may have died meanwhile. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || poll(&parent, 1, 0) < 0 || parent.revents & POLLERR)
         return -1;
     if (syscalls_narrow(NULL) < 0) {
-        say("cannot restrict the system calls of the program (seccomp)\n");
+        stderr_write("cannot restrict the system calls of the program (seccomp)\n");
         return -1;
     }
     return 0;

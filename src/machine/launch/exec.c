@@ -72,10 +72,10 @@ static int pipes_make(struct ends *e)
     return rc;
 }
 
-static int ends_make(enum beside_kind kind, unsigned rows, unsigned columns, struct ends *e, struct berth_err *err)
+static int ends_make(enum exec_stdio kind, unsigned rows, unsigned columns, struct ends *e, struct berth_err *err)
 {
-    bool terminal = kind == BESIDE_TERMINAL;
-    int rc = terminal ? terminal_make(e, rows, columns) : kind == BESIDE_PIPES ? pipes_make(e) : 0;
+    bool terminal = kind == EXEC_TERMINAL;
+    int rc = terminal ? terminal_make(e, rows, columns) : kind == EXEC_PIPES ? pipes_make(e) : 0;
 
     return rc ? err_set(err, -rc, "cannot create a %s: %s", terminal ? "terminal" : "pipe", strerror(-rc)) : 0;
 }
@@ -97,11 +97,11 @@ static int memory_make(const char *bytes, size_t len)
 }
 
 /* Writes the description of the program for `berth-shim exec`. */
-static int wish_make(const char *const *argv, const char *const *env, struct berth_err *err)
+static int program_spec_make(const char *const *argv, const char *const *env, struct berth_err *err)
 {
     CLEANUP(str) struct str text = {0};
-    const struct launch wish = {.argv = argv, .env = env};
-    int rc = spec_write(&wish, "/", "/", &text, err);
+    const struct launch program_spec = {.argv = argv, .env = env};
+    int rc = spec_write(&program_spec, "/", "/", &text, err);
 
     if (rc)
         return rc;
@@ -160,7 +160,7 @@ static int process_make(const char *bundle, const char *const *argv, const char 
     return rc < 0 ? err_set(err, -rc, "cannot write the command: %s", strerror(-rc)) : rc;
 }
 
-static int helper_run(const char *shim, const char *dir, int wish, int process, const struct ends *e,
+static int helper_run(const char *shim, const char *dir, int program_spec, int process, const struct ends *e,
                       struct beside *ret, struct berth_err *err)
 {
     const char *const argv[] = {"berth-shim", "exec", dir, NULL}, *const env[] = {NULL};
@@ -174,7 +174,7 @@ static int helper_run(const char *shim, const char *dir, int wish, int process, 
         return err_set(err, errno, "cannot create a socket: %s", strerror(errno));
     ours = pair[0];
     theirs = pair[1];
-    rc = spawn_with(shim, argv, env, (const int[]){e->in_, e->out_, e->err_, theirs, wish, process}, 6, &pid);
+    rc = spawn_with(shim, argv, env, (const int[]){e->in_, e->out_, e->err_, theirs, program_spec, process}, 6, &pid);
     if (rc)
         return err_set(err, -rc, "cannot run the shim '%s': %s", shim, strerror(-rc));
     close(take_fd(&theirs));
@@ -193,13 +193,13 @@ static int helper_run(const char *shim, const char *dir, int wish, int process, 
 }
 
 /* Returns the instance directory and the spec of its shim. `berth-shim exec` checks whether the instance runs. */
-static int instance_find(const struct place *p, uint64_t id, char ret_dir[static PLACE_PATH_MAX], struct spec *ret,
+static int instance_find(const struct state_dir *p, uint64_t id, char ret_dir[static STATE_PATH_MAX], struct spec *ret,
                          struct berth_err *err)
 {
     CLEANUP(close_fd) int dir = -1;
     char *text = NULL;
     size_t len = 0;
-    int rc = place_instance(p, id, "spec", ret_dir);
+    int rc = instance_dir_path(p, id, "spec", ret_dir);
 
     if (rc == 0) {
         *strrchr(ret_dir, '/') = 0;
@@ -210,30 +210,30 @@ static int instance_find(const struct place *p, uint64_t id, char ret_dir[static
               : spec_read(text, len, ret, err);
 }
 
-int beside_start(const struct place *p, uint64_t id, const char *const *argv, const char *const *env,
-                 enum beside_kind kind, unsigned rows, unsigned columns, struct beside *ret, struct berth_err *err)
+int exec_process_start(const struct state_dir *p, uint64_t id, const char *const *argv, const char *const *env,
+                       enum exec_stdio kind, unsigned rows, unsigned columns, struct beside *ret, struct berth_err *err)
 {
     CLEANUP(ends) struct ends e = {-1, -1, -1, -1, -1, -1};
-    CLEANUP(close_fd) int wish = -1;
+    CLEANUP(close_fd) int program_spec = -1;
     CLEANUP(close_fd) int process = -1;
     struct beside beside = {.err = -1, .word = -1};
     struct spec spec = {0};
-    char dir[PLACE_PATH_MAX];
+    char dir[STATE_PATH_MAX];
     int rc = instance_find(p, id, dir, &spec, err);
 
     if (rc)
         return rc;
     rc = ends_make(kind, rows, columns, &e, err);
     if (rc == 0) {
-        wish = wish_make(argv, env, err);
-        rc = wish < 0 ? wish : 0;
+        program_spec = program_spec_make(argv, env, err);
+        rc = program_spec < 0 ? program_spec : 0;
     }
     if (rc == 0 && spec.launch.runtime) {
-        process = process_make(spec.launch.bundle, argv, env, kind == BESIDE_TERMINAL, err);
+        process = process_make(spec.launch.bundle, argv, env, kind == EXEC_TERMINAL, err);
         rc = process < 0 ? process : 0;
     }
     if (rc == 0)
-        rc = helper_run(spec.launch.shim, dir, wish, process, &e, &beside, err);
+        rc = helper_run(spec.launch.shim, dir, program_spec, process, &e, &beside, err);
     spec_done(&spec);
     if (rc)
         return rc;
@@ -246,9 +246,9 @@ int beside_start(const struct place *p, uint64_t id, const char *const *argv, co
 }
 
 /* On success `berth-shim exec` becomes the program, which closes the socket without a message. */
-int beside_failed(const struct beside *b, struct berth_err *err)
+int exec_process_error(const struct beside *b, struct berth_err *err)
 {
-    struct shim_word word;
+    struct shim_message word;
 
     if (recv(b->word, &word, sizeof word, MSG_DONTWAIT) != sizeof word)
         return 0;
@@ -256,7 +256,7 @@ int beside_failed(const struct beside *b, struct berth_err *err)
     return err_set(err, word.code, "%s", word.text);
 }
 
-void beside_close(struct beside *b)
+void exec_process_close(struct beside *b)
 {
     if (b->in != b->out)
         close_fd_cleanup(&b->in);
@@ -267,7 +267,7 @@ void beside_close(struct beside *b)
     b->in = b->out = b->err = b->word = b->pidfd = -1;
 }
 
-void beside_resize(const struct beside *b, unsigned rows, unsigned columns)
+void exec_process_resize(const struct beside *b, unsigned rows, unsigned columns)
 {
     struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
 

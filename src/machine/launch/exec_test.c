@@ -19,7 +19,7 @@ static int finish(struct beside *b, struct str *out, struct str *err)
     while (b->err >= 0 && (n = read(b->err, buf, sizeof buf)) > 0)
         str_add_bytes(err, buf, (size_t)n);
     assert_int_equal(waitid(P_PIDFD, (id_t)b->pidfd, &info, WEXITED), 0);
-    beside_close(b);
+    exec_process_close(b);
     return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
@@ -31,14 +31,14 @@ static int beside(struct kit *k, uint64_t id, const char *script, const char *co
     struct berth_err err;
     int code;
 
-    if (beside_start(k->place, id, argv, env, BESIDE_PIPES, 0, 0, &b, &err))
+    if (exec_process_start(k->state_dir, id, argv, env, EXEC_PIPES, 0, 0, &b, &err))
         fail_msg("%s", err.text);
     code = finish(&b, out, &complaints);
     assert_string_equal(str_text(&complaints), "");
     return code;
 }
 
-static void surroundings_of_the_instance(void **state)
+static void program_has_user_cgroup_and_environment(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
@@ -74,7 +74,7 @@ static void surroundings_of_the_instance(void **state)
     kit_wait(&run);
 }
 
-static void input_and_both_outputs(void **state)
+static void stdin_stdout_and_stderr_work(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
@@ -85,7 +85,7 @@ static void input_and_both_outputs(void **state)
     struct beside b;
     struct berth_err err;
 
-    assert_int_equal(beside_start(k->place, l->id, argv, no_env, BESIDE_PIPES, 0, 0, &b, &err), 0);
+    assert_int_equal(exec_process_start(k->state_dir, l->id, argv, no_env, EXEC_PIPES, 0, 0, &b, &err), 0);
     assert_int_equal(fd_write(b.in, "to be said", 10), 0);
     assert_int_equal(finish(&b, &out, &complaints), 128 + SIGKILL);
     assert_string_equal(str_text(&out), "to be said");
@@ -94,7 +94,7 @@ static void input_and_both_outputs(void **state)
     kit_wait(&run);
 }
 
-static void in_a_terminal(void **state)
+static void terminal_works(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
@@ -107,7 +107,7 @@ static void in_a_terminal(void **state)
     struct berth_err err;
     char buf[256];
 
-    assert_int_equal(beside_start(k->place, l->id, argv, no_env, BESIDE_TERMINAL, 33, 99, &b, &err), 0);
+    assert_int_equal(exec_process_start(k->state_dir, l->id, argv, no_env, EXEC_TERMINAL, 33, 99, &b, &err), 0);
     assert_int_equal(b.err, -1);
     assert_int_equal(b.in, b.out);
     while (!strstr(str_text(&out), "33 99\r\n")) {
@@ -116,7 +116,7 @@ static void in_a_terminal(void **state)
         assert_true(n > 0);
         str_add_bytes(&out, buf, (size_t)n);
     }
-    beside_resize(&b, 44, 111);
+    exec_process_resize(&b, 44, 111);
     assert_int_equal(fd_write(b.in, "yes\n", 4), 0);
     assert_int_equal(finish(&b, &out, NULL), 0);
     assert_string_equal(str_text(&out), "terminal\r\n33 99\r\nyes\r\n44 111\r\nx=yes\r\nmine\r\n");
@@ -125,21 +125,21 @@ static void in_a_terminal(void **state)
 }
 
 /* Starts a program that ends without being executed; returns the error. */
-static int never_run(struct kit *k, uint64_t id, const char *program, enum beside_kind kind, struct berth_err *err)
+static int never_run(struct kit *k, uint64_t id, const char *program, enum exec_stdio kind, struct berth_err *err)
 {
     const char *const argv[] = {program, NULL};
     struct beside b;
     siginfo_t info;
     int rc;
 
-    assert_int_equal(beside_start(k->place, id, argv, no_env, kind, 0, 0, &b, err), 0);
+    assert_int_equal(exec_process_start(k->state_dir, id, argv, no_env, kind, 0, 0, &b, err), 0);
     assert_int_equal(waitid(P_PIDFD, (id_t)b.pidfd, &info, WEXITED), 0);
-    rc = beside_failed(&b, err);
-    beside_close(&b);
+    rc = exec_process_error(&b, err);
+    exec_process_close(&b);
     return rc;
 }
 
-static void refusals(void **state)
+static void start_failures_are_reported(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
@@ -148,19 +148,19 @@ static void refusals(void **state)
     struct beside b;
     struct berth_err err;
 
-    assert_int_equal(never_run(k, l->id, "no-such-program", BESIDE_PIPES, &err), -ENOENT);
+    assert_int_equal(never_run(k, l->id, "no-such-program", EXEC_PIPES, &err), -ENOENT);
     assert_string_equal(err.text, "no program 'no-such-program' in PATH");
-    assert_int_equal(never_run(k, l->id, "true", BESIDE_PIPES, &err), 0);
-    assert_int_equal(beside_start(k->place, l->id, none, no_env, BESIDE_PIPES, 0, 0, &b, &err), -EINVAL);
-    assert_int_equal(beside_start(k->place, 12345, some, no_env, BESIDE_PIPES, 0, 0, &b, &err), -ESRCH);
+    assert_int_equal(never_run(k, l->id, "true", EXEC_PIPES, &err), 0);
+    assert_int_equal(exec_process_start(k->state_dir, l->id, none, no_env, EXEC_PIPES, 0, 0, &b, &err), -EINVAL);
+    assert_int_equal(exec_process_start(k->state_dir, 12345, some, no_env, EXEC_PIPES, 0, 0, &b, &err), -ESRCH);
     assert_int_equal(kill(run.pid, SIGKILL), 0);
     kit_wait(&run);
-    assert_int_equal(never_run(k, l->id, "true", BESIDE_TERMINAL, &err), -ESRCH);
+    assert_int_equal(never_run(k, l->id, "true", EXEC_TERMINAL, &err), -ESRCH);
     assert_string_equal(err.text, "the instance is not running");
 }
 
 /* Output of a silent program is discarded without blocking it. */
-static void words_that_go_nowhere(void **state)
+static void silent_output_does_not_block(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
@@ -169,7 +169,7 @@ static void words_that_go_nowhere(void **state)
     struct beside b;
     struct berth_err err;
 
-    assert_int_equal(beside_start(k->place, l->id, argv, no_env, BESIDE_SILENT, 0, 0, &b, &err), 0);
+    assert_int_equal(exec_process_start(k->state_dir, l->id, argv, no_env, EXEC_SILENT, 0, 0, &b, &err), 0);
     assert_true(b.in < 0 && b.out < 0 && b.err < 0);
     assert_int_equal(finish(&b, NULL, NULL), 0);
     assert_int_equal(kill(run.pid, SIGKILL), 0);
@@ -187,7 +187,7 @@ static void put(const char *path, const char *text)
     close(fd);
 }
 
-static void mounts_of_its_own(void **state)
+static void program_sees_mounts_of_instance(void **state)
 {
     struct kit *k = *state;
     struct launch *l =
@@ -242,7 +242,7 @@ static void mounts_of_its_own(void **state)
 }
 
 /* A missing target is created for the instance only. Existing entries stay visible and writable. */
-static void nothing_is_made_on_the_node(void **state)
+static void missing_targets_are_private(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "cd $R; echo *; cat a l made; echo through >d/new;"
@@ -288,7 +288,7 @@ static void nothing_is_made_on_the_node(void **state)
 }
 
 /* A workload may own a part of the path to a target: nothing is created or mounted by root through its links. */
-static void no_link_on_the_way(void **state)
+static void links_in_targets_are_rejected(void **state)
 {
     struct kit *k = *state;
     char target[160], victim[128], link[128];
@@ -322,8 +322,8 @@ static void no_link_on_the_way(void **state)
         (void)snprintf(target, sizeof target, "%s/homes/%s", k->root, rows[i].tail);
         l->mounts = &mount;
         l->mounts_len = 1;
-        assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
-        assert_int_equal(launch_start(k->place, l, &run, &err), -rows[i].code);
+        assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), 0);
+        assert_int_equal(launch_start(k->state_dir, l, &run, &err), -rows[i].code);
         (void)snprintf(made, sizeof made, "%s/made", victim);
         assert_int_equal(access(made, F_OK), -1);
     }
@@ -332,14 +332,14 @@ static void no_link_on_the_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(surroundings_of_the_instance, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(input_and_both_outputs, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(in_a_terminal, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(refusals, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(words_that_go_nowhere, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(mounts_of_its_own, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(nothing_is_made_on_the_node, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(no_link_on_the_way, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(program_has_user_cgroup_and_environment, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(stdin_stdout_and_stderr_work, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(terminal_works, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(start_failures_are_reported, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(silent_output_does_not_block, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(program_sees_mounts_of_instance, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(missing_targets_are_private, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(links_in_targets_are_rejected, kit_setup, kit_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static const char *const folders[] = {"instances", "logs", "volumes", "homes", "
 
 /* ---- open ---- */
 
-static int lock_take(struct place *p, struct berth_err *err)
+static int lock_take(struct state_dir *p, struct berth_err *err)
 {
     p->lock_fd = openat(p->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (p->lock_fd < 0)
@@ -40,7 +40,7 @@ static int lock_take(struct place *p, struct berth_err *err)
 
 /* Increases the epoch by a random number: of two machines cloned from one image, which start with the same number, the
  * one with the greater epoch wins and the other gives up the node. */
-static int epoch_next(struct place *p, struct berth_err *err)
+static int epoch_next(struct state_dir *p, struct berth_err *err)
 {
     CLEANUP(mem) char *text = NULL;
     char next[32];
@@ -68,7 +68,7 @@ static int epoch_next(struct place *p, struct berth_err *err)
 /* Creates the directories. Mode 0711 lets owners reach their homes and the roots of their containers, and the image
  * fetcher its directory, without listing them; all others are 0700, because images contain set-user-id programs. Modes
  * are set regardless of the umask and of who created a directory. */
-static int folders_make(struct place *p, struct berth_err *err)
+static int folders_make(struct state_dir *p, struct berth_err *err)
 {
     if (fchmod(p->dir_fd, 0711))
         return err_set(err, errno, "cannot make '%s' accessible to owners: %s", p->dir, strerror(errno));
@@ -86,7 +86,7 @@ static int folders_make(struct place *p, struct berth_err *err)
     return 0;
 }
 
-static int place_start(struct place *p, const char *dir, struct berth_err *err)
+static int state_dir_start(struct state_dir *p, const char *dir, struct berth_err *err)
 {
     int rc;
 
@@ -116,25 +116,25 @@ static int place_start(struct place *p, const char *dir, struct berth_err *err)
     return 0;
 }
 
-int place_open(const char *dir, struct place **ret, struct berth_err *err)
+int state_dir_open(const char *dir, struct state_dir **ret, struct berth_err *err)
 {
-    struct place *p = mem_zalloc(sizeof *p);
-    p->bounds = (struct place_bounds){.image_bytes = UINT64_C(50) << 30, .image_files = 2000000};
+    struct state_dir *p = mem_zalloc(sizeof *p);
+    p->bounds = (struct image_bounds){.image_bytes = UINT64_C(50) << 30, .image_files = 2000000};
     int rc;
 
     p->dir_fd = p->instances_fd = p->lock_fd = p->heard_fd = p->started_fd = -1;
     pthread_mutex_init(&p->append_lock, NULL);
     pthread_mutex_init(&p->sync_lock, NULL);
-    rc = place_start(p, dir, err);
+    rc = state_dir_start(p, dir, err);
     if (rc) {
-        place_free(p);
+        state_dir_free(p);
         return rc;
     }
     *ret = p;
     return 0;
 }
 
-void place_free(struct place *p)
+void state_dir_free(struct state_dir *p)
 {
     if (!p)
         return;
@@ -149,24 +149,24 @@ void place_free(struct place *p)
     mem_free(p);
 }
 
-const char *place_dir(const struct place *p)
+const char *state_dir_path(const struct state_dir *p)
 {
     return p->dir;
 }
 
-uint64_t place_epoch(const struct place *p)
+uint64_t state_dir_epoch(const struct state_dir *p)
 {
     return p->epoch;
 }
 
-void place_fetch_as(struct place *p, uid_t uid, gid_t gid)
+void state_dir_set_fetcher(struct state_dir *p, uid_t uid, gid_t gid)
 {
     p->fetches_as_other = true;
     p->fetch_uid = uid;
     p->fetch_gid = gid;
 }
 
-bool place_fetcher(const struct place *p, uid_t *ret_uid, gid_t *ret_gid)
+bool state_dir_fetcher(const struct state_dir *p, uid_t *ret_uid, gid_t *ret_gid)
 {
     if (p->fetches_as_other) {
         *ret_uid = p->fetch_uid;
@@ -175,12 +175,12 @@ bool place_fetcher(const struct place *p, uid_t *ret_uid, gid_t *ret_gid)
     return p->fetches_as_other;
 }
 
-void place_bound(struct place *p, const struct place_bounds *bounds)
+void state_dir_set_image_bounds(struct state_dir *p, const struct image_bounds *bounds)
 {
     p->bounds = *bounds;
 }
 
-struct place_bounds place_bounds(const struct place *p)
+struct image_bounds image_bounds(const struct state_dir *p)
 {
     return p->bounds;
 }
@@ -192,23 +192,23 @@ static bool name_is_plain(const char *name)
     return *name && !strchr(name, '/') && name[strspn(name, ".")];
 }
 
-int place_path(const struct place *p, const char *what, const char *name, char ret[static PLACE_PATH_MAX])
+int state_dir_entry_path(const struct state_dir *p, const char *what, const char *name, char ret[static STATE_PATH_MAX])
 {
     if (!name_is_plain(what) || !name_is_plain(name))
         return -EINVAL;
-    return snprintf(ret, PLACE_PATH_MAX, "%s/%s/%s", p->dir, what, name) < PLACE_PATH_MAX ? 0 : -ENAMETOOLONG;
+    return snprintf(ret, STATE_PATH_MAX, "%s/%s/%s", p->dir, what, name) < STATE_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-int place_instance(const struct place *p, uint64_t id, const char *file, char ret[static PLACE_PATH_MAX])
+int instance_dir_path(const struct state_dir *p, uint64_t id, const char *file, char ret[static STATE_PATH_MAX])
 {
     if (!name_is_plain(file))
         return -EINVAL;
-    return snprintf(ret, PLACE_PATH_MAX, "%s/instances/%" PRIu64 "/%s", p->dir, id, file) < PLACE_PATH_MAX
+    return snprintf(ret, STATE_PATH_MAX, "%s/instances/%" PRIu64 "/%s", p->dir, id, file) < STATE_PATH_MAX
                ? 0
                : -ENAMETOOLONG;
 }
 
-int instance_open(const struct place *p, uint64_t id)
+int instance_dir_open(const struct state_dir *p, uint64_t id)
 {
     char name[24];
     int fd = openat(p->instances_fd, str_u64(id, name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -218,7 +218,7 @@ int instance_open(const struct place *p, uint64_t id)
 
 /* ---- instances ---- */
 
-int place_begin(struct place *p, uint64_t id, const char *config, struct berth_err *err)
+int instance_dir_create(struct state_dir *p, uint64_t id, const char *config, struct berth_err *err)
 {
     CLEANUP(close_fd) int dir = -1;
     char name[24];
@@ -230,7 +230,7 @@ int place_begin(struct place *p, uint64_t id, const char *config, struct berth_e
             return err_set(err, EEXIST, "instance %s was already started", name);
         return err_set(err, errno, "cannot create '%s/instances/%s': %s", p->dir, name, strerror(errno));
     }
-    dir = instance_open(p, id);
+    dir = instance_dir_open(p, id);
     rc = dir < 0 ? dir : file_write(dir, "config.json", config, strlen(config), false);
     if (rc == 0)
         rc = started_append(p, '+', id);
@@ -290,7 +290,7 @@ static int clear(int dir, const char *keep, int depth)
     return rc == -EXDEV ? -EBUSY : rc;
 }
 
-int place_end(struct place *p, uint64_t id, struct berth_err *err)
+int instance_dir_remove(struct state_dir *p, uint64_t id, struct berth_err *err)
 {
     char name[24];
     int dir = open_below(p->instances_fd, str_u64(id, name));
@@ -313,10 +313,10 @@ int place_end(struct place *p, uint64_t id, struct berth_err *err)
     return rc ? err_set(err, -rc, "cannot remove '%s/instances/%s': %s", p->dir, name, strerror(-rc)) : 0;
 }
 
-int place_each(const struct place *p, void (*each)(void *ctx, uint64_t id), void *ctx)
+int instance_dirs_each(const struct state_dir *p, void (*each)(void *ctx, uint64_t id), void *ctx)
 {
     struct ids ids = {0};
-    int rc = instances_list(p, &ids);
+    int rc = instance_dirs_list(p, &ids);
 
     for (size_t i = 0; rc == 0 && i < ids.len; i++)
         each(ctx, ids.at[i]);
@@ -324,17 +324,17 @@ int place_each(const struct place *p, void (*each)(void *ctx, uint64_t id), void
     return rc;
 }
 
-int place_read(const struct place *p, uint64_t id, const char *file, char **ret, struct berth_err *err)
+int instance_dir_read(const struct state_dir *p, uint64_t id, const char *file, char **ret, struct berth_err *err)
 {
-    CLEANUP(close_fd) int dir = instance_open(p, id);
+    CLEANUP(close_fd) int dir = instance_dir_open(p, id);
     int rc = !name_is_plain(file) ? -EINVAL : dir < 0 ? dir : file_read(dir, file, ret, NULL);
 
     return rc ? err_set(err, -rc, "cannot read '%s' of instance %" PRIu64 ": %s", file, id, strerror(-rc)) : 0;
 }
 
-int place_write(struct place *p, uint64_t id, const char *file, const char *text, struct berth_err *err)
+int instance_dir_write(struct state_dir *p, uint64_t id, const char *file, const char *text, struct berth_err *err)
 {
-    CLEANUP(close_fd) int dir = instance_open(p, id);
+    CLEANUP(close_fd) int dir = instance_dir_open(p, id);
     int rc = !name_is_plain(file) ? -EINVAL : dir < 0 ? dir : file_write(dir, file, text, strlen(text), false);
 
     return rc ? err_set(err, -rc, "cannot write '%s' of instance %" PRIu64 ": %s", file, id, strerror(-rc)) : 0;
@@ -342,7 +342,7 @@ int place_write(struct place *p, uint64_t id, const char *file, const char *text
 
 /* ---- heard ---- */
 
-void place_heard(struct place *p, int64_t boottime)
+void state_dir_set_heard(struct state_dir *p, int64_t boottime)
 {
     char text[HEARD_TEXT_MAX];
     size_t len = heard_text(p->boot, boottime, text);
@@ -352,9 +352,9 @@ void place_heard(struct place *p, int64_t boottime)
         return;
 }
 
-int64_t place_last_heard(const struct place *p)
+int64_t state_dir_heard(const struct state_dir *p)
 {
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
 
     if (snprintf(path, sizeof path, "%s/heard", p->dir) >= (int)sizeof path)
         return 0;

@@ -24,9 +24,9 @@
  *     STATE/roots/ID             entry to a container's root (machine/container/bundle_gate.h)
  *
  * An instance never starts twice, because "+ID" is on disk before any process of the instance runs. Only this line must
- * be synced, and one sync covers all earlier lines: call place_begin for many instances, then place_sync once.
+ * be synced, and one sync covers all earlier lines: call instance_dir_create for many instances, then state_dir_sync once.
  * Everything else in an instance directory matters only during the current boot, and the page cache outlives the agent.
- * After a power failure place_open recreates missing directories of recorded instances (with "{}" as configuration), so
+ * After a power failure state_dir_open recreates missing directories of recorded instances (with "{}" as configuration), so
  * that they count as started and ended.
  */
 #pragma once
@@ -37,50 +37,51 @@
 
 #include "base/err.h"
 
-struct place; /* an open state directory */
+struct state_dir; /* an open state directory */
 
 /* Creates missing directories, takes the lock (-EBUSY: another agent has it), and increments the epoch. */
-int place_open(const char *dir, struct place **ret, struct berth_err *err);
-void place_free(struct place *p);             /* NULL is fine */
-const char *place_dir(const struct place *p); /* absolute path */
-uint64_t place_epoch(const struct place *p);
+int state_dir_open(const char *dir, struct state_dir **ret, struct berth_err *err);
+void state_dir_free(struct state_dir *p);              /* NULL is fine */
+const char *state_dir_path(const struct state_dir *p); /* absolute path */
+uint64_t state_dir_epoch(const struct state_dir *p);
 
 /* Sets the unprivileged user that fetches images from the network (image_fetch.h); called once before the first fetch.
  * Default: the user of this process. */
-void place_fetch_as(struct place *p, uid_t uid, gid_t gid);
+void state_dir_set_fetcher(struct state_dir *p, uid_t uid, gid_t gid);
 /* False: not set. */
-bool place_fetcher(const struct place *p, uid_t *ret_uid, gid_t *ret_gid);
+bool state_dir_fetcher(const struct state_dir *p, uid_t *ret_uid, gid_t *ret_gid);
 
 /* Maximum size of one image on disk, as fetched or unpacked, and its maximum number of files; set once before the first
  * fetch. Default: 50 GiB and 2,000,000. */
-struct place_bounds {
+struct image_bounds {
     uint64_t image_bytes, image_files;
 };
-void place_bound(struct place *p, const struct place_bounds *bounds);
-struct place_bounds place_bounds(const struct place *p);
+void state_dir_set_image_bounds(struct state_dir *p, const struct image_bounds *bounds);
+struct image_bounds image_bounds(const struct state_dir *p);
 
 /* Builds STATE/WHAT/NAME or STATE/instances/ID/FILE. -EINVAL: a name contains '/' or consists of dots. */
-enum { PLACE_PATH_MAX = 4096 };
-int place_path(const struct place *p, const char *what, const char *name, char ret[static PLACE_PATH_MAX]);
-int place_instance(const struct place *p, uint64_t id, const char *file, char ret[static PLACE_PATH_MAX]);
+enum { STATE_PATH_MAX = 4096 };
+int state_dir_entry_path(const struct state_dir *p, const char *what, const char *name,
+                         char ret[static STATE_PATH_MAX]);
+int instance_dir_path(const struct state_dir *p, uint64_t id, const char *file, char ret[static STATE_PATH_MAX]);
 
-/* Creates the instance directory with its config.json and records the start; durable after place_sync. -EEXIST: it was
+/* Creates the instance directory with its config.json and records the start; durable after state_dir_sync. -EEXIST: it was
  * started before. */
-int place_begin(struct place *p, uint64_t id, const char *config, struct berth_err *err);
-/* Makes all earlier place_begin calls durable by one sync; free if nothing is new. launch_start calls it; a caller that
- * starts many instances calls it once before the first launch. Thread-safe with place_begin. */
-int place_sync(struct place *p, struct berth_err *err);
+int instance_dir_create(struct state_dir *p, uint64_t id, const char *config, struct berth_err *err);
+/* Makes all earlier instance_dir_create calls durable by one sync; free if nothing is new. launch_start calls it; a caller that
+ * starts many instances calls it once before the first launch. Thread-safe with instance_dir_create. */
+int state_dir_sync(struct state_dir *p, struct berth_err *err);
 /* Removes the instance directory. -EBUSY: a file system is mounted in it; its content is not touched. */
-int place_end(struct place *p, uint64_t id, struct berth_err *err);
+int instance_dir_remove(struct state_dir *p, uint64_t id, struct berth_err *err);
 /* Calls `each` in order of ids; `each` may create and remove instances. */
-int place_each(const struct place *p, void (*each)(void *ctx, uint64_t id), void *ctx);
+int instance_dirs_each(const struct state_dir *p, void (*each)(void *ctx, uint64_t id), void *ctx);
 
 /* Read and write whole files of an instance directory (free *ret with mem_free). Files are replaced by rename, so a
  * reader sees the old or the new content. */
-int place_read(const struct place *p, uint64_t id, const char *file, char **ret, struct berth_err *err);
-int place_write(struct place *p, uint64_t id, const char *file, const char *text, struct berth_err *err);
+int instance_dir_read(const struct state_dir *p, uint64_t id, const char *file, char **ret, struct berth_err *err);
+int instance_dir_write(struct state_dir *p, uint64_t id, const char *file, const char *text, struct berth_err *err);
 
-/* Stores and reads the time from which shims count the fence time. Cheap: a write without sync. place_last_heard
+/* Stores and reads the time from which shims count the fence time. Cheap: a write without sync. state_dir_heard
  * returns 0 after a reboot. */
-void place_heard(struct place *p, int64_t boottime_ns);
-int64_t place_last_heard(const struct place *p);
+void state_dir_set_heard(struct state_dir *p, int64_t boottime_ns);
+int64_t state_dir_heard(const struct state_dir *p);

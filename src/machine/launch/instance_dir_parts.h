@@ -7,14 +7,14 @@
 #include "machine/launch/instance_dir.h"
 #include "machine/launch/state_file.h"
 
-struct place {
+struct state_dir {
     char *dir;
     char boot[BOOT_ID_MAX];
     uint64_t epoch;
     bool fetches_as_other;
     uid_t fetch_uid;
     gid_t fetch_gid;
-    struct place_bounds bounds;
+    struct image_bounds bounds;
     int dir_fd, instances_fd, lock_fd, heard_fd;
     /* STATE/started. Lock order: `sync_lock`, held during a sync, then `append_lock`, held during a write. */
     pthread_mutex_t sync_lock, append_lock;
@@ -30,12 +30,12 @@ struct ids {
 };
 
 /* Opens the instance directory; -ENOENT: it does not exist. */
-int instance_open(const struct place *p, uint64_t id);
+int instance_dir_open(const struct state_dir *p, uint64_t id);
 /* Lists the ids of instance directories, sorted. */
-int instances_list(const struct place *p, struct ids *ret);
+int instance_dirs_list(const struct state_dir *p, struct ids *ret);
 
 /* Reads STATE/started, recreates directories that a power failure has lost, and rewrites the file without ended
  * instances. */
-int started_open(struct place *p, struct berth_err *err);
+int started_open(struct state_dir *p, struct berth_err *err);
 /* Appends a line with '+' or '-'; does not sync. */
-int started_append(struct place *p, char sign, uint64_t id);
+int started_append(struct state_dir *p, char sign, uint64_t id);

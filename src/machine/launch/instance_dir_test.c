@@ -18,15 +18,15 @@
 
 #include "machine/launch/launch_kit_test.h"
 
-static struct place *open_again(struct kit *k)
+static struct state_dir *open_again(struct kit *k)
 {
     struct berth_err err;
 
-    place_free(k->place);
-    k->place = NULL;
-    if (place_open(k->root, &k->place, &err))
+    state_dir_free(k->state_dir);
+    k->state_dir = NULL;
+    if (state_dir_open(k->root, &k->state_dir, &err))
         fail_msg("%s", err.text);
-    return k->place;
+    return k->state_dir;
 }
 
 static void put(struct kit *k, const char *file, const char *text)
@@ -42,57 +42,57 @@ static void list_id(void *ctx, uint64_t id)
     str_addf(ctx, "%" PRIu64 " ", id);
 }
 
-static void expect_ids(const struct place *p, const char *want)
+static void expect_ids(const struct state_dir *p, const char *want)
 {
     CLEANUP(str) struct str ids = {0};
 
-    assert_int_equal(place_each(p, list_id, &ids), 0);
+    assert_int_equal(instance_dirs_each(p, list_id, &ids), 0);
     assert_string_equal(str_text(&ids), want);
 }
 
 static void epoch_grows(void **state)
 {
     struct kit *k = *state;
-    struct place *other;
+    struct state_dir *other;
     struct berth_err err;
 
-    uint64_t first = place_epoch(k->place);
+    uint64_t first = state_dir_epoch(k->state_dir);
     assert_in_range(first, 1, 65536);
-    assert_int_equal(place_open(k->root, &other, &err), -EBUSY);
-    assert_in_range(place_epoch(open_again(k)), first + 1, first + 65536);
+    assert_int_equal(state_dir_open(k->root, &other, &err), -EBUSY);
+    assert_in_range(state_dir_epoch(open_again(k)), first + 1, first + 65536);
     put(k, "epoch", "x\n");
-    place_free(k->place);
-    k->place = NULL;
-    assert_int_equal(place_open(k->root, &k->place, &err), -EINVAL);
+    state_dir_free(k->state_dir);
+    k->state_dir = NULL;
+    assert_int_equal(state_dir_open(k->root, &k->state_dir, &err), -EINVAL);
     put(k, "epoch", "41\n");
-    assert_in_range(place_epoch(open_again(k)), 42, 41 + 65536);
+    assert_in_range(state_dir_epoch(open_again(k)), 42, 41 + 65536);
 }
 
-static void begun_once(void **state)
+static void instance_dir_is_created_once(void **state)
 {
     struct kit *k = *state;
     struct berth_err err;
     char *text;
 
-    assert_int_equal(place_begin(k->place, 10, "{\"a\": 1}", &err), 0);
-    assert_int_equal(place_begin(k->place, 9, "{}", &err), 0);
-    assert_int_equal(place_begin(k->place, 10, "{}", &err), -EEXIST);
-    assert_int_equal(place_sync(k->place, &err), 0);
+    assert_int_equal(instance_dir_create(k->state_dir, 10, "{\"a\": 1}", &err), 0);
+    assert_int_equal(instance_dir_create(k->state_dir, 9, "{}", &err), 0);
+    assert_int_equal(instance_dir_create(k->state_dir, 10, "{}", &err), -EEXIST);
+    assert_int_equal(state_dir_sync(k->state_dir, &err), 0);
     open_again(k);
-    expect_ids(k->place, "9 10 ");
-    assert_int_equal(place_begin(k->place, 10, "{}", &err), -EEXIST);
-    assert_int_equal(place_read(k->place, 10, "config.json", &text, &err), 0);
+    expect_ids(k->state_dir, "9 10 ");
+    assert_int_equal(instance_dir_create(k->state_dir, 10, "{}", &err), -EEXIST);
+    assert_int_equal(instance_dir_read(k->state_dir, 10, "config.json", &text, &err), 0);
     assert_string_equal(text, "{\"a\": 1}");
     mem_free(text);
-    assert_int_equal(place_end(k->place, 10, &err), 0);
-    assert_int_equal(place_end(k->place, 10, &err), 0);
-    expect_ids(k->place, "9 ");
+    assert_int_equal(instance_dir_remove(k->state_dir, 10, &err), 0);
+    assert_int_equal(instance_dir_remove(k->state_dir, 10, &err), 0);
+    expect_ids(k->state_dir, "9 ");
     open_again(k);
-    expect_ids(k->place, "9 ");
+    expect_ids(k->state_dir, "9 ");
 }
 
 /* State after a power failure: synced lines, with or without their directories. */
-static void after_a_power_failure(void **state)
+static void started_file_survives_power_failure(void **state)
 {
     static const struct {
         const char *label, *started, *want;
@@ -118,20 +118,20 @@ static void after_a_power_failure(void **state)
         if (rows[i].folder_7)
             assert_int_equal(mkdir(path, 0700), 0);
         if (rows[i].spec_7)
-            assert_int_equal(place_write(k->place, 7, "spec", "x", &err), 0);
+            assert_int_equal(instance_dir_write(k->state_dir, 7, "spec", "x", &err), 0);
         open_again(k);
-        expect_ids(k->place, rows[i].want);
+        expect_ids(k->state_dir, rows[i].want);
         if (strcmp(rows[i].want, "7 ") == 0) {
-            assert_int_equal(place_read(k->place, 7, "config.json", &text, &err), 0);
+            assert_int_equal(instance_dir_read(k->state_dir, 7, "config.json", &text, &err), 0);
             assert_string_equal(text, "{}");
             mem_free(text);
         }
-        assert_int_equal(place_end(k->place, 7, &err), 0);
-        assert_int_equal(place_end(k->place, 8, &err), 0);
+        assert_int_equal(instance_dir_remove(k->state_dir, 7, &err), 0);
+        assert_int_equal(instance_dir_remove(k->state_dir, 8, &err), 0);
     }
 }
 
-static void grows_and_is_made_anew(void **state)
+static void started_file_is_rewritten_when_grown(void **state)
 {
     struct kit *k = *state;
     struct berth_err err;
@@ -139,66 +139,66 @@ static void grows_and_is_made_anew(void **state)
     char path[128];
 
     (void)snprintf(path, sizeof path, "%s/started", k->root);
-    assert_int_equal(place_begin(k->place, 5, "{}", &err), 0);
+    assert_int_equal(instance_dir_create(k->state_dir, 5, "{}", &err), 0);
     for (int i = 0; i < 1600; i++) {
-        assert_int_equal(place_begin(k->place, UINT64_C(10000000000000000000), "", &err), 0);
-        assert_int_equal(place_end(k->place, UINT64_C(10000000000000000000), &err), 0);
+        assert_int_equal(instance_dir_create(k->state_dir, UINT64_C(10000000000000000000), "", &err), 0);
+        assert_int_equal(instance_dir_remove(k->state_dir, UINT64_C(10000000000000000000), &err), 0);
     }
     assert_int_equal(stat(path, &st), 0);
     assert_true(st.st_size > 64 << 10);
-    assert_int_equal(place_sync(k->place, &err), 0);
+    assert_int_equal(state_dir_sync(k->state_dir, &err), 0);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size, 3);
-    assert_int_equal(place_begin(k->place, 6, "{}", &err), 0);
-    assert_int_equal(place_sync(k->place, &err), 0);
+    assert_int_equal(instance_dir_create(k->state_dir, 6, "{}", &err), 0);
+    assert_int_equal(state_dir_sync(k->state_dir, &err), 0);
     open_again(k);
-    expect_ids(k->place, "5 6 ");
+    expect_ids(k->state_dir, "5 6 ");
 }
 
 static void *sync_often(void *ctx)
 {
     for (int i = 0; i < 50; i++)
-        if (place_sync(ctx, NULL))
+        if (state_dir_sync(ctx, NULL))
             return ctx;
     return NULL;
 }
 
-static void synced_on_another_thread(void **state)
+static void sync_is_thread_safe(void **state)
 {
     struct kit *k = *state;
     struct berth_err err;
     pthread_t thread;
     void *failed;
 
-    assert_int_equal(pthread_create(&thread, NULL, sync_often, k->place), 0);
+    assert_int_equal(pthread_create(&thread, NULL, sync_often, k->state_dir), 0);
     for (uint64_t id = 1; id <= 200; id++)
-        assert_int_equal(place_begin(k->place, id, "{}", &err), 0);
+        assert_int_equal(instance_dir_create(k->state_dir, id, "{}", &err), 0);
     assert_int_equal(pthread_join(thread, &failed), 0);
     assert_null(failed);
     put(k, "instances/200/config.json", "");
     open_again(k);
     for (uint64_t id = 1; id <= 200; id++)
-        assert_int_equal(place_begin(k->place, id, "{}", &err), -EEXIST);
+        assert_int_equal(instance_dir_create(k->state_dir, id, "{}", &err), -EEXIST);
 }
 
-static void names_are_plain(void **state)
+static void names_with_slashes_are_rejected(void **state)
 {
     struct kit *k = *state;
     static const char *const bad[] = {"", ".", "..", "...", "a/b", "/a", "../a"};
-    char path[PLACE_PATH_MAX], want[128], *text;
+    char path[STATE_PATH_MAX], want[128], *text;
     struct berth_err err;
 
-    assert_int_equal(place_begin(k->place, 1, "{}", &err), 0);
+    assert_int_equal(instance_dir_create(k->state_dir, 1, "{}", &err), 0);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(place_path(k->place, "homes", bad[i], path), -EINVAL);
-        assert_int_equal(place_instance(k->place, 1, bad[i], path), -EINVAL);
-        assert_int_equal(place_read(k->place, 1, bad[i], &text, &err), -EINVAL);
-        assert_int_equal(place_write(k->place, 1, bad[i], "", &err), -EINVAL);
+        assert_int_equal(state_dir_entry_path(k->state_dir, "homes", bad[i], path), -EINVAL);
+        assert_int_equal(instance_dir_path(k->state_dir, 1, bad[i], path), -EINVAL);
+        assert_int_equal(instance_dir_read(k->state_dir, 1, bad[i], &text, &err), -EINVAL);
+        assert_int_equal(instance_dir_write(k->state_dir, 1, bad[i], "", &err), -EINVAL);
     }
-    assert_int_equal(place_path(k->place, "homes", "ann.b", path), 0);
+    assert_int_equal(state_dir_entry_path(k->state_dir, "homes", "ann.b", path), 0);
     (void)snprintf(want, sizeof want, "%s/homes/ann.b", k->root);
     assert_string_equal(path, want);
-    assert_int_equal(place_instance(k->place, 12, "exit", path), 0);
+    assert_int_equal(instance_dir_path(k->state_dir, 12, "exit", path), 0);
     (void)snprintf(want, sizeof want, "%s/instances/12/exit", k->root);
     assert_string_equal(path, want);
 }
@@ -237,7 +237,7 @@ static void owners_reach_their_homes(void **state)
 }
 
 /* Mounts in an instance directory and targets of links are not removed with it. */
-static void removes_only_its_own(void **state)
+static void mounts_and_link_targets_are_not_removed(void **state)
 {
     struct kit *k = *state;
     struct berth_err err;
@@ -246,7 +246,7 @@ static void removes_only_its_own(void **state)
 
     (void)snprintf(precious, sizeof precious, "%s/volumes/precious", k->root);
     (void)snprintf(mounted, sizeof mounted, "%s/instances/1/mounted", k->root);
-    assert_int_equal(place_begin(k->place, 1, "{}", &err), 0);
+    assert_int_equal(instance_dir_create(k->state_dir, 1, "{}", &err), 0);
     assert_int_equal(mkdir(precious, 0700), 0);
     put(k, "volumes/precious/file", "keep");
     (void)snprintf(path, sizeof path, "%s/instances/1/link", k->root);
@@ -256,41 +256,41 @@ static void removes_only_its_own(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
     if (getuid() == 0) {
         assert_int_equal(mount(precious, mounted, NULL, MS_BIND, NULL), 0);
-        assert_int_equal(place_end(k->place, 1, &err), -EBUSY);
+        assert_int_equal(instance_dir_remove(k->state_dir, 1, &err), -EBUSY);
         assert_int_equal(umount(mounted), 0);
-        expect_ids(k->place, "1 ");
+        expect_ids(k->state_dir, "1 ");
     }
-    assert_int_equal(place_end(k->place, 1, &err), 0);
-    expect_ids(k->place, "");
+    assert_int_equal(instance_dir_remove(k->state_dir, 1, &err), 0);
+    expect_ids(k->state_dir, "");
     (void)snprintf(path, sizeof path, "%s/file", precious);
     assert_int_equal(stat(path, &st), 0);
 }
 
-static void heard_of_this_boot(void **state)
+static void heard_time_is_of_this_boot(void **state)
 {
     struct kit *k = *state;
 
-    assert_int_equal(place_last_heard(k->place), 0);
-    place_heard(k->place, 123456789);
-    assert_int_equal(place_last_heard(k->place), 123456789);
-    place_heard(k->place, INT64_MAX);
-    assert_int_equal(place_last_heard(open_again(k)), INT64_MAX);
+    assert_int_equal(state_dir_heard(k->state_dir), 0);
+    state_dir_set_heard(k->state_dir, 123456789);
+    assert_int_equal(state_dir_heard(k->state_dir), 123456789);
+    state_dir_set_heard(k->state_dir, INT64_MAX);
+    assert_int_equal(state_dir_heard(open_again(k)), INT64_MAX);
     put(k, "heard", "00000000000000000005 another-boot 00000000000000000005\n");
-    assert_int_equal(place_last_heard(k->place), 0);
+    assert_int_equal(state_dir_heard(k->state_dir), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(epoch_grows, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(begun_once, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(after_a_power_failure, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(grows_and_is_made_anew, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(synced_on_another_thread, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(names_are_plain, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(instance_dir_is_created_once, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(started_file_survives_power_failure, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(started_file_is_rewritten_when_grown, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(sync_is_thread_safe, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(names_with_slashes_are_rejected, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(owners_reach_their_homes, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(removes_only_its_own, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(heard_of_this_boot, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(mounts_and_link_targets_are_not_removed, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(heard_time_is_of_this_boot, kit_setup, kit_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

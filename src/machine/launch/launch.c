@@ -28,9 +28,9 @@ enum { LOOK_MS = 2 };
 
 /* ---- start ------------------------------------------------------------------------------------------------------ */
 
-static int folder_open(const struct place *p, uint64_t id, char ret_path[static PLACE_PATH_MAX])
+static int folder_open(const struct state_dir *p, uint64_t id, char ret_path[static STATE_PATH_MAX])
 {
-    int rc = place_instance(p, id, "spec", ret_path), fd;
+    int rc = instance_dir_path(p, id, "spec", ret_path), fd;
 
     if (rc)
         return rc;
@@ -39,18 +39,18 @@ static int folder_open(const struct place *p, uint64_t id, char ret_path[static 
     return fd < 0 ? -errno : fd;
 }
 
-static int spec_put(const struct place *p, const struct launch *l, char ret_dir[static PLACE_PATH_MAX],
+static int spec_put(const struct state_dir *p, const struct launch *l, char ret_dir[static STATE_PATH_MAX],
                     struct berth_err *err)
 {
     CLEANUP(str) struct str text = {0};
     CLEANUP(close_fd) int dir = -1;
-    char logs[PLACE_PATH_MAX], heard[PLACE_PATH_MAX], name[24];
-    int rc = place_path(p, "logs", str_u64(l->id, name), logs);
+    char logs[STATE_PATH_MAX], heard[STATE_PATH_MAX], name[24];
+    int rc = state_dir_entry_path(p, "logs", str_u64(l->id, name), logs);
 
-    if (rc == 0 && snprintf(heard, sizeof heard, "%s/heard", place_dir(p)) >= (int)sizeof heard)
+    if (rc == 0 && snprintf(heard, sizeof heard, "%s/heard", state_dir_path(p)) >= (int)sizeof heard)
         rc = -ENAMETOOLONG;
     if (rc)
-        return err_set(err, -rc, "the path of the state folder '%s' is too long", place_dir(p));
+        return err_set(err, -rc, "the path of the state folder '%s' is too long", state_dir_path(p));
     rc = spec_write(l, logs, heard, &text, err);
     if (rc)
         return rc;
@@ -63,7 +63,7 @@ static int spec_put(const struct place *p, const struct launch *l, char ret_dir[
 
 /* Receives one message of the shim, with a descriptor if it has one. -ETIMEDOUT: no message came; -EPIPE: the shim has
  * died. */
-static int word_receive(int fd, int timeout_ms, struct shim_word *ret, int *ret_fd)
+static int message_receive(int fd, int timeout_ms, struct shim_message *ret, int *ret_fd)
 {
     char control[CMSG_SPACE(sizeof(int))];
     struct iovec iov = {.iov_base = ret, .iov_len = sizeof *ret};
@@ -105,18 +105,18 @@ static void shim_kill(int pidfd)
     poll(&gone, 1, END_MS_MAX);
 }
 
-static int shim_listen(const struct place *p, int fd, const struct launch *l, struct launched *ret,
+static int shim_listen(const struct state_dir *p, int fd, const struct launch *l, struct launched *ret,
                        struct berth_err *err)
 {
     CLEANUP(close_fd) int pidfd = -1;
-    struct shim_word word = {0};
-    int rc = word_receive(fd, START_MS_MAX, &word, &pidfd);
+    struct shim_message word = {0};
+    int rc = message_receive(fd, START_MS_MAX, &word, &pidfd);
 
     if (rc == 0 && word.code == 0)
-        rc = word_receive(fd, l->runtime ? START_CONTAINER_MS_MAX : START_MS_MAX, &word, &pidfd);
+        rc = message_receive(fd, l->runtime ? START_CONTAINER_MS_MAX : START_MS_MAX, &word, &pidfd);
     if (rc) {
         shim_kill(pidfd);
-        launch_refuse(p, l->id); /* the shim may only be slow: it must not start the instance later */
+        launch_prevent(p, l->id); /* the shim may only be slow: it must not start the instance later */
         return err_set(err, -rc,
                        rc == -ETIMEDOUT ? "the shim of instance %" PRIu64 " did not start in time"
                                         : "the shim of instance %" PRIu64 " died during its start",
@@ -128,18 +128,18 @@ static int shim_listen(const struct place *p, int fd, const struct launch *l, st
     return 0;
 }
 
-int launch_start(struct place *p, const struct launch *l, struct launched *ret, struct berth_err *err)
+int launch_start(struct state_dir *p, const struct launch *l, struct launched *ret, struct berth_err *err)
 {
     CLEANUP(close_fd) int ours = -1;
     CLEANUP(close_fd) int theirs = -1;
-    char dir[PLACE_PATH_MAX];
+    char dir[STATE_PATH_MAX];
     int fds[LAUNCH_SOCKETS_MAX + SHIM_SOCKETS_FD] = {-1, -1, -1};
     int pair[2], status, rc = spec_put(p, l, dir, err);
     const char *const argv[] = {"berth-shim", "run", dir, NULL}, *const env[] = {NULL};
     pid_t pid;
 
     if (rc == 0)
-        rc = place_sync(p, err);
+        rc = state_dir_sync(p, err);
     if (rc)
         return rc;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -163,7 +163,7 @@ int launch_start(struct place *p, const struct launch *l, struct launched *ret, 
 
 /* Writes an exit file while this process holds the shim's lock: no shim is alive, and a later one finds the file and
  * exits. */
-static void door_close(int dir)
+static void exit_file_claim(int dir)
 {
     static const char text[] = "error the agent stopped during the start\n";
 
@@ -185,11 +185,11 @@ static int mark_read(int dir, struct shim_mark *ret)
 }
 
 /* Finds the running shim by its mark. -ESRCH: none is running and none will start; -EAGAIN: it is starting. */
-static int shim_find(const struct place *p, uint64_t id, struct shim_mark *ret)
+static int shim_find(const struct state_dir *p, uint64_t id, struct shim_mark *ret)
 {
     CLEANUP(close_fd) int dir = -1;
     CLEANUP(close_fd) int fd = -1;
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
 
     dir = folder_open(p, id, path);
     if (dir < 0)
@@ -198,13 +198,13 @@ static int shim_find(const struct place *p, uint64_t id, struct shim_mark *ret)
     if (fd < 0)
         return -errno;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        door_close(dir);
+        exit_file_claim(dir);
         return -ESRCH;
     }
     return errno == EWOULDBLOCK ? mark_read(dir, ret) : -errno;
 }
 
-int launch_look(const struct place *p, uint64_t id, struct launched *ret, struct berth_err *err)
+int launch_find(const struct state_dir *p, uint64_t id, struct launched *ret, struct berth_err *err)
 {
     struct shim_mark m = {0};
     int rc = shim_find(p, id, &m), fd;
@@ -221,11 +221,11 @@ int launch_look(const struct place *p, uint64_t id, struct launched *ret, struct
     return 0;
 }
 
-static bool is_container(const struct place *p, uint64_t id)
+static bool is_container(const struct state_dir *p, uint64_t id)
 {
     CLEANUP(close_fd) int dir = -1;
     struct spec s;
-    char path[PLACE_PATH_MAX], *text;
+    char path[STATE_PATH_MAX], *text;
     size_t len;
     bool is;
 
@@ -237,9 +237,9 @@ static bool is_container(const struct place *p, uint64_t id)
     return is;
 }
 
-int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struct berth_err *err)
+int launch_adopt(const struct state_dir *p, uint64_t id, struct launched *ret, struct berth_err *err)
 {
-    int rc = launch_look(p, id, ret, err), code;
+    int rc = launch_find(p, id, ret, err), code;
     char text[LAUNCH_TEXT_MAX];
 
     if (rc != -EAGAIN)
@@ -253,19 +253,19 @@ int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struc
         if (over && looks >= END_MS_MAX / LOOK_MS)
             return err_set(err, ESRCH, "instance %" PRIu64 " has ended, and its shim is exiting", id);
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
-        rc = launch_look(p, id, ret, err);
+        rc = launch_find(p, id, ret, err);
         if (rc != -EAGAIN)
             return rc;
     }
     return rc;
 }
 
-int launch_first(const struct launched *l)
+int launch_first_process(const struct launched *l)
 {
     return process_open(l->pid, l->pid_start);
 }
 
-void launch_refuse(const struct place *p, uint64_t id)
+void launch_prevent(const struct state_dir *p, uint64_t id)
 {
     int64_t end = boottime_ns() + (int64_t)END_MS_MAX * 1000000;
 
@@ -297,13 +297,13 @@ static void text_copy(const char *from, char ret[static LAUNCH_TEXT_MAX])
             ret[i] = '?';
 }
 
-int launch_exit(const struct place *p, uint64_t id, int *ret_code, char ret_text[static LAUNCH_TEXT_MAX])
+int launch_exit(const struct state_dir *p, uint64_t id, int *ret_code, char ret_text[static LAUNCH_TEXT_MAX])
 {
     CLEANUP(mem) char *text = NULL;
     char *end;
     long code;
 
-    if (place_read(p, id, "exit", &text, NULL))
+    if (instance_dir_read(p, id, "exit", &text, NULL))
         return -ENOENT;
     if (strncmp(text, "error ", 6) == 0) {
         *ret_code = -1;
@@ -318,13 +318,13 @@ int launch_exit(const struct place *p, uint64_t id, int *ret_code, char ret_text
     return 0;
 }
 
-int launch_progress(const struct place *p, uint64_t id, int *ret_milli, char ret_note[static LAUNCH_TEXT_MAX])
+int launch_progress(const struct state_dir *p, uint64_t id, int *ret_milli, char ret_note[static LAUNCH_TEXT_MAX])
 {
     CLEANUP(mem) char *text = NULL;
     char *end;
     long milli;
 
-    if (place_read(p, id, "progress", &text, NULL))
+    if (instance_dir_read(p, id, "progress", &text, NULL))
         return -ENOENT;
     milli = strtol(text, &end, 10);
     if (end == text)

@@ -46,8 +46,8 @@ struct launch {
     size_t groups_len;
     const struct launch_rlimit *rlimits;
     size_t rlimits_len;
-    const char *const *entrances; /* cgroup.procs files (machine/cgroup/cgroup.h) */
-    size_t entrances_len;
+    const char *const *procs_paths; /* cgroup.procs files (machine/cgroup/cgroup.h) */
+    size_t procs_paths_len;
     const struct launch_mount *mounts; /* process only: in its own mount namespace */
     size_t mounts_len;
     const int *sockets; /* passed as descriptors 3 and up; the caller keeps its copies */
@@ -79,67 +79,69 @@ struct launched {
 
 /* Starts the shim and waits (some seconds at most) for the exec of the program. On failure returns -errno with the
  * reason; only the instance directory is left. The start is durable before any process of the instance runs
- * (place_sync). A process takes some milliseconds, a container as long as its runtime. Thread-safe. */
-int launch_start(struct place *p, const struct launch *l, struct launched *ret, struct berth_err *err);
+ * (state_dir_sync). A process takes some milliseconds, a container as long as its runtime. Thread-safe. */
+int launch_start(struct state_dir *p, const struct launch *l, struct launched *ret, struct berth_err *err);
 /* Finds the shim of an earlier launch; not for an instance that this agent is starting. -ESRCH: no shim is running and
  * none will start; see launch_exit. -EAGAIN: the shim is starting, which a container may take long for, or is about to
  * exit; call again. */
-int launch_look(const struct place *p, uint64_t id, struct launched *ret, struct berth_err *err);
-/* Like launch_look, but waits for a starting shim as long as launch_start would. Thread-safe. -EAGAIN: it makes no
+int launch_find(const struct state_dir *p, uint64_t id, struct launched *ret, struct berth_err *err);
+/* Like launch_find, but waits for a starting shim as long as launch_start would. Thread-safe. -EAGAIN: it makes no
  * progress. */
-int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struct berth_err *err);
+int launch_adopt(const struct state_dir *p, uint64_t id, struct launched *ret, struct berth_err *err);
 /* Returns a pidfd of the instance's first process, which the caller closes; -ESRCH: it has ended. */
-int launch_first(const struct launched *l);
+int launch_first_process(const struct launched *l);
 /* Called after launch_start or launch_adopt has failed: ensures that no shim of the instance runs or will start. Kills
  * a running shim and, with it, a process; a container is ended by bundle_end. */
-void launch_refuse(const struct place *p, uint64_t id);
+void launch_prevent(const struct state_dir *p, uint64_t id);
 /* Reads the outcome that the shim recorded: the exit code (128 + signal; -1: never ran). `ret_text`: a sentence, for
  * example if it could not be executed or was fenced; "" if there is none. -ENOENT: the shim died without recording
  * it. */
 enum { LAUNCH_TEXT_MAX = 256 };
-int launch_exit(const struct place *p, uint64_t id, int *ret_code, char ret_text[static LAUNCH_TEXT_MAX]);
+int launch_exit(const struct state_dir *p, uint64_t id, int *ret_code, char ret_text[static LAUNCH_TEXT_MAX]);
 /* Reads the last progress: thousandths, or -1, and a note. The shim replaces the file by rename at most four times a
  * second. */
-int launch_progress(const struct place *p, uint64_t id, int *ret_milli, char ret_note[static LAUNCH_TEXT_MAX]);
+int launch_progress(const struct state_dir *p, uint64_t id, int *ret_milli, char ret_note[static LAUNCH_TEXT_MAX]);
 
 /* ---- programs beside an instance (exec.c) ----------------------------------------------------------------------- */
 
 /* Standard streams of the program. SILENT: no input, output is discarded. */
-enum beside_kind { BESIDE_PIPES, BESIDE_TERMINAL, BESIDE_SILENT };
+enum exec_stdio { EXEC_PIPES, EXEC_TERMINAL, EXEC_SILENT };
 
 struct beside {
     pid_t pid;               /* child of the caller, which reaps it (waitid by pidfd) */
     int pidfd, in, out, err; /* -1: none; with a terminal `in` and `out` are equal, and `err` is -1 */
-    int word;                /* for beside_failed */
+    int word;                /* for exec_process_error */
 };
 /* Runs a program with the user, groups, cgroups, mounts, working directory and environment of a running instance (plus
  * `env`). It ends with the instance at the latest, as a member of its cgroups. Does not wait for the exec, which may
  * take long in a cgroup with little CPU. */
-int beside_start(const struct place *p, uint64_t id, const char *const *argv, const char *const *env,
-                 enum beside_kind kind, unsigned rows, unsigned columns, struct beside *ret, struct berth_err *err);
+int exec_process_start(const struct state_dir *p, uint64_t id, const char *const *argv, const char *const *env,
+                       enum exec_stdio kind, unsigned rows, unsigned columns, struct beside *ret,
+                       struct berth_err *err);
 /* For a program that has ended: 0, or -errno with the reason why it was never executed. */
-int beside_failed(const struct beside *b, struct berth_err *err);
-void beside_resize(const struct beside *b, unsigned rows, unsigned columns);
-void beside_close(struct beside *b); /* closes the descriptors; the program continues */
+int exec_process_error(const struct beside *b, struct berth_err *err);
+void exec_process_resize(const struct beside *b, unsigned rows, unsigned columns);
+void exec_process_close(struct beside *b); /* closes the descriptors; the program continues */
 
 /* ---- log of an instance (logfile.c) ----------------------------------------------------------------------------- */
 
 struct logfile; /* a reader that follows the log over rotations */
 /* Starts at the last `tail_lines` lines; -1: at the oldest byte. -ENOENT: there is no log (any more). */
-int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct logfile **ret, struct berth_err *err);
+int logfile_open(const struct state_dir *p, uint64_t id, int64_t tail_lines, struct logfile **ret,
+                 struct berth_err *err);
 /* A cursor names a position in a log: the file and the offset in it. A rename of the file leaves the cursor valid. */
 enum { LOGFILE_CURSOR_MAX = 64 };
 /* Returns the position behind the last byte that logfile_read returned. */
 void logfile_cursor(const struct logfile *l, char ret[static LOGFILE_CURSOR_MAX]);
 /* Opens the log at a cursor. If the file of the cursor was removed, the reader starts at the oldest file and *ret_gap
  * is true. -EINVAL: the text is no cursor. */
-int logfile_open_at(const struct place *p, uint64_t id, const char *cursor, struct logfile **ret, bool *ret_gap,
+int logfile_open_at(const struct state_dir *p, uint64_t id, const char *cursor, struct logfile **ret, bool *ret_gap,
                     struct berth_err *err);
 /* Reads up to `size` bytes; 0: nothing more for now. */
 ssize_t logfile_read(struct logfile *l, void *buf, size_t size);
 void logfile_free(struct logfile *l); /* NULL is fine */
 /* Sets the retention time of the log of an instance that is about to be forgotten. Without a log nothing happens. */
-int log_keep(const struct place *p, uint64_t id, int64_t keep_ns, struct berth_err *err);
+int log_keep(const struct state_dir *p, uint64_t id, int64_t keep_ns, struct berth_err *err);
 /* Removes logs of forgotten instances: those past their retention time or older than `age_ns_max`, then the oldest ones
  * until the rest is within `bytes_max`. `now_ns`: since 1970. */
-void logs_trim(struct place *p, uint64_t bytes_max, int64_t age_ns_max, int64_t now_ns);
+void logs_trim(struct state_dir *p, uint64_t bytes_max, int64_t age_ns_max, int64_t now_ns);

@@ -105,7 +105,7 @@ static int cgroups_remove(void **state)
     return kit_teardown(state);
 }
 
-static void runs_and_ends(void **state)
+static void container_runs_and_ends(void **state)
 {
     for (size_t i = 0; i < 2; i++) {
         struct kit *k = *state;
@@ -146,7 +146,7 @@ static void crs_fold(struct str *s)
     }
 }
 
-static void beside_a_container(void **state)
+static void exec_in_container(void **state)
 {
     for (size_t i = 0; i < 4; i++) {
         struct kit *k = *state;
@@ -167,7 +167,7 @@ static void beside_a_container(void **state)
             skip();
         l = container(k, runtimes[i / 2], "exec busybox sleep 1000");
         run = kit_start(k, l);
-        if (beside_start(k->place, l->id, argv, env, terminal ? BESIDE_TERMINAL : BESIDE_PIPES, 24, 80, &b, &err))
+        if (exec_process_start(k->state_dir, l->id, argv, env, terminal ? EXEC_TERMINAL : EXEC_PIPES, 24, 80, &b, &err))
             fail_msg("%s", err.text);
         while ((n = read(b.out, buf, sizeof buf)) > 0)
             str_add_bytes(&out, buf, (size_t)n);
@@ -177,13 +177,13 @@ static void beside_a_container(void **state)
         assert_string_equal(str_text(&out), terminal ? "terminal\r\n1 two words\r\n1000\r\n" : "1 two words\n1000\n");
         assert_int_equal(waitid(P_PIDFD, (id_t)b.pidfd, &info, WEXITED), 0);
         assert_int_equal(info.si_status, 9);
-        beside_close(&b);
+        exec_process_close(&b);
         assert_int_equal(kill(run.pid, SIGKILL), 0);
         kit_wait(&run);
     }
 }
 
-static void failures_are_told(void **state)
+static void container_failures_are_reported(void **state)
 {
     for (size_t i = 0; i < 2; i++) {
         struct kit *k = *state;
@@ -196,15 +196,15 @@ static void failures_are_told(void **state)
             skip();
         l = container(k, runtimes[i], "exit 0");
         bundle_write(k, "/bin/none", "exit 0");
-        assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
-        assert_true(launch_start(k->place, l, &run, &err) < 0);
+        assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), 0);
+        assert_true(launch_start(k->state_dir, l, &run, &err) < 0);
         print_message("%s\n", err.text);
         assert_non_null(strstr(err.text, "/bin/none"));
         assert_int_equal(kit_exit(k, l->id, text), -1);
         l = container(k, runtimes[i], "exit 0");
         l->bundle = "/no/such/bundle";
-        assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
-        assert_true(launch_start(k->place, l, &run, &err) < 0);
+        assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), 0);
+        assert_true(launch_start(k->state_dir, l, &run, &err) < 0);
         print_message("%s\n", err.text);
     }
 }
@@ -224,9 +224,9 @@ static int only_one_version(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(runs_and_ends, kit_setup, cgroups_remove),
-        cmocka_unit_test_setup_teardown(beside_a_container, kit_setup, cgroups_remove),
-        cmocka_unit_test_setup_teardown(failures_are_told, kit_setup, cgroups_remove),
+        cmocka_unit_test_setup_teardown(container_runs_and_ends, kit_setup, cgroups_remove),
+        cmocka_unit_test_setup_teardown(exec_in_container, kit_setup, cgroups_remove),
+        cmocka_unit_test_setup_teardown(container_failures_are_reported, kit_setup, cgroups_remove),
     };
 
     return cmocka_run_group_tests(tests, only_one_version, NULL);

@@ -7,13 +7,13 @@
 #include "machine/launch/proc_view.h"
 
 /* A cgroup that counts processes, and a v2 cgroup if the kernel has both. */
-struct cages {
-    char dirs[2][96], entrances[2][128];
+struct test_cgroups {
+    char dirs[2][96], procs_paths[2][128];
     const char *at[2];
     size_t len;
 };
 
-static void cage_add(struct cages *c, const char *parent, const char *pids_max)
+static void cage_add(struct test_cgroups *c, const char *parent, const char *pids_max)
 {
     char *dir = c->dirs[c->len], path[128];
     int fd;
@@ -27,44 +27,44 @@ static void cage_add(struct cages *c, const char *parent, const char *pids_max)
         assert_int_equal(fd_write(fd, pids_max, strlen(pids_max)), 0);
         close(fd);
     }
-    (void)snprintf(c->entrances[c->len], sizeof c->entrances[0], "%s/berth-hostile-%d/cgroup.procs", parent,
+    (void)snprintf(c->procs_paths[c->len], sizeof c->procs_paths[0], "%s/berth-hostile-%d/cgroup.procs", parent,
                    (int)getpid());
-    c->at[c->len] = c->entrances[c->len];
+    c->at[c->len] = c->procs_paths[c->len];
     c->len++;
 }
 
-static bool cages_make(struct cages *c, struct launch *l)
+static bool test_cgroups_make(struct test_cgroups *c, struct launch *l)
 {
     static const char *const second[] = {"/sys/fs/cgroup/cgroup.subtree_control",
                                          "/sys/fs/cgroup/unified/cgroup.procs"};
 
-    *c = (struct cages){0};
+    *c = (struct test_cgroups){0};
     if (access("/sys/fs/cgroup/pids/cgroup.procs", W_OK) == 0)
         cage_add(c, "/sys/fs/cgroup/pids", "40");
     if (access(second[0], W_OK) == 0)
         cage_add(c, "/sys/fs/cgroup", "40");
     else if (access(second[1], W_OK) == 0)
         cage_add(c, "/sys/fs/cgroup/unified", "40");
-    l->entrances = c->at;
-    l->entrances_len = c->len;
+    l->procs_paths = c->at;
+    l->procs_paths_len = c->len;
     return c->len > 0;
 }
 
-static size_t cages_count(const struct cages *c)
+static size_t test_cgroups_count(const struct test_cgroups *c)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < c->len; i++) {
         CLEANUP(mem) char *text = NULL;
 
-        assert_int_equal(file_read(AT_FDCWD, c->entrances[i], &text, NULL), 0);
+        assert_int_equal(file_read(AT_FDCWD, c->procs_paths[i], &text, NULL), 0);
         for (const char *at = text; (at = strchr(at, '\n')); at++)
             count++;
     }
     return count;
 }
 
-static void cages_remove(struct cages *c)
+static void test_cgroups_remove(struct test_cgroups *c)
 {
     for (size_t i = 0; i < c->len; i++) {
         int rc = -1;
@@ -103,63 +103,64 @@ static int named_count(const char *word)
     return count;
 }
 
-enum { WITHOUT_CAGES, WITH_CAGES, WITH_NAMESPACE };
+enum { WITHOUT_CGROUPS, WITH_CGROUPS, WITH_NAMESPACE };
 
 /* After its first process has ended, no process of an instance is left, with cgroups and without; also, with cgroups,
  * in a PID namespace that another instance keeps alive. */
-static void nothing_survives(void **state)
+static void no_process_survives_instance(void **state)
 {
     static const struct {
         const char *label, *script;
-        int cages;
+        int test_cgroups;
     } rows[] = {
-        {"children in the background", "sleep $W & sleep $W & exit 7",                                                         WITH_CAGES    },
-        {"children, no cgroup",        "sleep $W & sleep $W & exit 7",                                                         WITHOUT_CAGES },
-        {"double fork and setsid",     "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7",                 WITH_CAGES    },
+        {"children in the background", "sleep $W & sleep $W & exit 7",                                                         WITH_CGROUPS   },
+        {"children, no cgroup",        "sleep $W & sleep $W & exit 7",                                                         WITHOUT_CGROUPS},
+        {"double fork and setsid",     "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7",
+         WITH_CGROUPS                                                                                                                         },
         {"double fork, no cgroup",     "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7",
-         WITHOUT_CAGES                                                                                                                       },
+         WITHOUT_CGROUPS                                                                                                                      },
         {"ignores all it can",         "trap '' TERM HUP INT; sh -c 'trap \"\" TERM; sleep $W; sleep $W' & sleep 0.2; exit 7",
-         WITH_CAGES                                                                                                                          },
-        {"stops itself",               "sh -c 'kill -STOP $$; sleep $W; sleep $W' & sleep 0.2; exit 7",                        WITH_CAGES    },
-        {"closes all descriptors",     "exec 0<&- 1>&- 2>&- 3>&-; sleep $W & sleep $W & exit 7",                               WITH_CAGES    },
-        {"holds on to the log",        "(while :; do echo $W $W; done) & sleep 0.2; exit 7",                                   WITH_CAGES    },
-        {"children, namespace",        "sleep $W & sleep $W & exit 7",                                                         WITH_NAMESPACE},
+         WITH_CGROUPS                                                                                                                         },
+        {"stops itself",               "sh -c 'kill -STOP $$; sleep $W; sleep $W' & sleep 0.2; exit 7",                        WITH_CGROUPS   },
+        {"closes all descriptors",     "exec 0<&- 1>&- 2>&- 3>&-; sleep $W & sleep $W & exit 7",                               WITH_CGROUPS   },
+        {"holds on to the log",        "(while :; do echo $W $W; done) & sleep 0.2; exit 7",                                   WITH_CGROUPS   },
+        {"children, namespace",        "sleep $W & sleep $W & exit 7",                                                         WITH_NAMESPACE },
         {"double fork, namespace",     "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7",
-         WITH_NAMESPACE                                                                                                                      },
-        {"stops itself, namespace",    "sh -c 'kill -STOP $$; sleep $W; sleep $W' & sleep 0.2; exit 7",                        WITH_NAMESPACE},
+         WITH_NAMESPACE                                                                                                                       },
+        {"stops itself, namespace",    "sh -c 'kill -STOP $$; sleep $W; sleep $W' & sleep 0.2; exit 7",                        WITH_NAMESPACE },
     };
     bool namespaces = geteuid() == 0 && pid_namespace_check() == 0;
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct kit *k = *state;
-        struct cages cages = {0};
+        struct test_cgroups test_cgroups = {0};
         struct launched other = {.pidfd = -1};
-        char word[32], file[PLACE_PATH_MAX];
+        char word[32], file[STATE_PATH_MAX];
         struct launch *l;
 
-        if (rows[i].cages == WITH_NAMESPACE && !namespaces)
+        if (rows[i].test_cgroups == WITH_NAMESPACE && !namespaces)
             continue;
-        assert_int_equal(place_path(k->place, "pid-namespaces", "a", file), 0);
-        if (rows[i].cages == WITH_NAMESPACE) {
+        assert_int_equal(state_dir_entry_path(k->state_dir, "pid-namespaces", "a", file), 0);
+        if (rows[i].test_cgroups == WITH_NAMESPACE) {
             l = kit_script(k, "exec sleep 2000");
             l->hide_processes = true;
             l->pid_namespace = file;
             other = kit_start(k, l);
         }
         l = kit_script(k, rows[i].script);
-        if (rows[i].cages == WITH_NAMESPACE) {
+        if (rows[i].test_cgroups == WITH_NAMESPACE) {
             l->hide_processes = true;
             l->pid_namespace = file;
         }
         (void)snprintf(word, sizeof word, "W=1000.%d", (int)getpid());
         k->env[1] = word;
         k->env[2] = NULL;
-        if (rows[i].cages)
-            (void)cages_make(&cages, l);
+        if (rows[i].test_cgroups)
+            (void)test_cgroups_make(&test_cgroups, l);
         assert_int_equal(kit_run(k, l), 7);
         assert_int_equal(named_count(word + 2), 0);
-        assert_int_equal(cages_count(&cages), 0);
-        cages_remove(&cages);
+        assert_int_equal(test_cgroups_count(&test_cgroups), 0);
+        test_cgroups_remove(&test_cgroups);
         if (other.pidfd >= 0) {
             assert_int_equal(kill(other.pid, SIGKILL), 0);
             kit_wait(&other);
@@ -167,16 +168,16 @@ static void nothing_survives(void **state)
     }
 }
 
-static void fork_bomb(void **state)
+static void fork_bomb_is_killed(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "bomb() { bomb & bomb & }; bomb 2>/dev/null; sleep 0.3; exit 7");
-    struct cages cages;
+    struct test_cgroups test_cgroups;
     struct launched run;
     char text[LAUNCH_TEXT_MAX];
 
-    if (!cages_make(&cages, l) || access("/sys/fs/cgroup/pids/cgroup.procs", W_OK)) {
-        cages_remove(&cages);
+    if (!test_cgroups_make(&test_cgroups, l) || access("/sys/fs/cgroup/pids/cgroup.procs", W_OK)) {
+        test_cgroups_remove(&test_cgroups);
         print_message("skip: there is no pids cgroup to hold a fork bomb\n");
         skip();
     }
@@ -184,22 +185,22 @@ static void fork_bomb(void **state)
     kit_wait(&run);
     (void)kit_exit(k, l->id, text);
     assert_string_equal(text, "");
-    assert_int_equal(cages_count(&cages), 0);
-    cages_remove(&cages);
+    assert_int_equal(test_cgroups_count(&test_cgroups), 0);
+    test_cgroups_remove(&test_cgroups);
 }
 
 /* If the shim is killed, too, processes that the kernel did not kill are in the cgroup, where the agent kills them. */
-static void shim_killed(void **state)
+static void processes_of_killed_shim_are_killed(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "sleep 1000 & echo up; wait");
-    struct cages cages;
+    struct test_cgroups test_cgroups;
     struct launched run;
     CLEANUP(mem) char *pids = NULL;
     char text[LAUNCH_TEXT_MAX];
     int code;
 
-    if (!cages_make(&cages, l)) {
+    if (!test_cgroups_make(&test_cgroups, l)) {
         print_message("skip: there are no cgroups\n");
         skip();
     }
@@ -210,43 +211,43 @@ static void shim_killed(void **state)
     for (int i = 0; kit_lives(run.pid) && i < 12000; i++)
         kit_nap();
     assert_false(kit_lives(run.pid));
-    assert_int_equal(cages_count(&cages), cages.len); /* the sleep is left, in the cgroup */
-    assert_int_equal(file_read(AT_FDCWD, cages.entrances[0], &pids, NULL), 0);
+    assert_int_equal(test_cgroups_count(&test_cgroups), test_cgroups.len); /* the sleep is left, in the cgroup */
+    assert_int_equal(file_read(AT_FDCWD, test_cgroups.procs_paths[0], &pids, NULL), 0);
     assert_int_equal(kill((pid_t)strtol(pids, NULL, 10), SIGKILL), 0);
-    assert_int_equal(launch_exit(k->place, l->id, &code, text), -ENOENT);
-    cages_remove(&cages);
+    assert_int_equal(launch_exit(k->state_dir, l->id, &code, text), -ENOENT);
+    test_cgroups_remove(&test_cgroups);
 }
 
 /* A program beside the instance is not a descendant of the shim, but in its cgroups, and ends with the instance. */
-static void beside_it_ends_too(void **state)
+static void exec_ends_with_instance(void **state)
 {
     static const char *const argv[] = {"sh", "-c", "echo up; exec sleep 1000", NULL}, *const env[] = {NULL};
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
-    struct cages cages;
+    struct test_cgroups test_cgroups;
     char up[2];
     struct launched run;
     struct beside b;
     struct berth_err err;
     siginfo_t info;
 
-    if (!cages_make(&cages, l)) {
+    if (!test_cgroups_make(&test_cgroups, l)) {
         print_message("skip: there are no cgroups\n");
         skip();
     }
     run = kit_start(k, l);
-    assert_int_equal(beside_start(k->place, l->id, argv, env, BESIDE_TERMINAL, 0, 0, &b, &err), 0);
+    assert_int_equal(exec_process_start(k->state_dir, l->id, argv, env, EXEC_TERMINAL, 0, 0, &b, &err), 0);
     assert_int_equal(read(b.out, up, sizeof up), sizeof up);
     assert_int_equal(kill(run.pid, SIGKILL), 0);
     kit_wait(&run);
     assert_int_equal(waitid(P_PIDFD, (id_t)b.pidfd, &info, WEXITED | WNOHANG), 0);
     assert_int_equal(info.si_pid, b.pid);
     assert_int_equal(info.si_status, SIGKILL);
-    beside_close(&b);
-    cages_remove(&cages);
+    exec_process_close(&b);
+    test_cgroups_remove(&test_cgroups);
 }
 
-static void log_flood(void **state)
+static void log_flood_stays_bounded(void **state)
 {
     struct kit *k = *state;
     struct launch *l =
@@ -274,7 +275,7 @@ static void log_flood(void **state)
     }
 }
 
-static void lines_longer_than_a_file(void **state)
+static void long_lines_are_split_over_files(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "head -c 10000 /dev/zero | tr '\\0' x; echo; echo end");
@@ -289,7 +290,7 @@ static void lines_longer_than_a_file(void **state)
     mem_free(log);
 }
 
-static void log_folder_is_gone(void **state)
+static void missing_log_directory_is_tolerated(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "head -c 1000000 /dev/zero; exit 5");
@@ -312,7 +313,7 @@ static struct launch *kit_script_as(struct kit *k, const char *script, uid_t uid
 }
 
 /* /proc of an instance shows only processes of its user; processes of one user can access each other as before. */
-static void others_are_not_seen(void **state)
+static void processes_of_other_users_are_hidden(void **state)
 {
     struct kit *k = *state;
     char script[256];
@@ -350,10 +351,10 @@ static void others_are_not_seen(void **state)
     l = kit_script_as(k, "echo up; exec sleep 1000", ONE);
     l->hide_processes = true;
     struct launched run = kit_start(k, l);
-    assert_int_equal(beside_start(k->place, l->id, argv, none, BESIDE_SILENT, 0, 0, &beside, &err), 0);
+    assert_int_equal(exec_process_start(k->state_dir, l->id, argv, none, EXEC_SILENT, 0, 0, &beside, &err), 0);
     assert_int_equal(waitid(P_PIDFD, (id_t)beside.pidfd, &ended, WEXITED), 0);
     assert_int_equal(ended.si_status, 0);
-    beside_close(&beside);
+    exec_process_close(&beside);
     struct launched *all[] = {&other, &same, &run};
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(kill(all[i]->pid, SIGKILL), 0);
@@ -364,14 +365,14 @@ static void others_are_not_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nothing_survives, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(fork_bomb, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(shim_killed, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(beside_it_ends_too, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(log_flood, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(lines_longer_than_a_file, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(others_are_not_seen, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(log_folder_is_gone, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(no_process_survives_instance, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(fork_bomb_is_killed, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(processes_of_killed_shim_are_killed, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(exec_ends_with_instance, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(log_flood_stays_bounded, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(long_lines_are_split_over_files, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(processes_of_other_users_are_hidden, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(missing_log_directory_is_tolerated, kit_setup, kit_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@
 struct kit {
     char root[64];
     char shim[4096];
-    struct place *place;
+    struct state_dir *state_dir;
     struct launch l; /* for the next instance */
     const char *argv[8], *env[8];
     uint64_t next;
@@ -55,7 +55,7 @@ static inline int kit_setup(void **state)
     (void)snprintf(k->root, sizeof k->root, "/tmp/berth-launch-XXXXXX");
     assert_non_null(mkdtemp(k->root));
     assert_int_equal(chmod(k->root, 0755), 0);
-    if (place_open(k->root, &k->place, &err))
+    if (state_dir_open(k->root, &k->state_dir, &err))
         fail_msg("%s", err.text);
     k->next = 1;
     *state = k;
@@ -66,7 +66,7 @@ static inline int kit_teardown(void **state)
 {
     struct kit *k = *state;
 
-    place_free(k->place);
+    state_dir_free(k->state_dir);
     kit_remove(k->root);
     mem_free(k);
     return 0;
@@ -91,7 +91,7 @@ static inline struct launched kit_start(struct kit *k, const struct launch *l)
     struct launched run = {.pidfd = -1};
     struct berth_err err;
 
-    if (place_begin(k->place, l->id, "{}", &err) || launch_start(k->place, l, &run, &err))
+    if (instance_dir_create(k->state_dir, l->id, "{}", &err) || launch_start(k->state_dir, l, &run, &err))
         fail_msg("%s", err.text);
     return run;
 }
@@ -110,7 +110,7 @@ static inline int kit_exit(struct kit *k, uint64_t id, char text[static LAUNCH_T
 {
     int code = -99;
 
-    assert_int_equal(launch_exit(k->place, id, &code, text), 0);
+    assert_int_equal(launch_exit(k->state_dir, id, &code, text), 0);
     return code;
 }
 

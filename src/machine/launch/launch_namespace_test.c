@@ -21,7 +21,7 @@ static int setup(void **state)
 /* Prepares an instance of a job that runs a script. */
 static struct launch *of_job(struct kit *k, const char *job, const char *script)
 {
-    static char file[PLACE_PATH_MAX];
+    static char file[STATE_PATH_MAX];
     struct launch *l;
 
     if (!k->can)
@@ -29,7 +29,7 @@ static struct launch *of_job(struct kit *k, const char *job, const char *script)
     l = kit_script(k, script);
     l->uid = l->gid = user;
     l->hide_processes = true;
-    assert_int_equal(place_path(k->place, "pid-namespaces", job, file), 0);
+    assert_int_equal(state_dir_entry_path(k->state_dir, "pid-namespaces", job, file), 0);
     l->pid_namespace = file;
     return l;
 }
@@ -99,7 +99,7 @@ static void end(struct launched *run)
 }
 
 /* Tasks of one job can signal each other by pid; another job of the same user has no pids for them. */
-static void a_job_sees_its_own(void **state)
+static void tasks_of_a_job_share_pid_namespace(void **state)
 {
     struct kit *k = *state;
     struct launched one = sleeper(k, "a"), two = sleeper(k, "a");
@@ -122,7 +122,7 @@ static void a_job_sees_its_own(void **state)
 
 /* All instances of a job share one namespace, whichever started first and has ended since; after the last one it is
  * removed. */
-static void while_one_lives(void **state)
+static void namespace_lives_while_one_instance_lives(void **state)
 {
     struct kit *k = *state;
     struct launched one = sleeper(k, "a"), two = sleeper(k, "a"), three;
@@ -157,11 +157,11 @@ static void *start_one(void *ctx)
 {
     struct starting *s = ctx;
 
-    s->rc = launch_start(s->k->place, &s->l, &s->run, &s->err);
+    s->rc = launch_start(s->k->state_dir, &s->l, &s->run, &s->err);
     return NULL;
 }
 
-static void many_begin_and_end_at_once(void **state)
+static void concurrent_joins_and_exits(void **state)
 {
     struct kit *k = *state;
     struct starting all[AT_ONCE];
@@ -172,7 +172,7 @@ static void many_begin_and_end_at_once(void **state)
     for (int round = 0; round < 5; round++) {
         for (int i = 0; i < AT_ONCE; i++) {
             all[i] = (struct starting){.k = k, .l = *of_job(k, "a", "exec sleep 1000")};
-            assert_int_equal(place_begin(k->place, all[i].l.id, "{}", &err), 0);
+            assert_int_equal(instance_dir_create(k->state_dir, all[i].l.id, "{}", &err), 0);
         }
         for (int i = 0; i < AT_ONCE; i++)
             assert_int_equal(pthread_create(&threads[i], NULL, start_one, &all[i]), 0);
@@ -193,7 +193,7 @@ static void many_begin_and_end_at_once(void **state)
 }
 
 /* If the first process is killed, by an administrator or a crash, the next instance creates another namespace. */
-static void the_first_is_killed(void **state)
+static void killed_first_process_is_replaced(void **state)
 {
     struct kit *k = *state;
     struct launched one = sleeper(k, "a");
@@ -208,7 +208,7 @@ static void the_first_is_killed(void **state)
 }
 
 /* Without its shim an instance ends, and the namespace ends with the last instance. */
-static void a_shim_is_killed(void **state)
+static void killed_shim_ends_its_instance(void **state)
 {
     struct kit *k = *state;
     struct launched one = sleeper(k, "a");
@@ -227,7 +227,7 @@ static void a_shim_is_killed(void **state)
     gone(k, "a", first); /* the kernel kills all processes in the namespace */
 }
 
-static void how_it_ends(void **state)
+static void exit_status_is_reported_in_namespace(void **state)
 {
     static const struct {
         const char *script;
@@ -253,18 +253,18 @@ static int beside(struct kit *k, uint64_t id, const char *script)
     struct berth_err err;
     siginfo_t info = {0};
 
-    if (beside_start(k->place, id, argv, none, BESIDE_SILENT, 0, 0, &b, &err))
+    if (exec_process_start(k->state_dir, id, argv, none, EXEC_SILENT, 0, 0, &b, &err))
         fail_msg("%s", err.text);
     assert_int_equal(waitid(P_PIDFD, (id_t)b.pidfd, &info, WEXITED), 0);
-    if (beside_failed(&b, &err))
+    if (exec_process_error(&b, &err))
         fail_msg("%s", err.text);
-    beside_close(&b);
+    exec_process_close(&b);
     return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
 /* A program beside an instance is in its namespace, passes on its exit status, and ends with the process that started
  * it. */
-static void beside_it(void **state)
+static void exec_joins_pid_namespace(void **state)
 {
     static const char *const argv[] = {"/bin/sh", "-c", "exec sleep 1000", NULL}, *const none[] = {NULL};
     struct kit *k = *state;
@@ -280,19 +280,19 @@ static void beside_it(void **state)
     assert_int_equal(beside(k, id, script), 9);
     assert_int_equal(beside(k, id, "kill -TERM $$"), 128 + SIGTERM);
     assert_int_equal(beside(k, id, "kill -SEGV $$"), 128 + SIGSEGV);
-    assert_int_equal(beside_start(k->place, id, argv, none, BESIDE_SILENT, 0, 0, &b, &err), 0);
+    assert_int_equal(exec_process_start(k->state_dir, id, argv, none, EXEC_SILENT, 0, 0, &b, &err), 0);
     l = of_job(k, "a", "until [ $(cat /proc/[0-9]*/comm | grep -c sleep) = 2 ]; do :; done");
     assert_int_equal(kit_run(k, l), 0);
     assert_int_equal(pidfd_send_signal(b.pidfd, SIGKILL, NULL, 0), 0);
     assert_int_equal(waitid(P_PIDFD, (id_t)b.pidfd, &info, WEXITED), 0);
-    beside_close(&b);
+    exec_process_close(&b);
     l = of_job(k, "a", "until [ $(cat /proc/[0-9]*/comm | grep -c sleep) = 1 ]; do :; done");
     assert_int_equal(kit_run(k, l), 0);
     end(&one);
 }
 
 /* The file of a job that ran when the machine crashed. */
-static void files_that_nobody_uses(void **state)
+static void unused_namespace_files_are_removed(void **state)
 {
     struct kit *k = *state;
     struct launched one = sleeper(k, "a");
@@ -318,14 +318,14 @@ static void files_that_nobody_uses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_job_sees_its_own, setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(while_one_lives, setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(many_begin_and_end_at_once, setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(the_first_is_killed, setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_shim_is_killed, setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(how_it_ends, setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(beside_it, setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(files_that_nobody_uses, setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(tasks_of_a_job_share_pid_namespace, setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(namespace_lives_while_one_instance_lives, setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(concurrent_joins_and_exits, setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(killed_first_process_is_replaced, setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(killed_shim_ends_its_instance, setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(exit_status_is_reported_in_namespace, setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(exec_joins_pid_namespace, setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(unused_namespace_files_are_removed, setup, kit_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

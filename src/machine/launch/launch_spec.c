@@ -53,8 +53,8 @@ static void add_tables(struct str *s, const struct launch *l)
         add(s, str_u64(l->rlimits[i].soft, buf));
         add(s, str_u64(l->rlimits[i].hard, buf));
     }
-    for (size_t i = 0; i < l->entrances_len; i++)
-        add_text(s, "entrance", l->entrances[i]);
+    for (size_t i = 0; i < l->procs_paths_len; i++)
+        add_text(s, "entrance", l->procs_paths[i]);
     for (size_t i = 0; i < l->mounts_len; i++) {
         const struct launch_mount *m = &l->mounts[i];
 
@@ -103,7 +103,7 @@ int spec_write(const struct launch *l, const char *logs, const char *heard, stru
 /* ---- reading ---- */
 
 struct lists {
-    VEC(const char *) args, env, entrances, sockets;
+    VEC(const char *) args, env, procs_paths, sockets;
     VEC(gid_t) groups;
     VEC(struct launch_rlimit) rlimits;
     VEC(struct launch_mount) mounts;
@@ -182,7 +182,7 @@ static void take_list(struct lists *t, enum key key, const char *const *cells)
     switch (key) {
     case KEY_ARG: vec_push(&t->args, cells[0]); break;
     case KEY_ENV: vec_push(&t->env, cells[0]); break;
-    case KEY_ENTRANCE: vec_push(&t->entrances, cells[0]); break;
+    case KEY_ENTRANCE: vec_push(&t->procs_paths, cells[0]); break;
     case KEY_SOCKET: vec_push(&t->sockets, cells[0]); break;
     case KEY_GROUP: vec_push(&t->groups, (gid_t)number(cells[0])); break;
     case KEY_RLIMIT:
@@ -277,8 +277,8 @@ int spec_read(char *text, size_t len, struct spec *ret, struct berth_err *err)
     s.launch.groups_len = t.groups.len;
     s.launch.rlimits = t.rlimits.at;
     s.launch.rlimits_len = t.rlimits.len;
-    s.launch.entrances = t.entrances.at;
-    s.launch.entrances_len = t.entrances.len;
+    s.launch.procs_paths = t.procs_paths.at;
+    s.launch.procs_paths_len = t.procs_paths.len;
     s.launch.mounts = t.mounts.at;
     s.launch.mounts_len = t.mounts.len;
     s.launch.socket_names = t.sockets.at;
@@ -299,7 +299,7 @@ void spec_done(struct spec *s)
     mem_free((void *)s->launch.env);
     mem_free((void *)s->launch.groups);
     mem_free((void *)s->launch.rlimits);
-    mem_free((void *)s->launch.entrances);
+    mem_free((void *)s->launch.procs_paths);
     mem_free((void *)s->launch.mounts);
     mem_free((void *)s->launch.socket_names);
     mem_free(s->text);

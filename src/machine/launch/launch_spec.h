@@ -38,7 +38,7 @@ bool shim_mark_parse(const char *text, struct shim_mark *ret);
 
 /* Message of the shim to launch_start: first when the shim is ready, with its pidfd attached; then with the result of
  * the exec. */
-struct shim_word {
+struct shim_message {
     int32_t code; /* positive errno: start failed; 0: success */
     int32_t shim, pid;
     uint64_t pid_start; /* as process_start returns it */

@@ -49,7 +49,7 @@ static void arguments_byte_for_byte(void **state)
     mem_free(log);
 }
 
-static void clean_surroundings(void **state)
+static void process_inherits_nothing_from_agent(void **state)
 {
     struct kit *k = *state;
     struct launch *l =
@@ -122,7 +122,7 @@ static void sockets_are_handed_over(void **state)
     close(sockets[1]);
 }
 
-static void failures_are_told(void **state)
+static void start_failures_are_reported(void **state)
 {
     static const struct {
         const char *program, *cwd;
@@ -145,13 +145,13 @@ static void failures_are_told(void **state)
 
         k->argv[0] = rows[i].program;
         l->cwd = rows[i].cwd;
-        assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
-        assert_int_equal(launch_start(k->place, l, &run, &err), -rows[i].code);
+        assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), 0);
+        assert_int_equal(launch_start(k->state_dir, l, &run, &err), -rows[i].code);
         if (!strchr(rows[i].program, '\n'))
             assert_string_equal(err.text, rows[i].text);
         assert_int_equal(kit_exit(k, l->id, text), -1);
         assert_string_equal(text, err.text);
-        assert_int_equal(launch_adopt(k->place, l->id, &run, &err), -ESRCH);
+        assert_int_equal(launch_adopt(k->state_dir, l->id, &run, &err), -ESRCH);
     }
 }
 
@@ -162,15 +162,15 @@ static void never_started_twice(void **state)
     struct launched run = kit_start(k, l), again;
     struct berth_err err;
 
-    assert_int_equal(place_begin(k->place, l->id, "{}", &err), -EEXIST);
-    assert_int_equal(launch_start(k->place, l, &again, &err), -EEXIST);
+    assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), -EEXIST);
+    assert_int_equal(launch_start(k->state_dir, l, &again, &err), -EEXIST);
     assert_int_equal(kill(run.pid, SIGKILL), 0);
     kit_wait(&run);
-    assert_int_equal(launch_start(k->place, l, &again, &err), -EEXIST);
+    assert_int_equal(launch_start(k->state_dir, l, &again, &err), -EEXIST);
     assert_string_equal(err.text, "the instance was already started");
 }
 
-static void adopted(void **state)
+static void instance_is_adopted(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "sleep 1000");
@@ -178,18 +178,18 @@ static void adopted(void **state)
     struct berth_err err;
     char text[LAUNCH_TEXT_MAX];
 
-    assert_int_equal(launch_adopt(k->place, l->id, &found, &err), 0);
+    assert_int_equal(launch_adopt(k->state_dir, l->id, &found, &err), 0);
     assert_int_equal(found.pid, run.pid);
     assert_int_equal(found.shim, run.shim);
     assert_int_equal(kill(run.pid, SIGTERM), 0);
     kit_wait(&found);
     kit_wait(&run);
-    assert_int_equal(launch_adopt(k->place, l->id, &found, &err), -ESRCH);
+    assert_int_equal(launch_adopt(k->state_dir, l->id, &found, &err), -ESRCH);
     assert_int_equal(kit_exit(k, l->id, text), 128 + SIGTERM);
 }
 
 /* A mark with reused pids is rejected: no process holds the lock, and the start times differ. */
-static void recycled_number_is_not_adopted(void **state)
+static void reused_pid_is_not_adopted(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "true");
@@ -201,16 +201,16 @@ static void recycled_number_is_not_adopted(void **state)
     assert_int_equal(boot_id(m.boot), 0);
     assert_int_equal(process_start(getpid(), &m.shim_start), 0);
     shim_mark_text(&m, text);
-    assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
-    assert_int_equal(place_write(k->place, l->id, "shim", text, &err), 0);
-    assert_int_equal(launch_adopt(k->place, l->id, &found, &err), -ESRCH);
+    assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), 0);
+    assert_int_equal(instance_dir_write(k->state_dir, l->id, "shim", text, &err), 0);
+    assert_int_equal(launch_adopt(k->state_dir, l->id, &found, &err), -ESRCH);
     /* A shim that starts afterwards finds the exit file and ends. */
-    assert_int_equal(place_write(k->place, l->id, "shim", "", &err), 0);
-    assert_int_equal(launch_start(k->place, l, &found, &err), -EEXIST);
+    assert_int_equal(instance_dir_write(k->state_dir, l->id, "shim", "", &err), 0);
+    assert_int_equal(launch_start(k->state_dir, l, &found, &err), -EEXIST);
     assert_int_equal(kit_exit(k, l->id, why), -1);
 }
 
-static void survives_whoever_started_it(void **state)
+static void instance_survives_agent(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "while :; do sleep 0.05; echo on; done");
@@ -226,53 +226,53 @@ static void survives_whoever_started_it(void **state)
         _exit(0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(launch_adopt(k->place, l->id, &run, &err), 0);
+    assert_int_equal(launch_adopt(k->state_dir, l->id, &run, &err), 0);
     kit_expect(k, l->id, "on\non\non\n");
     assert_int_equal(kill(run.pid, SIGKILL), 0);
     kit_wait(&run);
 }
 
 /* The start of the instance blocks on a FIFO, used as cgroup.procs file, until a reader opens it. */
-static void adopted_while_it_is_being_started(void **state)
+static void starting_instance_is_adopted(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
     struct launched run;
     struct berth_err err;
     char path[128];
-    const char *const doors[] = {path};
+    const char *const procs_files[] = {path};
     CLEANUP(mem) char *mark = NULL;
     pid_t pid;
-    int door;
+    int fifo;
 
     (void)snprintf(path, sizeof path, "%s/door", k->root);
     assert_int_equal(mkfifo(path, 0600), 0);
-    l->entrances = doors;
-    l->entrances_len = 1;
-    assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
+    l->procs_paths = procs_files;
+    l->procs_paths_len = 1;
+    assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), 0);
     pid = fork();
     if (pid == 0)
-        _exit(launch_start(k->place, l, &run, &err) == 0);
+        _exit(launch_start(k->state_dir, l, &run, &err) == 0);
     for (int i = 0; (!mark || !*mark) && i < 12000; i++) {
         mem_free(take_ptr(&mark));
-        (void)place_read(k->place, l->id, "shim", &mark, NULL);
+        (void)instance_dir_read(k->state_dir, l->id, "shim", &mark, NULL);
         kit_nap();
     }
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_int_equal(launch_look(k->place, l->id, &run, &err), -EAGAIN);
-    door = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    assert_true(door >= 0);
-    assert_int_equal(launch_adopt(k->place, l->id, &run, &err), 0);
+    assert_int_equal(launch_find(k->state_dir, l->id, &run, &err), -EAGAIN);
+    fifo = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(fifo >= 0);
+    assert_int_equal(launch_adopt(k->state_dir, l->id, &run, &err), 0);
     assert_int_equal(unlink(path), 0); /* the shim would read it to find processes to kill */
-    close(door);
+    close(fifo);
     assert_int_equal(kill(run.pid, SIGKILL), 0);
     kit_wait(&run);
 }
 
 /* The exit file is written, but the shim has not exited yet: launch_adopt waits for it and does not report a hanging
  * start. */
-static void over_but_not_gone(void **state)
+static void adopt_waits_for_ending_shim(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "true");
@@ -285,20 +285,20 @@ static void over_but_not_gone(void **state)
     assert_int_equal(boot_id(m.boot), 0);
     assert_int_equal(process_start(getpid(), &m.shim_start), 0);
     shim_mark_text(&m, text);
-    assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
-    assert_int_equal(place_write(k->place, l->id, "shim", text, &err), 0);
+    assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), 0);
+    assert_int_equal(instance_dir_write(k->state_dir, l->id, "shim", text, &err), 0);
     (void)snprintf(path, sizeof path, "%s/instances/%" PRIu64 "/shim", k->root, l->id);
     lock = open(path, O_RDWR | O_CLOEXEC);
     assert_true(lock >= 0);
     assert_int_equal(flock(lock, LOCK_EX | LOCK_NB), 0);
-    assert_int_equal(place_write(k->place, l->id, "exit", "error it cannot be\n", &err), 0);
-    assert_int_equal(launch_look(k->place, l->id, &run, &err), -EAGAIN);
-    assert_int_equal(launch_adopt(k->place, l->id, &run, &err), -ESRCH);
+    assert_int_equal(instance_dir_write(k->state_dir, l->id, "exit", "error it cannot be\n", &err), 0);
+    assert_int_equal(launch_find(k->state_dir, l->id, &run, &err), -EAGAIN);
+    assert_int_equal(launch_adopt(k->state_dir, l->id, &run, &err), -ESRCH);
     close(lock);
-    assert_int_equal(launch_look(k->place, l->id, &run, &err), -ESRCH);
+    assert_int_equal(launch_find(k->state_dir, l->id, &run, &err), -ESRCH);
 }
 
-static void killed_with_its_shim(void **state)
+static void process_is_killed_with_its_shim(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
@@ -308,33 +308,33 @@ static void killed_with_its_shim(void **state)
     int code;
 
     assert_int_equal(kill(run.shim, SIGTERM), 0); /* ignored: signals are meant for the instance */
-    assert_int_equal(launch_adopt(k->place, l->id, &found, &err), 0);
+    assert_int_equal(launch_adopt(k->state_dir, l->id, &found, &err), 0);
     close(found.pidfd);
     assert_int_equal(kill(run.shim, SIGKILL), 0);
     kit_wait(&run);
     for (int i = 0; kit_lives(run.pid) && i < 12000; i++)
         kit_nap();
     assert_false(kit_lives(run.pid));
-    assert_int_equal(launch_exit(k->place, l->id, &code, text), -ENOENT);
+    assert_int_equal(launch_exit(k->state_dir, l->id, &code, text), -ENOENT);
 }
 
-static void first_process_is_surely_its_own(void **state)
+static void first_process_is_verified_by_start_time(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
     struct launched run = kit_start(k, l), anothers = run;
-    int fd = launch_first(&run);
+    int fd = launch_first_process(&run);
 
     assert_true(fd >= 0);
     close(fd);
     anothers.pid = getpid(); /* the pid was reused */
-    assert_int_equal(launch_first(&anothers), -ESRCH);
+    assert_int_equal(launch_first_process(&anothers), -ESRCH);
     assert_int_equal(kill(run.pid, SIGKILL), 0);
     kit_wait(&run);
-    assert_int_equal(launch_first(&run), -ESRCH);
+    assert_int_equal(launch_first_process(&run), -ESRCH);
 }
 
-static void refused_for_good(void **state)
+static void prevented_instance_never_starts(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
@@ -343,14 +343,14 @@ static void refused_for_good(void **state)
     char text[LAUNCH_TEXT_MAX];
 
     /* Refused before the shim is started: the start fails. */
-    assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
-    launch_refuse(k->place, l->id);
-    assert_int_equal(launch_start(k->place, l, &run, &err), -EEXIST);
+    assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), 0);
+    launch_prevent(k->state_dir, l->id);
+    assert_int_equal(launch_start(k->state_dir, l, &run, &err), -EEXIST);
     assert_int_equal(kit_exit(k, l->id, text), -1);
     /* Refused while it runs: it is killed. */
     l = kit_script(k, "exec sleep 1000");
     run = kit_start(k, l);
-    launch_refuse(k->place, l->id);
+    launch_prevent(k->state_dir, l->id);
     kit_wait(&run);
     for (int i = 0; kit_lives(run.pid) && i < 12000; i++)
         kit_nap();
@@ -362,19 +362,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(exit_codes, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(arguments_byte_for_byte, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(clean_surroundings, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(process_inherits_nothing_from_agent, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(user_and_groups, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(sockets_are_handed_over, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(failures_are_told, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(start_failures_are_reported, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(never_started_twice, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(adopted, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(recycled_number_is_not_adopted, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(survives_whoever_started_it, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(adopted_while_it_is_being_started, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(over_but_not_gone, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(killed_with_its_shim, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(first_process_is_surely_its_own, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(refused_for_good, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(instance_is_adopted, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(reused_pid_is_not_adopted, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(instance_survives_agent, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(starting_instance_is_adopted, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(adopt_waits_for_ending_shim, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(process_is_killed_with_its_shim, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(first_process_is_verified_by_start_time, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(prevented_instance_never_starts, kit_setup, kit_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

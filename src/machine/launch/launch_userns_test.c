@@ -15,7 +15,7 @@ enum { UID = 61234, GID = 61235 };
 static struct user someone(void)
 {
     struct user u = {.name = "ann", .uid = UID, .gid = GID};
-    u.uids = u.gids = user_range_given(6);
+    u.uids = u.gids = user_range_of_slot(6);
     return u;
 }
 
@@ -45,19 +45,19 @@ static void web_image(struct image_kit *k)
     str_done(&layer);
     assert_int_equal(chmod(k->folder.path, 0711), 0); /* owners may pass */
     CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s/layout:1\"}", k->folder.path);
-    if (image_ensure(k->place, config, &k->err) < 0)
+    if (image_ensure(k->state_dir, config, &k->err) < 0)
         fail_msg("%s", k->err.text);
 }
 
 static struct launched start(struct image_kit *k, const char *runtime, uint64_t id, const char *command)
 {
-    static char bundle[PLACE_PATH_MAX];
+    static char bundle[STATE_PATH_MAX];
     static const char *const none[] = {NULL};
     const struct user user = someone();
     const struct bundle_options options = {.user = &user, .user_namespace = true};
     struct launched run = {.pidfd = -1};
     make(k, id, command, &options);
-    assert_int_equal(place_instance(k->place, id, "bundle", bundle), 0);
+    assert_int_equal(instance_dir_path(k->state_dir, id, "bundle", bundle), 0);
     const struct launch l = {.id = id,
                              .shim = shim_path(),
                              .argv = none,
@@ -66,9 +66,9 @@ static struct launched start(struct image_kit *k, const char *runtime, uint64_t 
                              .gid = GID,
                              .runtime = runtime,
                              .bundle = bundle};
-    if (launch_start(k->place, &l, &run, &k->err) < 0)
+    if (launch_start(k->state_dir, &l, &run, &k->err) < 0)
         fail_msg("%s: %s", runtime, k->err.text);
-    bundle_started(k->place, id);
+    bundle_started(k->state_dir, id);
     /* the gate is unmounted while the container runs */
     assert_int_equal(mounts_below_count(folder_at(&k->folder, "state/roots")), 0);
     return run;
@@ -112,7 +112,7 @@ static void status_has(pid_t pid, const char *name, unsigned id)
 }
 
 /* Runs a program beside the container and compares its output. */
-static void beside(struct image_kit *k, uint64_t id, enum beside_kind kind, const char *command, const char *want)
+static void beside(struct image_kit *k, uint64_t id, enum exec_stdio kind, const char *command, const char *want)
 {
     const char *const argv[] = {"/bin/sh", "-c", command, NULL};
     CLEANUP(str) struct str out = {0};
@@ -120,24 +120,24 @@ static void beside(struct image_kit *k, uint64_t id, enum beside_kind kind, cons
     siginfo_t info;
     char buf[512];
     ssize_t n;
-    if (beside_start(k->place, id, argv, NULL, kind, 24, 80, &b, &k->err) < 0)
+    if (exec_process_start(k->state_dir, id, argv, NULL, kind, 24, 80, &b, &k->err) < 0)
         fail_msg("%s", k->err.text);
     while ((n = read(b.out, buf, sizeof buf)) > 0)
         str_add_bytes(&out, buf, (size_t)n);
-    while (kind == BESIDE_PIPES && (n = read(b.err, buf, sizeof buf)) > 0)
+    while (kind == EXEC_PIPES && (n = read(b.err, buf, sizeof buf)) > 0)
         str_add_bytes(&out, buf, (size_t)n);
     assert_int_equal(waitid(P_PIDFD, (id_t)b.pidfd, &info, WEXITED), 0);
-    beside_close(&b);
+    exec_process_close(&b);
     if (!strstr(str_text(&out), want))
         fail_msg("no '%s' in '%s'", want, str_text(&out));
 }
 
-static void processes_are_the_owners(void **state)
+static void container_processes_have_owner_ids(void **state)
 {
     struct image_kit *k = *state;
     NEEDS("umoci");
     web_image(k);
-    uint32_t web = user_range_given(6).first + 33 - 1;
+    uint32_t web = user_range_of_slot(6).first + 33 - 1;
     for (size_t i = 0; i < ROWS(runtimes); i++) {
         char runtime[PATH_MAX];
         uint64_t id = (uint64_t)getpid() * 100 + i;
@@ -154,10 +154,10 @@ static void processes_are_the_owners(void **state)
         status_has(run.pid, "Uid", web);
         status_has(run.pid, "Gid", web + 1);
         beside(
-            k, id, BESIDE_PIPES,
+            k, id, EXEC_PIPES,
             "id -u; id -g; [ $(busybox readlink /proc/self/ns/user) = $(busybox readlink /proc/1/ns/user) ] && echo same",
             "33\n34\nsame\n");
-        beside(k, id, BESIDE_TERMINAL, "busybox tty -s && id -u", "33\r"); /* runc may double the CR */
+        beside(k, id, EXEC_TERMINAL, "busybox tty -s && id -u", "33\r"); /* runc may double the CR */
         assert_int_equal(kill(run.pid, SIGKILL), 0);
         wait_end(k, &run, id);
     }
@@ -165,13 +165,13 @@ static void processes_are_the_owners(void **state)
 
 /* Users of a container have no rights on the node, and its root is the owner: neither can access the node's files or
  * another owner's. */
-static void owners_do_not_meet(void **state)
+static void owners_cannot_access_each_other(void **state)
 {
     (void)state;
     const struct user ann = someone();
     struct user bob = {.name = "bob", .uid = UID + 1, .gid = GID + 1};
     struct userns_maps a, b;
-    bob.uids = bob.gids = user_range_given(7);
+    bob.uids = bob.gids = user_range_of_slot(7);
     userns_maps_of(&ann, &a);
     userns_maps_of(&bob, &b);
     for (uint32_t inside = 0; inside < 65536; inside++) {
@@ -186,8 +186,8 @@ static void owners_do_not_meet(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(processes_are_the_owners, image_kit_setup, image_kit_teardown),
-        cmocka_unit_test(owners_do_not_meet),
+        cmocka_unit_test_setup_teardown(container_processes_have_owner_ids, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test(owners_cannot_access_each_other),
     };
     return cmocka_run_group_tests(tests, surroundings, NULL);
 }

@@ -41,9 +41,9 @@ static void progress(void **state)
         (void)snprintf(said, sizeof said, "SAID=%s", rows[i].said);
         k->env[1] = said;
         k->env[2] = NULL;
-        assert_int_equal(launch_progress(k->place, l->id, &milli, note), -ENOENT);
+        assert_int_equal(launch_progress(k->state_dir, l->id, &milli, note), -ENOENT);
         assert_int_equal(kit_run(k, l), 0);
-        assert_int_equal(launch_progress(k->place, l->id, &milli, note), 0);
+        assert_int_equal(launch_progress(k->state_dir, l->id, &milli, note), 0);
         assert_int_equal(milli, rows[i].milli);
         assert_string_equal(note, rows[i].note);
     }
@@ -59,7 +59,7 @@ static void progress_flood(void **state)
     int milli = 0;
 
     for (int i = 0; milli != 500 && i < 12000; i++) {
-        (void)launch_progress(k->place, l->id, &milli, note);
+        (void)launch_progress(k->state_dir, l->id, &milli, note);
         kit_nap();
     }
     assert_int_equal(milli, 500);
@@ -70,7 +70,7 @@ static void progress_flood(void **state)
 
 /* ---- fence ---- */
 
-static void fenced_when_nobody_is_heard(void **state)
+static void silent_daemon_fences_instance(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "trap '' TERM; sleep 1000 & sleep 1000");
@@ -81,7 +81,7 @@ static void fenced_when_nobody_is_heard(void **state)
     l->fence_ns = 2 * INT64_C(1000000000);
     l->stop_signal = SIGTERM;
     run = kit_start(k, l);
-    place_heard(k->place, boottime_ns());
+    state_dir_set_heard(k->state_dir, boottime_ns());
     kit_wait(&run);
     assert_int_equal(kit_exit(k, l->id, text), 128 + SIGKILL);
     assert_int_equal(sscanf(text, "fenced: no contact with the daemon for %d s%n", &seconds, &len), 1);
@@ -90,17 +90,17 @@ static void fenced_when_nobody_is_heard(void **state)
     assert_false(kit_lives(run.pid));
 }
 
-static void not_started_when_its_time_is_over(void **state)
+static void instance_past_fence_time_is_not_started(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "touch ran");
     struct launched run;
     struct berth_err err;
 
-    place_heard(k->place, boottime_ns() - 60 * INT64_C(1000000000));
+    state_dir_set_heard(k->state_dir, boottime_ns() - 60 * INT64_C(1000000000));
     l->fence_ns = 30 * INT64_C(1000000000);
-    assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
-    assert_int_equal(launch_start(k->place, l, &run, &err), -ETIME);
+    assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), 0);
+    assert_int_equal(launch_start(k->state_dir, l, &run, &err), -ETIME);
     assert_non_null(strstr(err.text, "fenced before its start"));
 }
 
@@ -117,7 +117,7 @@ static void not_fenced_while_heard(void **state)
     run = kit_start(k, l);
     gone = (struct pollfd){.fd = run.pidfd, .events = POLLIN};
     for (int64_t end = boottime_ns() + 2 * l->fence_ns; boottime_ns() < end;) {
-        place_heard(k->place, boottime_ns() + 3600 * INT64_C(1000000000));
+        state_dir_set_heard(k->state_dir, boottime_ns() + 3600 * INT64_C(1000000000));
         assert_int_equal(poll(&gone, 1, 50), 0);
     }
     assert_int_equal(kill(run.pid, SIGTERM), 0);
@@ -141,19 +141,19 @@ static void disk_fill(const char *path)
 }
 
 /* The space for the exit file was reserved at the start; without that, the shim waits for free space. */
-static void a_full_disk_hides_no_end(void **state)
+static void exit_file_is_written_on_full_disk(void **state)
 {
     struct kit *k = *state;
     struct berth_err err;
     char fill[96], kept[128], text[LAUNCH_TEXT_MAX];
 
-    place_free(k->place);
-    k->place = NULL;
+    state_dir_free(k->state_dir);
+    k->state_dir = NULL;
     if (mount("small", k->root, "tmpfs", 0, "size=1m") < 0) {
         print_message("skip: no tmpfs can be mounted\n");
         skip();
     }
-    assert_int_equal(place_open(k->root, &k->place, &err), 0);
+    assert_int_equal(state_dir_open(k->root, &k->state_dir, &err), 0);
     (void)snprintf(fill, sizeof fill, "%s/fill", k->root);
     for (int turn = 0; turn < 2; turn++) {
         struct launch *l = kit_script(k, "sleep 1000");
@@ -204,8 +204,8 @@ static void spec_round_trip(void **state)
                              .groups_len = 2,
                              .rlimits = &limit,
                              .rlimits_len = 1,
-                             .entrances = doors,
-                             .entrances_len = 2,
+                             .procs_paths = doors,
+                             .procs_paths_len = 2,
                              .mounts = &mount,
                              .mounts_len = 1,
                              .socket_names = names,
@@ -251,10 +251,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(progress, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(progress_flood, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(fenced_when_nobody_is_heard, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(not_started_when_its_time_is_over, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(silent_daemon_fences_instance, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(instance_past_fence_time_is_not_started, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(not_fenced_while_heard, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_full_disk_hides_no_end, kit_setup, small_teardown),
+        cmocka_unit_test_setup_teardown(exit_file_is_written_on_full_disk, kit_setup, small_teardown),
         cmocka_unit_test(spec_round_trip),
     };
 

@@ -155,10 +155,10 @@ static int tail_open(struct logfile *l, int64_t lines)
 /* ---- reading ---- */
 
 /* Opens the log directory of an instance, but no file in it. */
-static int folder_open(const struct place *p, uint64_t id, struct logfile **ret, struct berth_err *err)
+static int folder_open(const struct state_dir *p, uint64_t id, struct logfile **ret, struct berth_err *err)
 {
-    char path[PLACE_PATH_MAX], name[24];
-    int rc = place_path(p, "logs", str_u64(id, name), path), dir;
+    char path[STATE_PATH_MAX], name[24];
+    int rc = state_dir_entry_path(p, "logs", str_u64(id, name), path), dir;
 
     if (rc)
         return err_set(err, -rc, "instance %s has no log", name);
@@ -170,7 +170,8 @@ static int folder_open(const struct place *p, uint64_t id, struct logfile **ret,
     return 0;
 }
 
-int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct logfile **ret, struct berth_err *err)
+int logfile_open(const struct state_dir *p, uint64_t id, int64_t tail_lines, struct logfile **ret,
+                 struct berth_err *err)
 {
     struct logfile *l = NULL;
     int rc = folder_open(p, id, &l, err);
@@ -245,7 +246,7 @@ void logfile_cursor(const struct logfile *l, char ret[static LOGFILE_CURSOR_MAX]
     (void)snprintf(ret, LOGFILE_CURSOR_MAX, "%" PRIx64 ".%" PRIx64 ".%" PRIx64, at.inode, at.born_ns, at.offset);
 }
 
-int logfile_open_at(const struct place *p, uint64_t id, const char *cursor, struct logfile **ret, bool *ret_gap,
+int logfile_open_at(const struct state_dir *p, uint64_t id, const char *cursor, struct logfile **ret, bool *ret_gap,
                     struct berth_err *err)
 {
     struct cursor wanted;

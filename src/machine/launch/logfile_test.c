@@ -37,7 +37,7 @@ static void move(struct kit *k, uint64_t id, const char *from, const char *to)
     assert_int_equal(rename(a, b), 0);
 }
 
-static void last_lines(void **state)
+static void tail_returns_last_lines(void **state)
 {
     static const struct {
         int64_t tail;
@@ -62,7 +62,7 @@ static void last_lines(void **state)
         struct logfile *l;
         struct berth_err err;
 
-        assert_int_equal(logfile_open(k->place, 1, rows[i].tail, &l, &err), 0);
+        assert_int_equal(logfile_open(k->state_dir, 1, rows[i].tail, &l, &err), 0);
         read_all(l, &all, 1 + i);
         assert_string_equal(str_text(&all), rows[i].want);
         /* Then lines that are appended later. */
@@ -90,22 +90,22 @@ static void long_tail(void **state)
         str_addf(&text, "line %d\n", i);
     }
     put(k, 1, "log", text.at, false);
-    assert_int_equal(logfile_open(k->place, 1, 9000, &l, &err), 0);
+    assert_int_equal(logfile_open(k->state_dir, 1, 9000, &l, &err), 0);
     read_all(l, &all, 8192);
     assert_string_equal(str_text(&all), text.at + from);
     logfile_free(l);
 }
 
-static void over_rotations(void **state)
+static void reader_follows_rotations(void **state)
 {
     struct kit *k = *state;
     CLEANUP(str) struct str all = {0};
     struct logfile *l;
     struct berth_err err;
 
-    assert_int_equal(logfile_open(k->place, 1, -1, &l, &err), -ENOENT);
+    assert_int_equal(logfile_open(k->state_dir, 1, -1, &l, &err), -ENOENT);
     put(k, 1, "log", "a", false);
-    assert_int_equal(logfile_open(k->place, 1, -1, &l, &err), 0);
+    assert_int_equal(logfile_open(k->state_dir, 1, -1, &l, &err), 0);
     read_all(l, &all, 100);
     /* Two writes and rotations before the reader continues. */
     put(k, 1, "log", "b", true);
@@ -139,7 +139,7 @@ static void read_from(struct kit *k, const char *cursor, bool want_gap, const ch
     struct berth_err err;
     bool gap = !want_gap;
 
-    assert_int_equal(logfile_open_at(k->place, 1, cursor, &l, &gap, &err), 0);
+    assert_int_equal(logfile_open_at(k->state_dir, 1, cursor, &l, &gap, &err), 0);
     read_all(l, &all, 3);
     assert_string_equal(str_text(&all), want);
     assert_int_equal(gap, want_gap);
@@ -156,9 +156,9 @@ static void read_on_from_a_cursor(void **state)
     char cursor[LOGFILE_CURSOR_MAX], none[LOGFILE_CURSOR_MAX], buf[2];
     bool gap;
 
-    assert_int_equal(logfile_open_at(k->place, 1, "0.0.0", &l, &gap, &err), -ENOENT);
+    assert_int_equal(logfile_open_at(k->state_dir, 1, "0.0.0", &l, &gap, &err), -ENOENT);
     put(k, 1, "keep", "", false);
-    assert_int_equal(logfile_open(k->place, 1, -1, &l, &err), 0);
+    assert_int_equal(logfile_open(k->state_dir, 1, -1, &l, &err), 0);
     logfile_cursor(l, none); /* no file exists yet */
     put(k, 1, "log", "abcd\n", false);
     assert_int_equal(logfile_read(l, buf, 2), 2);
@@ -177,7 +177,7 @@ static void read_on_from_a_cursor(void **state)
     move(k, 1, "log.2", "removed"); /* the oldest file */
     read_from(k, cursor, true, "gh\nij\n");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_int_equal(logfile_open_at(k->place, 1, bad[i], &l, &gap, &err), -EINVAL);
+        assert_int_equal(logfile_open_at(k->state_dir, 1, bad[i], &l, &gap, &err), -EINVAL);
 }
 
 enum { ROTATIONS = 60 };
@@ -199,7 +199,7 @@ static void *rotates(void *ctx)
 }
 
 /* No byte is skipped, at whichever step of a rotation the reader continues. */
-static void rotated_while_it_looks(void **state)
+static void rotation_during_read_loses_nothing(void **state)
 {
     struct kit *k = *state;
     CLEANUP(str) struct str want = {0};
@@ -215,7 +215,7 @@ static void rotated_while_it_looks(void **state)
 
         assert_int_equal(pthread_create(&thread, NULL, rotates, k), 0);
         while (!l)
-            (void)logfile_open(k->place, 1, -1, &l, &err);
+            (void)logfile_open(k->state_dir, 1, -1, &l, &err);
         while (all.len < want.len && strncmp(str_text(&all), want.at, all.len) == 0)
             read_all(l, &all, 100);
         assert_int_equal(pthread_join(thread, NULL), 0);
@@ -227,7 +227,7 @@ static void rotated_while_it_looks(void **state)
 }
 
 /* A reader that keeps up sees every byte once and in order, however often the shim rotates. */
-static void follows_a_shim(void **state)
+static void reader_follows_live_shim(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(
@@ -244,7 +244,7 @@ static void follows_a_shim(void **state)
     run = kit_start(k, l);
     gone = (struct pollfd){.fd = run.pidfd, .events = POLLIN};
     while (poll(&gone, 1, 1) == 0)
-        if (reader || logfile_open(k->place, l->id, -1, &reader, &err) == 0)
+        if (reader || logfile_open(k->state_dir, l->id, -1, &reader, &err) == 0)
             read_all(reader, &all, 1000);
     close(run.pidfd);
     read_all(reader, &all, 1000);
@@ -273,7 +273,7 @@ static void age(struct kit *k, uint64_t id, int64_t seconds)
     assert_int_equal(utimensat(AT_FDCWD, path, at, 0), 0);
 }
 
-static void trimmed(void **state)
+static void old_logs_are_removed(void **state)
 {
     struct kit *k = *state;
     struct berth_err err;
@@ -285,55 +285,55 @@ static void trimmed(void **state)
         put(k, id, "log", text, false);
         age(k, id, 1000000 + (int64_t)id);
     }
-    assert_int_equal(place_begin(k->place, 1, "{}", &err), 0); /* not forgotten yet */
-    logs_trim(k->place, UINT64_MAX, INT64_C(1000000000) * 100, INT64_C(1000000000) * 1000103);
+    assert_int_equal(instance_dir_create(k->state_dir, 1, "{}", &err), 0); /* not forgotten yet */
+    logs_trim(k->state_dir, UINT64_MAX, INT64_C(1000000000) * 100, INT64_C(1000000000) * 1000103);
     assert_true(there(k, 1));
     assert_false(there(k, 2));
     assert_true(there(k, 3));
-    logs_trim(k->place, 20000, INT64_MAX, INT64_C(1000000000) * 1000103); /* each has two blocks of 4096 */
+    logs_trim(k->state_dir, 20000, INT64_MAX, INT64_C(1000000000) * 1000103); /* each has two blocks of 4096 */
     assert_true(there(k, 1));
     assert_false(there(k, 3));
     assert_false(there(k, 4));
     assert_true(there(k, 5));
     assert_true(there(k, 6));
-    assert_int_equal(place_end(k->place, 1, &err), 0);
-    logs_trim(k->place, 0, INT64_MAX, 0);
+    assert_int_equal(instance_dir_remove(k->state_dir, 1, &err), 0);
+    logs_trim(k->state_dir, 0, INT64_MAX, 0);
     for (uint64_t id = 1; id <= 6; id++)
         assert_false(there(k, id));
 }
 
-static void kept_as_long_as_wanted(void **state)
+static void logs_are_kept_for_retention_time(void **state)
 {
     struct kit *k = *state;
     struct berth_err err;
 
     for (uint64_t id = 1; id <= 3; id++)
         put(k, id, "log", "hello", false);
-    assert_int_equal(log_keep(k->place, 1, INT64_C(1000000000) * 50, &err), 0);
-    assert_int_equal(log_keep(k->place, 2, INT64_C(1000000000) * 500, &err), 0);
-    assert_int_equal(log_keep(k->place, 99, 1, &err), 0); /* it has no log */
+    assert_int_equal(log_keep(k->state_dir, 1, INT64_C(1000000000) * 50, &err), 0);
+    assert_int_equal(log_keep(k->state_dir, 2, INT64_C(1000000000) * 500, &err), 0);
+    assert_int_equal(log_keep(k->state_dir, 99, 1, &err), 0); /* it has no log */
     struct timespec now;
     assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
     int64_t now_ns = (int64_t)now.tv_sec * 1000000000;
-    logs_trim(k->place, UINT64_MAX, INT64_MAX, now_ns + INT64_C(1000000000) * 40);
+    logs_trim(k->state_dir, UINT64_MAX, INT64_MAX, now_ns + INT64_C(1000000000) * 40);
     assert_true(there(k, 1) && there(k, 2) && there(k, 3));
-    logs_trim(k->place, UINT64_MAX, INT64_MAX, now_ns + INT64_C(1000000000) * 200);
+    logs_trim(k->state_dir, UINT64_MAX, INT64_MAX, now_ns + INT64_C(1000000000) * 200);
     assert_true(!there(k, 1) && there(k, 2) && there(k, 3));
-    logs_trim(k->place, UINT64_MAX, INT64_MAX, now_ns + INT64_C(1000000000) * 2000);
+    logs_trim(k->state_dir, UINT64_MAX, INT64_MAX, now_ns + INT64_C(1000000000) * 2000);
     assert_true(!there(k, 2) && there(k, 3));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(last_lines, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(tail_returns_last_lines, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(long_tail, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(over_rotations, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(reader_follows_rotations, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(read_on_from_a_cursor, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(rotated_while_it_looks, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(follows_a_shim, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(trimmed, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(kept_as_long_as_wanted, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(rotation_during_read_loses_nothing, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(reader_follows_live_shim, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(old_logs_are_removed, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(logs_are_kept_for_retention_time, kit_setup, kit_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

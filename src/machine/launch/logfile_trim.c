@@ -75,13 +75,13 @@ static int64_t wanted_ns(int logs, const char *name)
     return ns > 0 ? ns : 0;
 }
 
-int log_keep(const struct place *p, uint64_t id, int64_t keep_ns, struct berth_err *err)
+int log_keep(const struct state_dir *p, uint64_t id, int64_t keep_ns, struct berth_err *err)
 {
     CLEANUP(str) struct str path = {0};
     char text[32];
     int len = snprintf(text, sizeof text, "%" PRId64, keep_ns);
 
-    str_addf(&path, "%s/logs/%" PRIu64 "/%s", place_dir(p), id, KEEP_FILE);
+    str_addf(&path, "%s/logs/%" PRIu64 "/%s", state_dir_path(p), id, KEEP_FILE);
     CLEANUP(close_fd) int fd = open(path.at, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 && errno == ENOENT)
         return 0; /* the instance has no log */
@@ -134,9 +134,9 @@ static void forgotten_list(int state, int logs, struct kept_list *ret)
     closedir(entries);
 }
 
-void logs_trim(struct place *p, uint64_t bytes_max, int64_t age_ns_max, int64_t now_ns)
+void logs_trim(struct state_dir *p, uint64_t bytes_max, int64_t age_ns_max, int64_t now_ns)
 {
-    CLEANUP(close_fd) int state = open(place_dir(p), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP(close_fd) int state = open(state_dir_path(p), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CLEANUP(close_fd) int logs = state < 0 ? -1 : openat(state, "logs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct kept_list list = {0};
     uint64_t bytes = 0;

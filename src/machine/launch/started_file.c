@@ -29,7 +29,7 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-int instances_list(const struct place *p, struct ids *ret)
+int instance_dirs_list(const struct state_dir *p, struct ids *ret)
 {
     int fd = openat(p->instances_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = fd < 0 ? NULL : fdopendir(fd);
@@ -102,7 +102,7 @@ static bool ids_has(const struct ids *ids, uint64_t id)
 }
 
 /* Recreates an instance directory that is recorded in the file but lost or incomplete on disk. */
-static int instance_restore(struct place *p, uint64_t id)
+static int instance_restore(struct state_dir *p, uint64_t id)
 {
     CLEANUP(close_fd) int dir = -1;
     struct stat st;
@@ -110,7 +110,7 @@ static int instance_restore(struct place *p, uint64_t id)
 
     if (mkdirat(p->instances_fd, str_u64(id, name), 0711) && errno != EEXIST)
         return -errno;
-    dir = instance_open(p, id);
+    dir = instance_dir_open(p, id);
     if (dir < 0)
         return dir;
     if (fstatat(dir, "config.json", &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0)
@@ -118,11 +118,11 @@ static int instance_restore(struct place *p, uint64_t id)
     return file_write(dir, "config.json", "{}", 2, false);
 }
 
-/* Removes an instance directory without a record: place_begin did not complete, so nothing of it ever ran. If it
+/* Removes an instance directory without a record: instance_dir_create did not complete, so nothing of it ever ran. If it
  * contains a spec (the directory reached the disk, the line did not), it is kept. */
-static int instance_discard(struct place *p, uint64_t id)
+static int instance_discard(struct state_dir *p, uint64_t id)
 {
-    CLEANUP(close_fd) int dir = instance_open(p, id);
+    CLEANUP(close_fd) int dir = instance_dir_open(p, id);
     char name[24];
 
     if (dir < 0)
@@ -139,11 +139,11 @@ static int instance_discard(struct place *p, uint64_t id)
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 /* Called with both locks held, or before other threads exist. */
-static int started_rewrite(struct place *p)
+static int started_rewrite(struct state_dir *p)
 {
     CLEANUP(str) struct str text = {0};
     struct ids ids = {0};
-    int rc = instances_list(p, &ids), fd = -1;
+    int rc = instance_dirs_list(p, &ids), fd = -1;
 
     for (size_t i = 0; i < ids.len; i++)
         str_addf(&text, "+%" PRIu64 "\n", ids.at[i]);
@@ -163,7 +163,7 @@ static int started_rewrite(struct place *p)
     return 0;
 }
 
-int started_open(struct place *p, struct berth_err *err)
+int started_open(struct state_dir *p, struct berth_err *err)
 {
     CLEANUP(mem) char *text = NULL;
     struct ids begun = {0}, there = {0};
@@ -172,7 +172,7 @@ int started_open(struct place *p, struct berth_err *err)
     if (rc == 0)
         started_parse(text, &begun);
     if (rc == 0 || rc == -ENOENT)
-        rc = instances_list(p, &there);
+        rc = instance_dirs_list(p, &there);
     for (size_t i = 0; rc == 0 && i < begun.len; i++)
         rc = instance_restore(p, begun.at[i]);
     for (size_t i = 0; rc == 0 && i < there.len; i++)
@@ -185,7 +185,7 @@ int started_open(struct place *p, struct berth_err *err)
     return rc ? err_set(err, -rc, "cannot open '%s/started': %s", p->dir, strerror(-rc)) : 0;
 }
 
-int started_append(struct place *p, char sign, uint64_t id)
+int started_append(struct state_dir *p, char sign, uint64_t id)
 {
     char line[32];
     int len = snprintf(line, sizeof line, "%c%" PRIu64 "\n", sign, id);
@@ -205,7 +205,7 @@ int started_append(struct place *p, char sign, uint64_t id)
     return rc;
 }
 
-static int sync_locked(struct place *p)
+static int sync_locked(struct state_dir *p)
 {
     uint64_t upto;
     bool anew;
@@ -233,7 +233,7 @@ static int sync_locked(struct place *p)
     return 0;
 }
 
-int place_sync(struct place *p, struct berth_err *err)
+int state_dir_sync(struct state_dir *p, struct berth_err *err)
 {
     int rc;
 

@@ -68,7 +68,7 @@ static int ask_network_refused(void)
     return ask_each(syscall_network_rules, syscall_network_rules_len) || ask_refused();
 }
 
-static void calls_are_refused(void **state)
+static void listed_syscalls_are_denied(void **state)
 {
     (void)state;
     if (geteuid() != 0) {
@@ -115,7 +115,7 @@ static int ask_network_usual(void)
     return good && open("/dev/null", O_WRONLY | O_CLOEXEC) < 0 && fork() < 0 ? 0 : 1;
 }
 
-static void what_programs_need_is_not(void **state)
+static void ordinary_syscalls_are_allowed(void **state)
 {
     (void)state;
     assert_int_equal(narrowed(ask_usual), 0);
@@ -130,7 +130,7 @@ static int ask_after_exec(void)
     return 127;
 }
 
-static void it_stays(void **state)
+static void filter_survives_exec(void **state)
 {
     (void)state;
     assert_int_equal(narrowed(ask_after_exec), 0);
@@ -139,9 +139,9 @@ static void it_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_are_refused),
-        cmocka_unit_test(what_programs_need_is_not),
-        cmocka_unit_test(it_stays),
+        cmocka_unit_test(listed_syscalls_are_denied),
+        cmocka_unit_test(ordinary_syscalls_are_allowed),
+        cmocka_unit_test(filter_survives_exec),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static bool is_container(const json_t *config)
 }
 
 /* Opens the directory that becomes the instance's "/". */
-static int root_open(struct place *p, const json_t *config, int *ret, struct berth_err *err)
+static int root_open(struct state_dir *p, const json_t *config, int *ret, struct berth_err *err)
 {
     char digest[72];
     if (is_container(config))
@@ -40,15 +40,15 @@ static int root_open(struct place *p, const json_t *config, int *ret, struct ber
     return *ret < 0 ? err_set(err, errno, "cannot open /: %s", strerror(errno)) : 0;
 }
 
-static int mount_make(struct place *p, uint64_t id, size_t index, const struct plan_mount *m, const struct user *user,
-                      struct arena *arena, struct launch_mount *ret, struct berth_err *err)
+static int mount_make(struct state_dir *p, uint64_t id, size_t index, const struct plan_mount *m,
+                      const struct user *user, struct arena *arena, struct launch_mount *ret, struct berth_err *err)
 {
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
     int rc = 0;
     *ret = (struct launch_mount){.target = m->path, .read_only = m->read_only};
     switch (m->kind) {
     case PLAN_LOCAL: rc = volume_local(p, m->volume, user, path, err); break;
-    case PLAN_BIND: rc = volume_hold(p, id, index, m->source, m->read_only, path, err); break;
+    case PLAN_BIND: rc = volume_pin(p, id, index, m->source, m->read_only, path, err); break;
     case PLAN_TMPFS:
         ret->type = ret->source = "tmpfs";
         ret->data = arena_fmt(arena, "size=%" PRId64 ",mode=0700,uid=%u,gid=%u", m->bytes, user->uid, user->gid);
@@ -69,9 +69,9 @@ static int all_make(const struct file_set *s, const json_t *config, struct arena
 {
     const struct mount_plan *plan = s->plan;
     CLEANUP(close_fd) int root = -1;
-    int rc = plan->files_len ? root_open(s->place, config, &root, err) : 0;
+    int rc = plan->files_len ? root_open(s->state_dir, config, &root, err) : 0;
     for (size_t i = 0; rc == 0 && i < plan->mounts_len; i++) {
-        rc = mount_make(s->place, s->id, i, &plan->mounts[i], s->user, arena, &list[*len], err);
+        rc = mount_make(s->state_dir, s->id, i, &plan->mounts[i], s->user, arena, &list[*len], err);
         *len += rc == 0;
     }
     if (rc == 0 && (plan->files_len || plan->settings))
@@ -100,16 +100,16 @@ static int pages_add(const struct file_set *s, const json_t *config, struct aren
 /* Appends to the existing variables. */
 static void env_add(const struct file_set *s, struct arena *arena, const char **env)
 {
-    char path[PLACE_PATH_MAX];
+    char path[STATE_PATH_MAX];
     while (*env)
         env++;
     if (s->plan->settings && geteuid() == 0)
         env[0] = "BERTH_SETTINGS=" SETTINGS_FOLDER "/" SETTINGS_FILE;
-    else if (s->plan->settings && place_instance(s->place, s->id, "files", path) == 0)
+    else if (s->plan->settings && instance_dir_path(s->state_dir, s->id, "files", path) == 0)
         env[0] = arena_fmt(arena, "BERTH_SETTINGS=%s/settings/" SETTINGS_FILE, path);
 }
 
-int mounts_make(struct place *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find,
+int mounts_make(struct state_dir *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find,
                 void *ctx, struct arena *arena, struct launch_mount **ret, size_t *ret_len, const char ***ret_env,
                 struct berth_err *err)
 {
@@ -117,7 +117,7 @@ int mounts_make(struct place *p, uint64_t id, const json_t *config, const struct
     int rc = mount_plan_read(config, arena, &plan, err);
     if (rc < 0)
         return rc;
-    const struct file_set s = {.place = p, .id = id, .plan = &plan, .user = user, .find = find, .ctx = ctx};
+    const struct file_set s = {.state_dir = p, .id = id, .plan = &plan, .user = user, .find = find, .ctx = ctx};
     if (geteuid() != 0 && (plan.mounts_len || plan.files_len))
         return err_set(err, EPERM, "mounts and files need an agent that runs as root");
     rc = files_check(&s, err);
@@ -146,14 +146,14 @@ int mounts_make(struct place *p, uint64_t id, const json_t *config, const struct
     return 0;
 }
 
-int mounts_change(struct place *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find,
+int mounts_change(struct state_dir *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find,
                   void *ctx, struct berth_err *err)
 {
     struct arena arena;
     struct mount_plan plan;
     arena_init(&arena);
     int rc = mount_plan_read(config, &arena, &plan, err);
-    const struct file_set s = {.place = p, .id = id, .plan = &plan, .user = user, .find = find, .ctx = ctx};
+    const struct file_set s = {.state_dir = p, .id = id, .plan = &plan, .user = user, .find = find, .ctx = ctx};
     rc = rc < 0 ? rc : files_check(&s, err);
     rc = rc < 0 ? rc : files_change(&s, err);
     arena_done(&arena);
@@ -175,9 +175,9 @@ static int secrets_empty(int instance)
     return here.st_dev == above.st_dev ? 0 : tree_empty(fd);
 }
 
-int mounts_end(struct place *p, uint64_t id, struct berth_err *err)
+int mounts_end(struct state_dir *p, uint64_t id, struct berth_err *err)
 {
-    CLEANUP(close_fd) int instance = tree_instance(p, id);
+    CLEANUP(close_fd) int instance = tree_open_instance(p, id);
     if (instance == -ENOENT)
         return 0;
     if (instance < 0)
@@ -186,8 +186,8 @@ int mounts_end(struct place *p, uint64_t id, struct berth_err *err)
     if (rc < 0)
         return err_set(err, -rc, "cannot remove the secrets of instance %" PRIu64 ": %s", id, strerror(-rc));
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        char path[PLACE_PATH_MAX];
-        rc = place_instance(p, id, folders[i], path);
+        char path[STATE_PATH_MAX];
+        rc = instance_dir_path(p, id, folders[i], path);
         if (rc < 0)
             return err_set(err, -rc, "the path of the agent's folder is too long");
         if (faccessat(instance, folders[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)

@@ -128,8 +128,8 @@ static bool has_secret(const struct file_set *s, const char *folder)
 /* Mounts the tmpfs for secrets, without swap if the kernel supports that (6.4). */
 static int secrets_mount(const struct file_set *s, int instance)
 {
-    char path[PLACE_PATH_MAX];
-    int rc = place_instance(s->place, s->id, "secrets", path);
+    char path[STATE_PATH_MAX];
+    int rc = instance_dir_path(s->state_dir, s->id, "secrets", path);
     CLEANUP(close_fd) int point = rc < 0 ? rc : tree_folder(instance, "secrets", 0700);
     if (point < 0)
         return point;
@@ -145,8 +145,8 @@ static int secrets_mount(const struct file_set *s, int instance)
 
 static const char *source_path(const struct file_set *s, struct arena *arena, const char *base, const char *name)
 {
-    char path[PLACE_PATH_MAX];
-    return place_instance(s->place, s->id, base, path) < 0 ? "" : arena_fmt(arena, "%s/%s", path, name);
+    char path[STATE_PATH_MAX];
+    return instance_dir_path(s->state_dir, s->id, base, path) < 0 ? "" : arena_fmt(arena, "%s/%s", path, name);
 }
 
 struct bases {
@@ -186,7 +186,7 @@ int files_make(const struct file_set *s, int root, struct arena *arena, struct l
                struct berth_err *err)
 {
     CLEANUP(bases) struct bases b = {.files = -1, .secrets = -1};
-    CLEANUP(close_fd) int instance = tree_instance(s->place, s->id);
+    CLEANUP(close_fd) int instance = tree_open_instance(s->state_dir, s->id);
     b.files = instance < 0 ? instance : tree_folder(instance, "files", 0700);
     if (b.files < 0)
         return err_set(err, -b.files, "cannot create the folder of an instance's files: %s", strerror(-b.files));
@@ -290,7 +290,7 @@ static int base_change(const struct file_set *s, int instance, const char *name,
 
 int files_change(const struct file_set *s, struct berth_err *err)
 {
-    CLEANUP(close_fd) int instance = tree_instance(s->place, s->id);
+    CLEANUP(close_fd) int instance = tree_open_instance(s->state_dir, s->id);
     if (instance < 0)
         return err_set(err, -instance, "no instance %" PRIu64, s->id);
     int rc = base_change(s, instance, "files", err);

@@ -12,7 +12,7 @@
 #include "machine/mount/mount_plan.h"
 
 struct file_set {
-    struct place *place;
+    struct state_dir *state_dir;
     uint64_t id;
     const struct mount_plan *plan;
     const struct user *user;

@@ -61,13 +61,13 @@ static void see(struct kit *k, struct launch *l, const char *image)
     size_t mounts_len = 0;
     const char **env = NULL;
     CLEANUP(json) json_t *config = config_of(k, image, 3), *next = config_of(k, image, 4);
-    char text[2048], bundle[PLACE_PATH_MAX];
+    char text[2048], bundle[STATE_PATH_MAX];
 
     arena_init(&arena);
     (void)snprintf(text, sizeof text, script, k->root);
     l->id = (uint64_t)getpid() * 1000 + k->next++;
-    assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
-    if (mounts_make(k->place, l->id, config, &someone, secret_of, (char[]){"hunter2"}, &arena, &mounts, &mounts_len,
+    assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), 0);
+    if (mounts_make(k->state_dir, l->id, config, &someone, secret_of, (char[]){"hunter2"}, &arena, &mounts, &mounts_len,
                     &env, &err))
         fail_msg("%s", err.text);
     k->env[1] = env[0];
@@ -80,23 +80,24 @@ static void see(struct kit *k, struct launch *l, const char *image)
     if (l->runtime) {
         (void)json_object_set_new(config, "command", json_pack("[s, s, s]", "/bin/sh", "-c", text));
         if (bundle_make(
-                k->place, l->id, config,
+                k->state_dir, l->id, config,
                 &(struct bundle_options){.user = &someone, .mounts = mounts, .mounts_len = mounts_len, .env = env},
                 &err))
             fail_msg("%s", err.text);
-        assert_int_equal(place_instance(k->place, l->id, "bundle", bundle), 0);
+        assert_int_equal(instance_dir_path(k->state_dir, l->id, "bundle", bundle), 0);
         l->bundle = bundle;
     }
     struct launched run;
-    if (launch_start(k->place, l, &run, &err))
+    if (launch_start(k->state_dir, l, &run, &err))
         fail_msg("%s", err.text);
     kit_expect(k, l->id, "ready\n");
-    if (mounts_change(k->place, l->id, next, &someone, secret_of, (char[]){"other"}, &err))
+    if (mounts_change(k->state_dir, l->id, next, &someone, secret_of, (char[]){"other"}, &err))
         fail_msg("%s", err.text);
     kit_wait(&run);
     CLEANUP(mem) char *log = kit_log(k, l->id);
     assert_string_equal(log, want);
-    if (bundle_end(k->place, l->id, &err) || mounts_end(k->place, l->id, &err) || place_end(k->place, l->id, &err))
+    if (bundle_end(k->state_dir, l->id, &err) || mounts_end(k->state_dir, l->id, &err) ||
+        instance_dir_remove(k->state_dir, l->id, &err))
         fail_msg("%s", err.text);
     assert_int_equal(mounts_below_count(k->root), 0);
     arena_done(&arena);
@@ -112,7 +113,7 @@ static void prepare(struct kit *k)
     put_text(k, "given/text", "given");
 }
 
-static void a_process_sees_it(void **state)
+static void process_sees_mounts(void **state)
 {
     struct kit *k = *state;
     if (geteuid() != 0) {
@@ -133,7 +134,7 @@ static void a_process_sees_it(void **state)
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void a_container_sees_it(void **state)
+static void container_sees_mounts(void **state)
 {
     struct kit *k = *state;
     static const char *const runtimes[] = {"crun", "runc"};
@@ -151,7 +152,7 @@ static void a_container_sees_it(void **state)
     (void)snprintf(image, sizeof image, "\"image\": \"oci:%s:1\",", layout);
     CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s:1\"}", layout);
     struct berth_err err;
-    if (image_ensure(k->place, config, &err))
+    if (image_ensure(k->state_dir, config, &err))
         fail_msg("%s", err.text);
     for (size_t i = 0; i < 2; i++) {
         char path[PATH_MAX];
@@ -166,7 +167,7 @@ static void a_container_sees_it(void **state)
 }
 
 /* An app has put a link into its volume where the next start mounts a file: nothing is created at the link's target. */
-static void links_in_a_volume_lead_nowhere(void **state)
+static void links_in_volume_are_not_followed(void **state)
 {
     struct kit *k = *state;
     char path[256], target[256];
@@ -191,16 +192,16 @@ static void links_in_a_volume_lead_nowhere(void **state)
                              k->root, k->root);
     struct launch *l = kit_script(k, "echo ran");
     arena_init(&arena);
-    assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
-    if (mounts_make(k->place, l->id, config, &someone, NULL, NULL, &arena, &mounts, &mounts_len, &env, &err))
+    assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), 0);
+    if (mounts_make(k->state_dir, l->id, config, &someone, NULL, NULL, &arena, &mounts, &mounts_len, &env, &err))
         fail_msg("%s", err.text);
     l->mounts = mounts;
     l->mounts_len = mounts_len;
     struct launched run;
-    assert_true(launch_start(k->place, l, &run, &err) < 0);
+    assert_true(launch_start(k->state_dir, l, &run, &err) < 0);
     print_message("%s\n", err.text);
     assert_int_equal(access(target, F_OK), -1);
-    assert_int_equal(mounts_end(k->place, l->id, &err), 0);
+    assert_int_equal(mounts_end(k->state_dir, l->id, &err), 0);
     arena_done(&arena);
 }
 
@@ -221,9 +222,9 @@ static int surroundings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_process_sees_it, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_container_sees_it, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(links_in_a_volume_lead_nowhere, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(process_sees_mounts, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(container_sees_mounts, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(links_in_volume_are_not_followed, kit_setup, kit_teardown),
     };
     return cmocka_run_group_tests(tests, surroundings, NULL);
 }

@@ -48,16 +48,16 @@ static int make(struct image_kit *k, uint64_t id, const char *text, struct made 
 {
     CLEANUP(json) json_t *config = json_of("%s", text);
     arena_init(&m->arena);
-    assert_int_equal(place_begin(k->place, id, "{}", &k->err), 0);
+    assert_int_equal(instance_dir_create(k->state_dir, id, "{}", &k->err), 0);
     memset(&k->err, 0, sizeof k->err);
-    return mounts_make(k->place, id, config, &someone, secret_of, password, &m->arena, &m->mounts, &m->len, &m->env,
+    return mounts_make(k->state_dir, id, config, &someone, secret_of, password, &m->arena, &m->mounts, &m->len, &m->env,
                        &k->err);
 }
 
 static int change(struct image_kit *k, uint64_t id, const char *text, char *secret)
 {
     CLEANUP(json) json_t *config = json_of("%s", text);
-    return mounts_change(k->place, id, config, &someone, secret_of, secret, &k->err);
+    return mounts_change(k->state_dir, id, config, &someone, secret_of, secret, &k->err);
 }
 
 static const struct launch_mount *at_target(const struct made *m, const char *target)
@@ -87,7 +87,7 @@ static void assert_text(const char *folder, const char *name, const char *want)
 static void end(struct image_kit *k, uint64_t id)
 {
     for (int i = 0; i < 2; i++) /* a repeated call has no effect */
-        if (mounts_end(k->place, id, &k->err) < 0)
+        if (mounts_end(k->state_dir, id, &k->err) < 0)
             fail_msg("%s", k->err.text);
     assert_int_equal(mounts_below_count(k->folder.path), 0);
     char name[64];
@@ -96,13 +96,13 @@ static void end(struct image_kit *k, uint64_t id)
         (void)snprintf(name, sizeof name, "state/instances/%" PRIu64 "/%s", id, gone[i]);
         assert_int_equal(access(folder_at(&k->folder, name), F_OK), -1);
     }
-    if (place_end(k->place, id, &k->err) < 0)
+    if (instance_dir_remove(k->state_dir, id, &k->err) < 0)
         fail_msg("%s", k->err.text);
 }
 
 /* ---- creation --------------------------------------------------------------------------------------------------- */
 
-static void nothing_asked_nothing_made(void **state)
+static void no_mounts_without_configuration(void **state)
 {
     struct image_kit *k = *state;
     CLEANUP(made) struct made m = {0};
@@ -112,7 +112,7 @@ static void nothing_asked_nothing_made(void **state)
     end(k, 1);
 }
 
-static void volumes_are_where_they_should_be(void **state)
+static void volumes_and_binds_are_mounted(void **state)
 {
     struct image_kit *k = *state;
     NEEDS_ROOT;
@@ -281,7 +281,7 @@ static void changes_are_seen(void **state)
 
 /* ---- hostile and invalid input ---------------------------------------------------------------------------------- */
 
-static void wrong_words_change_nothing(void **state)
+static void invalid_configurations_are_rejected(void **state)
 {
     struct image_kit *k = *state;
     NEEDS_ROOT;
@@ -331,7 +331,7 @@ static void wrong_words_change_nothing(void **state)
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(made) struct made m = {0};
-        char text[1024], place[64];
+        char text[1024], state_dir[64];
         const char *blank = strstr(rows[i].text, "%s");
         (void)snprintf(text, sizeof text, "%.*s%s%s", blank ? (int)(blank - rows[i].text) : 1000, rows[i].text,
                        blank ? k->folder.path : "", blank ? blank + 2 : "");
@@ -340,8 +340,8 @@ static void wrong_words_change_nothing(void **state)
             fail_msg("%s: %d %s", text, rc, k->err.text);
         assert_null(m.mounts);
         assert_int_equal(mounts_below_count(k->folder.path), 0);
-        (void)snprintf(place, sizeof place, "state/instances/%zu/binds", i + 1);
-        assert_int_equal(access(folder_at(&k->folder, place), F_OK), -1);
+        (void)snprintf(state_dir, sizeof state_dir, "state/instances/%zu/binds", i + 1);
+        assert_int_equal(access(folder_at(&k->folder, state_dir), F_OK), -1);
     }
     /* A path with an embedded NUL is rejected. */
     json_t *config = json_loads("{\"mounts\": [{\"path\": \"/a\\u0000b\", \"tmpfs\": 1}]}", JSON_ALLOW_NUL, NULL);
@@ -354,7 +354,7 @@ static void wrong_words_change_nothing(void **state)
 }
 
 /* State after a killed agent: stacked mounts in use, and links and binds that lead outside. */
-static void what_a_crash_left_goes_and_nothing_else(void **state)
+static void only_leftovers_of_crash_are_removed(void **state)
 {
     struct image_kit *k = *state;
     NEEDS_ROOT;
@@ -377,7 +377,7 @@ static void what_a_crash_left_goes_and_nothing_else(void **state)
 }
 
 /* Removal never enters a mount, and handles any depth. */
-static void removal_stays_inside(void **state)
+static void removal_does_not_cross_mounts(void **state)
 {
     struct image_kit *k = *state;
     NEEDS_ROOT;
@@ -405,7 +405,7 @@ static void removal_stays_inside(void **state)
 }
 
 /* A copy, used without overlayfs, has everything except devices and set-user-id bits. */
-static void a_copy_is_the_same(void **state)
+static void copy_preserves_owner_and_mode(void **state)
 {
     struct image_kit *k = *state;
     NEEDS_ROOT;
@@ -445,10 +445,10 @@ int main(void)
 {
     (void)umask(077); /* the agent's umask */
     const struct CMUnitTest tests[] = {
-        TEST(nothing_asked_nothing_made),    TEST(volumes_are_where_they_should_be),
-        TEST(files_and_secrets_are_written), TEST(changes_are_seen),
-        TEST(wrong_words_change_nothing),    TEST(what_a_crash_left_goes_and_nothing_else),
-        TEST(removal_stays_inside),          TEST(a_copy_is_the_same),
+        TEST(no_mounts_without_configuration),     TEST(volumes_and_binds_are_mounted),
+        TEST(files_and_secrets_are_written),       TEST(changes_are_seen),
+        TEST(invalid_configurations_are_rejected), TEST(only_leftovers_of_crash_are_removed),
+        TEST(removal_does_not_cross_mounts),       TEST(copy_preserves_owner_and_mode),
     };
     return cmocka_run_group_tests(tests, surroundings, NULL);
 }

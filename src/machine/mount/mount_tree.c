@@ -45,10 +45,10 @@ int tree_open_real(const char *path, int flags)
     return open_resolved(AT_FDCWD, path, flags, 0, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
-int tree_instance(const struct place *p, uint64_t id)
+int tree_open_instance(const struct state_dir *p, uint64_t id)
 {
-    char path[PLACE_PATH_MAX];
-    int rc = place_instance(p, id, "x", path);
+    char path[STATE_PATH_MAX];
+    int rc = instance_dir_path(p, id, "x", path);
     if (rc < 0)
         return rc;
     *strrchr(path, '/') = '\0';

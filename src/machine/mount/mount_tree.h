@@ -23,7 +23,7 @@ int tree_open_in(int root, const char *path, int flags);
 int tree_open_real(const char *path, int flags);
 
 /* Opens STATE/instances/ID. -ENOENT: it does not exist. */
-int tree_instance(const struct place *p, uint64_t id);
+int tree_open_instance(const struct state_dir *p, uint64_t id);
 /* Opens a directory, creating it if it is missing. -errno. */
 int tree_folder(int root, const char *name, mode_t mode);
 /* Removes a tree. -EBUSY: something is mounted in it, which is kept. Success if it does not exist. Takes time

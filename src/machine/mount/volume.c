@@ -31,11 +31,11 @@ static int local_make(int volumes, const char *name, const struct user *user)
     return fsync(volumes) < 0 ? -errno : 0;
 }
 
-int volume_local(struct place *p, const char *name, const struct user *user, char ret[static PLACE_PATH_MAX],
+int volume_local(struct state_dir *p, const char *name, const struct user *user, char ret[static STATE_PATH_MAX],
                  struct berth_err *err)
 {
-    char path[PLACE_PATH_MAX], top[PLACE_PATH_MAX];
-    int rc = place_path(p, "volumes", name, path);
+    char path[STATE_PATH_MAX], top[STATE_PATH_MAX];
+    int rc = state_dir_entry_path(p, "volumes", name, path);
     if (rc < 0)
         return err_set(err, EINVAL, "volume %s: invalid name", name);
     memcpy(top, path, sizeof top);
@@ -62,7 +62,7 @@ static int point_make(int binds, const char *name, bool folder)
     return fd < 0 ? -errno : 0;
 }
 
-static int hold(int fd, const char *at, bool read_only)
+static int bind_pin(int fd, const char *at, bool read_only)
 {
     char from[32];
     (void)snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
@@ -77,12 +77,12 @@ static int hold(int fd, const char *at, bool read_only)
     return 0;
 }
 
-int volume_hold(struct place *p, uint64_t id, size_t index, const char *source, bool read_only,
-                char ret[static PLACE_PATH_MAX], struct berth_err *err)
+int volume_pin(struct state_dir *p, uint64_t id, size_t index, const char *source, bool read_only,
+               char ret[static STATE_PATH_MAX], struct berth_err *err)
 {
-    char path[PLACE_PATH_MAX], name[24];
+    char path[STATE_PATH_MAX], name[24];
     struct stat st;
-    int rc = place_instance(p, id, "binds", path);
+    int rc = instance_dir_path(p, id, "binds", path);
     size_t len = strlen(path);
     if (rc < 0 || len + sizeof name >= sizeof path)
         return err_set(err, ENAMETOOLONG, "the path of the agent's folder is too long");
@@ -96,10 +96,10 @@ int volume_hold(struct place *p, uint64_t id, size_t index, const char *source, 
                        strerror(fd < 0 ? -fd : errno));
     if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
         return err_set(err, EINVAL, "bind %s: is neither a folder nor a file", source);
-    CLEANUP(close_fd) int instance = tree_instance(p, id);
+    CLEANUP(close_fd) int instance = tree_open_instance(p, id);
     CLEANUP(close_fd) int binds = instance < 0 ? instance : tree_folder(instance, "binds", 0700);
     rc = binds < 0 ? binds : point_make(binds, name, S_ISDIR(st.st_mode));
-    rc = rc < 0 ? rc : hold(fd, path, read_only);
+    rc = rc < 0 ? rc : bind_pin(fd, path, read_only);
     if (rc < 0)
         return err_set(err, -rc, "bind %s: cannot mount it: %s", source, strerror(-rc));
     memcpy(ret, path, sizeof path);

@@ -289,7 +289,7 @@ static int64_t period_bytes(struct kept *k, struct net_counts counts, int64_t no
     return total - base.bytes;
 }
 
-int nets_look(struct nets *n, uint64_t id, int64_t now_ns, struct net_look *ret)
+int nets_poll(struct nets *n, uint64_t id, int64_t now_ns, struct net_look *ret)
 {
     (void)pthread_mutex_lock(&n->lock);
     struct kept *k = kept_find(n, id);

@@ -59,7 +59,7 @@ struct net_look {
 };
 /* Reads the usage; starts a new period if one has ended, and throttles the instance if needed. -ENOENT: its traffic is
  * not counted. */
-int nets_look(struct nets *n, uint64_t id, int64_t now_ns, struct net_look *ret);
+int nets_poll(struct nets *n, uint64_t id, int64_t now_ns, struct net_look *ret);
 /* Shares out the receive bandwidth by the traffic since the last call, and restores limits that were removed by others.
  * To be called about every second. */
 void nets_share(struct nets *n, int64_t steady_ns);

@@ -407,11 +407,11 @@ static void weights_out_scene(struct line *l)
     CHECK(settles_at_a_third(l, 10, rates));
     struct net_look look;
     int64_t heard = __atomic_load_n(&l->heard->bytes[1], __ATOMIC_RELAXED); /* read first, because traffic continues */
-    CHECK(nets_look(l->nets, 2, 2, &look) == 0);
+    CHECK(nets_poll(l->nets, 2, 2, &look) == 0);
     CHECK(look.counts.out >= heard && look.counts.in > 0 && look.counts.in < look.counts.out);
 }
 
-static void ten_to_twenty_of_thirty(void **state)
+static void sent_traffic_is_shared_by_weight(void **state)
 {
     (void)state;
     apart(weights_out_scene, 30 * MB);
@@ -434,7 +434,7 @@ static void weights_in_scene(struct line *l)
     CHECK(settles_at_a_third(l, 20, rates));
 }
 
-static void what_is_received_is_shared_out(void **state)
+static void received_traffic_is_shared_by_weight(void **state)
 {
     (void)state;
     apart(weights_in_scene, 30 * MB);
@@ -458,7 +458,7 @@ static void amounts_scene(struct line *l)
 }
 
 /* Amounts work without a known capacity. */
-static void amounts_hold(void **state)
+static void rate_limits_are_enforced(void **state)
 {
     (void)state;
     apart(amounts_scene, 0);
@@ -527,7 +527,7 @@ static void classes_scene(struct line *l)
     CHECK(!shows("htb"));
 }
 
-static void two_never_have_one_class(void **state)
+static void class_numbers_are_unique(void **state)
 {
     (void)state;
     apart(classes_scene, 30 * MB);
@@ -554,7 +554,7 @@ static void uplink_scene(struct line *l)
     CHECK(run("ip route del default")); /* no default route */
     nets_share(l->nets, 2);
     CHECK(run("tc class show dev berthelse | grep -q 'htb be:3'"));
-    CHECK(nets_look(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
+    CHECK(nets_poll(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
     nets_end(l->nets, 1, l->group[0]);
     CHECK(!run("tc qdisc show dev berthelse | grep -q be:"));
 }
@@ -565,7 +565,7 @@ static void limits_follow_the_default_route(void **state)
     apart(uplink_scene, 30 * MB);
 }
 
-static void nothing_stays_behind(void **state)
+static void last_limit_removes_qdisc(void **state)
 {
     (void)state;
     apart(nothing_stays_scene, 30 * MB);
@@ -603,21 +603,21 @@ static void unenforced_scene(struct line *l)
     struct net_look look;
     CHECK(run("tc qdisc del dev berthnear root") && !shows("be:"));
     nets_share(l->nets, 1);
-    CHECK(shows("class htb be:3") && nets_look(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
+    CHECK(shows("class htb be:3") && nets_poll(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
     CHECK(run("tc qdisc del dev berthnear root && tc qdisc add dev berthnear root handle 5: htb"));
     nets_share(l->nets, 2);
-    CHECK(!shows("be:") && nets_look(l->nets, 1, 1, &look) == 0 && strcmp(look.unenforced, "network-out") == 0);
+    CHECK(!shows("be:") && nets_poll(l->nets, 1, 1, &look) == 0 && strcmp(look.unenforced, "network-out") == 0);
     CHECK(run("tc qdisc del dev berthnear root"));
     nets_share(l->nets, 3);
-    CHECK(shows("class htb be:3") && nets_look(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
+    CHECK(shows("class htb be:3") && nets_poll(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
 
     /* A new device of the same name. */
     CHECK(run("ip link del berthnear && ip link add berthnear type veth peer name berthnew"));
     nets_share(l->nets, 4);
-    CHECK(shows("class htb be:3") && nets_look(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
+    CHECK(shows("class htb be:3") && nets_poll(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
 }
 
-static void what_is_not_enforced_is_said(void **state)
+static void unenforced_limits_are_reported(void **state)
 {
     (void)state;
     apart(unenforced_scene, 0);
@@ -635,9 +635,9 @@ static void traffic_scene(struct line *l)
     int64_t rates[GROUPS];
     nets_put(l->nets, 1, l->group[0], &limits, 1000, unenforced);
     CHECK(unenforced[0] == '\0');
-    CHECK(nets_look(l->nets, 1, 1010, &look) == 0 && look.period_bytes == 0 && !look.throttled && !look.spent);
+    CHECK(nets_poll(l->nets, 1, 1010, &look) == 0 && look.period_bytes == 0 && !look.throttled && !look.spent);
     near_begin(l, 0, true);
-    while (nets_look(l->nets, 1, 1020, &look) == 0 && !look.throttled)
+    while (nets_poll(l->nets, 1, 1020, &look) == 0 && !look.throttled)
         nap(SECOND_NS / 100);
     CHECK(look.period_bytes >= 4 * MB && shows("htb be:3"));
     measure(l, SECOND_NS / 2, rates); /* drains packets in flight */
@@ -649,23 +649,23 @@ static void traffic_scene(struct line *l)
     nets_free(l->nets);
     l->nets = nets_new("berthnear", 0);
     nets_put(l->nets, 1, l->group[0], &limits, 1030, unenforced);
-    CHECK(nets_look(l->nets, 1, 1030, &look) == 0 && look.throttled && look.period_bytes >= 4 * MB);
-    CHECK(nets_look(l->nets, 1, 1100, &look) == 0 && !look.throttled && look.period_bytes < 4 * MB &&
+    CHECK(nets_poll(l->nets, 1, 1030, &look) == 0 && look.throttled && look.period_bytes >= 4 * MB);
+    CHECK(nets_poll(l->nets, 1, 1100, &look) == 0 && !look.throttled && look.period_bytes < 4 * MB &&
           look.counts.out >= 4 * MB);
-    while (nets_look(l->nets, 1, 1110, &look) == 0 && !look.spent)
+    while (nets_poll(l->nets, 1, 1110, &look) == 0 && !look.spent)
         nap(SECOND_NS / 100);
     CHECK(look.throttled && look.period_bytes >= 8 * MB);
 
     /* When the clock is set back, the used traffic stays, and the period restarts with its full length. */
-    CHECK(nets_look(l->nets, 1, 10, &look) == 0 && look.spent);
-    CHECK(nets_look(l->nets, 1, 109, &look) == 0 && look.spent);
-    CHECK(nets_look(l->nets, 1, 110, &look) == 0 && !look.spent);
+    CHECK(nets_poll(l->nets, 1, 10, &look) == 0 && look.spent);
+    CHECK(nets_poll(l->nets, 1, 109, &look) == 0 && look.spent);
+    CHECK(nets_poll(l->nets, 1, 110, &look) == 0 && !look.spent);
 
     /* Traffic of an instance that ended while no agent ran is counted. */
     (void)kill(l->near[0], SIGKILL);
     (void)waitpid(l->near[0], NULL, 0);
     l->near[0] = 0;
-    CHECK(nets_look(l->nets, 1, 110, &look) == 0);
+    CHECK(nets_poll(l->nets, 1, 110, &look) == 0);
     nets_free(l->nets);
     l->nets = nets_new("berthnear", 0);
     struct net_counts last = nets_end(l->nets, 1, l->group[0]);
@@ -702,10 +702,10 @@ static void loopback_scene(struct line *l)
     }
     CHECK(waitpid(l->near[0], &status, 0) == l->near[0] && status == 0);
     l->near[0] = 0;
-    CHECK(nets_look(l->nets, 1, 1, &look) == 0 && look.counts.in == 0 && look.counts.out == 0);
+    CHECK(nets_poll(l->nets, 1, 1, &look) == 0 && look.counts.in == 0 && look.counts.out == 0);
 }
 
-static void loopback_is_free(void **state)
+static void loopback_is_not_limited(void **state)
 {
     (void)state;
     apart(loopback_scene, 0);
@@ -715,15 +715,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_are_read),
-        cmocka_unit_test(ten_to_twenty_of_thirty),
-        cmocka_unit_test(what_is_received_is_shared_out),
-        cmocka_unit_test(amounts_hold),
-        cmocka_unit_test(nothing_stays_behind),
-        cmocka_unit_test(two_never_have_one_class),
+        cmocka_unit_test(sent_traffic_is_shared_by_weight),
+        cmocka_unit_test(received_traffic_is_shared_by_weight),
+        cmocka_unit_test(rate_limits_are_enforced),
+        cmocka_unit_test(last_limit_removes_qdisc),
+        cmocka_unit_test(class_numbers_are_unique),
         cmocka_unit_test(limits_follow_the_default_route),
-        cmocka_unit_test(what_is_not_enforced_is_said),
+        cmocka_unit_test(unenforced_limits_are_reported),
         cmocka_unit_test(traffic_is_counted_by_period),
-        cmocka_unit_test(loopback_is_free),
+        cmocka_unit_test(loopback_is_not_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static int64_t part(int64_t of, int64_t weight, int64_t sum)
 }
 
 /* Returns the rate that it would use without a bound: INT64_MAX if it is near its bound. */
-static int64_t wants(const struct net_share *s)
+static int64_t wanted_rate(const struct net_share *s)
 {
     bool content = !s->bound || s->rate < s->bound / 100 * CONTENT_PERCENT;
     int64_t want = content ? s->rate / 100 * SPARE_PERCENT : INT64_MAX;
@@ -36,7 +36,7 @@ void net_share_out(int64_t capacity, struct net_share *at, size_t len)
         int64_t round = left, weights = sum;
         again = false;
         for (size_t i = 0; i < len; i++) {
-            int64_t want = wants(&at[i]);
+            int64_t want = wanted_rate(&at[i]);
             if (at[i].weight <= 0 || want > part(round, at[i].weight, weights))
                 continue;
             left -= want;
@@ -53,7 +53,7 @@ void net_share_out(int64_t capacity, struct net_share *at, size_t len)
             s->bound = s->limit;
             continue;
         }
-        int64_t own = part(shared, s->weight, all), want = wants(s);
+        int64_t own = part(shared, s->weight, all), want = wanted_rate(s);
         int64_t fair = !served ? part(left, s->weight, sum) : want > own ? want : own;
         s->bound = s->limit ? least(fair, s->limit) : fair;
         s->bound = s->bound > 0 ? s->bound : 1;

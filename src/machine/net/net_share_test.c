@@ -9,7 +9,7 @@
 
 #define M INT64_C(1000000)
 
-static void lines_are_shared_out_by_weight(void **state)
+static void bandwidth_is_shared_by_weight(void **state)
 {
     static const struct {
         const char *label;
@@ -46,7 +46,7 @@ static void lines_are_shared_out_by_weight(void **state)
 }
 
 /* From any bounds, receivers without a limit converge to their shares within a few calls. */
-static void shares_settle(void **state)
+static void shares_converge(void **state)
 {
     struct net_share at[3] = {
         {10, 0, 0, 0},
@@ -67,8 +67,8 @@ static void shares_settle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_are_shared_out_by_weight),
-        cmocka_unit_test(shares_settle),
+        cmocka_unit_test(bandwidth_is_shared_by_weight),
+        cmocka_unit_test(shares_converge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 
 enum { LISTEN_QUEUE = 4096 };
 
-struct where {
+struct bind_address {
     union {
         struct sockaddr any;
         struct sockaddr_in v4;
@@ -23,37 +23,37 @@ struct where {
     bool dual;
 };
 
-static bool where_parse(const char *address, struct where *ret)
+static bool bind_address_parse(const char *address, struct bind_address *ret)
 {
-    *ret = (struct where){.len = sizeof ret->v4};
+    *ret = (struct bind_address){.len = sizeof ret->v4};
     if (inet_pton(AF_INET, address, &ret->v4.sin_addr) == 1) {
         ret->v4.sin_family = AF_INET;
         return true;
     }
-    *ret = (struct where){.len = sizeof ret->v6};
+    *ret = (struct bind_address){.len = sizeof ret->v6};
     ret->v6.sin6_family = AF_INET6;
     return inet_pton(AF_INET6, address, &ret->v6.sin6_addr) == 1;
 }
 
 /* Chooses a dual-stack socket if the machine supports IPv6. */
-static void where_everywhere(struct where *ret)
+static void bind_address_any(struct bind_address *ret)
 {
     CLEANUP(close_fd) int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int off = 0;
 
     if (fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0) {
-        *ret = (struct where){.len = sizeof ret->v6, .dual = true};
+        *ret = (struct bind_address){.len = sizeof ret->v6, .dual = true};
         ret->v6.sin6_family = AF_INET6;
         return;
     }
-    *ret = (struct where){.len = sizeof ret->v4};
+    *ret = (struct bind_address){.len = sizeof ret->v4};
     ret->v4.sin_family = AF_INET;
 }
 
 /* Tries to bind the port. */
-static int try(const struct where *w, enum port_protocol protocol, uint16_t port)
+static int try(const struct bind_address *w, enum port_protocol protocol, uint16_t port)
 {
-    struct where at = *w;
+    struct bind_address at = *w;
     CLEANUP(close_fd) int fd = -1;
     int on = 1, v6only = w->dual ? 0 : 1;
 
@@ -77,38 +77,39 @@ static int try(const struct where *w, enum port_protocol protocol, uint16_t port
     return take_fd(&fd);
 }
 
-static bool is_taken(const struct port_wish *wish, uint16_t port)
+static bool is_taken(const struct port_request *request, uint16_t port)
 {
-    for (size_t i = 0; i < wish->taken_len; i++)
-        if (wish->taken[i] == port)
+    for (size_t i = 0; i < request->taken_len; i++)
+        if (request->taken[i] == port)
             return true;
     return false;
 }
 
-int port_find(const struct port_wish *wish, uint16_t *ret_port, int *ret_fd, struct berth_err *err)
+int port_find(const struct port_request *request, uint16_t *ret_port, int *ret_fd, struct berth_err *err)
 {
-    unsigned count = wish->count ? wish->count : 1, last = wish->start + count - 1;
-    struct where where;
+    unsigned count = request->count ? request->count : 1, last = request->start + count - 1;
+    struct bind_address bind_address;
 
-    if (wish->start == 0 || last > UINT16_MAX)
-        return err_set(err, EINVAL, "invalid port range %u to %u", (unsigned)wish->start, last);
-    if (!wish->address)
-        where_everywhere(&where);
-    else if (!where_parse(wish->address, &where))
-        return err_set(err, EINVAL, "'%s' is not an address; use one such as 10.0.0.1 or fd00::1", wish->address);
-    for (unsigned port = wish->start; port <= last; port++) {
-        int fd = is_taken(wish, (uint16_t)port) ? -EADDRINUSE : try(&where, wish->protocol, (uint16_t)port);
+    if (request->start == 0 || last > UINT16_MAX)
+        return err_set(err, EINVAL, "invalid port range %u to %u", (unsigned)request->start, last);
+    if (!request->address)
+        bind_address_any(&bind_address);
+    else if (!bind_address_parse(request->address, &bind_address))
+        return err_set(err, EINVAL, "'%s' is not an address; use one such as 10.0.0.1 or fd00::1", request->address);
+    for (unsigned port = request->start; port <= last; port++) {
+        int fd =
+            is_taken(request, (uint16_t)port) ? -EADDRINUSE : try(&bind_address, request->protocol, (uint16_t)port);
 
         if (fd == -EADDRINUSE || fd == -EACCES)
             continue;
         if (fd < 0)
             return err_set(err, -fd, "cannot bind port %u: %s", port, strerror(-fd));
-        *ret_fd = wish->keep_socket ? fd : -1;
-        if (!wish->keep_socket)
+        *ret_fd = request->keep_socket ? fd : -1;
+        if (!request->keep_socket)
             close(fd);
         *ret_port = (uint16_t)port;
         return 0;
     }
-    return err_set(err, EADDRINUSE, "no %s port from %u to %u is free", wish->protocol == PORT_UDP ? "UDP" : "TCP",
-                   (unsigned)wish->start, last);
+    return err_set(err, EADDRINUSE, "no %s port from %u to %u is free", request->protocol == PORT_UDP ? "UDP" : "TCP",
+                   (unsigned)request->start, last);
 }

@@ -14,7 +14,7 @@
 
 enum port_protocol { PORT_TCP, PORT_UDP };
 
-struct port_wish {
+struct port_request {
     enum port_protocol protocol;
     uint16_t start, count; /* range start to start + count - 1; count 0: one port */
     const char *address;   /* IPv4 or IPv6 address; NULL: all addresses of the machine */
@@ -25,4 +25,4 @@ struct port_wish {
 
 /* Returns the first free port. `ret_fd`: its socket, bound, for TCP listening, close-on-exec; -1 without keep_socket.
  * -EADDRINUSE: none is free; the text names the range. -EINVAL: invalid address or range. */
-int port_find(const struct port_wish *wish, uint16_t *ret_port, int *ret_fd, struct berth_err *err);
+int port_find(const struct port_request *request, uint16_t *ret_port, int *ret_fd, struct berth_err *err);

@@ -146,7 +146,7 @@ static void ports_of_others_cannot_be_bound(void **state)
         }
 }
 
-static void refusals_are_counted(void **state)
+static void denied_binds_are_reported(void **state)
 {
     struct kit *k = *state;
     uint16_t port = 0;
@@ -162,7 +162,7 @@ static void refusals_are_counted(void **state)
 }
 
 /* Two instances of an app share its block: it stays reserved until the last one has ended. */
-static void ports_are_free_after_the_last(void **state)
+static void ports_are_released_with_last_instance(void **state)
 {
     struct kit *k = *state;
     NEEDS_GUARD(k);
@@ -175,7 +175,7 @@ static void ports_are_free_after_the_last(void **state)
 }
 
 /* Programs of an earlier agent stay in force until those of the next agent, with its table, replace them. */
-static void the_next_agent_goes_on(void **state)
+static void next_agent_replaces_programs(void **state)
 {
     struct kit *k = *state;
     struct berth_err err = {0};
@@ -260,8 +260,11 @@ static void holders_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(ports_of_others_cannot_be_bound), TEST(refusals_are_counted), TEST(ports_are_free_after_the_last),
-        TEST(the_next_agent_goes_on),          TEST(holders_are_found),
+        TEST(ports_of_others_cannot_be_bound),
+        TEST(denied_binds_are_reported),
+        TEST(ports_are_released_with_last_instance),
+        TEST(next_agent_replaces_programs),
+        TEST(holders_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

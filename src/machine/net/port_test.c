@@ -16,7 +16,7 @@
 /* A range in which some ports are free on any machine. */
 enum { START = 28100, COUNT = 200 };
 
-static uint16_t find(struct port_wish wish, int *fd)
+static uint16_t find(struct port_request wish, int *fd)
 {
     struct berth_err err;
     uint16_t port = 0;
@@ -31,7 +31,7 @@ static void first_come_first_served(void **state)
 {
     (void)state;
     for (int udp = 0; udp < 2; udp++) {
-        struct port_wish wish = {
+        struct port_request wish = {
             .protocol = udp ? PORT_UDP : PORT_TCP, .start = START, .count = COUNT, .keep_socket = true};
         int first, second, none;
         uint16_t a = find(wish, &first), b = find(wish, &second);
@@ -54,9 +54,9 @@ static void first_come_first_served(void **state)
     }
 }
 
-static void taken_ports_are_left_out(void **state)
+static void taken_ports_are_skipped(void **state)
 {
-    struct port_wish wish = {.start = START, .count = COUNT};
+    struct port_request wish = {.start = START, .count = COUNT};
     uint16_t taken[2];
     struct berth_err err;
     uint16_t port = 1;
@@ -79,7 +79,7 @@ static void taken_ports_are_left_out(void **state)
 /* A kept socket accepts connections, over IPv4 and IPv6 if the machine has both. */
 static void kept_sockets_listen(void **state)
 {
-    const struct port_wish wish = {.start = START, .count = COUNT, .keep_socket = true};
+    const struct port_request wish = {.start = START, .count = COUNT, .keep_socket = true};
     int fd, client;
     uint16_t port = find(wish, &fd);
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -98,9 +98,9 @@ static void kept_sockets_listen(void **state)
     close(fd);
 }
 
-static void refusals(void **state)
+static void invalid_addresses_and_ranges_are_rejected(void **state)
 {
-    static const struct port_wish rows[] = {
+    static const struct port_request rows[] = {
         {.start = 0,              .count = 5},
         {              .start = UINT16_MAX,             .count = 2          },
         { .start = START, .count = 1,           .address = "localhost"},
@@ -123,9 +123,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_come_first_served),
-        cmocka_unit_test(taken_ports_are_left_out),
+        cmocka_unit_test(taken_ports_are_skipped),
         cmocka_unit_test(kept_sockets_listen),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(invalid_addresses_and_ranges_are_rejected),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static void condition_add(json_t *conditions, const char *plugin, const char *te
 
 /* Returns why this must not be run: a user other than root and the agent's could have created or changed it. NULL: it
  * is trusted. */
-static const char *distrust(const struct stat *st)
+static const char *untrusted_reason(const struct stat *st)
 {
     if (st->st_uid != 0 && st->st_uid != geteuid())
         return "is not run, as its owner is neither root nor the agent's user; `chown root` it";
@@ -81,7 +81,7 @@ static bool may_run(const char *folder, const char *name, json_t *conditions)
     }
     if (!S_ISREG(st.st_mode) || !(st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
         return false;
-    const char *why = distrust(&st);
+    const char *why = untrusted_reason(&st);
     if (why)
         condition_add(conditions, name, why);
     return !why;
@@ -171,7 +171,7 @@ static void run_start(struct run *r, const char *folder)
 }
 
 /* Reads the available output up to slightly more than the bound; the rest is discarded. */
-static void hear(int *fd, struct str *to, size_t max)
+static void output_read(int *fd, struct str *to, size_t max)
 {
     char buf[4096];
     ssize_t n = -1;
@@ -182,16 +182,16 @@ static void hear(int *fd, struct str *to, size_t max)
         fd_close(fd);
 }
 
-static void run_hear(struct run *r)
+static void run_output_read(struct run *r)
 {
-    hear(&r->out, &r->text, PLUGIN_BYTES_MAX);
-    hear(&r->err, &r->said, SAID_MAX);
+    output_read(&r->out, &r->text, PLUGIN_BYTES_MAX);
+    output_read(&r->err, &r->said, SAID_MAX);
     if (r->text.len > PLUGIN_BYTES_MAX && !r->trouble.code)
         err_set(&r->trouble, EFBIG, "printed more than %d bytes and was killed", PLUGIN_BYTES_MAX);
 }
 
 /* Returns the first line of standard error, to be appended to the failure. */
-static const char *complaint(struct run *r)
+static const char *first_error_line(struct run *r)
 {
     const char *text = str_text(&r->said);
     if (r->said.at)
@@ -205,12 +205,12 @@ static void run_end(struct run *r)
     siginfo_t info = {0};
     (void)kill(-r->pid, SIGKILL);
     (void)kill(r->pid, SIGKILL);
-    run_hear(r);
+    run_output_read(r);
     while (waitid(P_PID, (id_t)r->pid, &info, WEXITED) < 0 && errno == EINTR)
         ;
     r->over = true;
     if (!r->trouble.code && (info.si_code != CLD_EXITED || info.si_status != 0)) {
-        const char *said = complaint(r);
+        const char *said = first_error_line(r);
         err_set(&r->trouble, EIO, "ended with %s %d%s%s", info.si_code == CLD_EXITED ? "status" : "signal",
                 info.si_status, *said ? ": " : "", said);
     }
@@ -238,7 +238,7 @@ static bool runs_wait(runs *all, int64_t left_ns)
             continue;
         bool ended = n > 0 && fds[at].revents;
         at += FDS_EACH;
-        run_hear(r);
+        run_output_read(r);
         if (ended || r->trouble.code)
             run_end(r);
     }
@@ -284,7 +284,7 @@ json_t *plugins_run(const char *folder, int64_t timeout_ns, json_t *conditions)
     struct stat st;
     if (!folder || lstat(folder, &st) < 0)
         return found;
-    const char *why = S_ISDIR(st.st_mode) ? distrust(&st) : "is not a folder; no plugins are run";
+    const char *why = S_ISDIR(st.st_mode) ? untrusted_reason(&st) : "is not a folder; no plugins are run";
     if (why) {
         condition_add(conditions, folder, why);
         return found;

@@ -87,7 +87,7 @@ static void names_need_a_vendor(void **state)
             fail_msg("\"%s\"", rows[i].name);
 }
 
-static void what_is_said_is_checked(void **state)
+static void plugin_output_is_checked(void **state)
 {
     (void)state;
     static const struct {
@@ -137,7 +137,7 @@ static void what_is_said_is_checked(void **state)
 
 /* ---- execution -------------------------------------------------------------------------------------------------- */
 
-static void what_they_say_is_put_together(void **state)
+static void plugin_outputs_are_merged(void **state)
 {
     (void)state;
     CLEANUP(folder) struct folder f = folder_new();
@@ -161,7 +161,7 @@ static void what_they_say_is_put_together(void **state)
     assert_string_equal(texts(conditions), "c: resources: another plugin has already reported a.example/x\n");
 }
 
-static void those_that_fail_are_conditions(void **state)
+static void failed_plugins_become_conditions(void **state)
 {
     (void)state;
     static const struct {
@@ -191,7 +191,7 @@ static void those_that_fail_are_conditions(void **state)
 }
 
 /* Children of a plugin are killed with it. */
-static void children_do_not_outlive_it(void **state)
+static void children_of_plugin_are_killed(void **state)
 {
     (void)state;
     CLEANUP(folder) struct folder f = folder_new();
@@ -219,7 +219,7 @@ static void children_do_not_outlive_it(void **state)
 }
 
 /* A plugin inherits no environment and no descriptors of the agent. */
-static void surroundings_are_clean(void **state)
+static void plugin_inherits_nothing_from_agent(void **state)
 {
     (void)state;
     CLEANUP(folder) struct folder f = folder_new();
@@ -242,7 +242,7 @@ static void surroundings_are_clean(void **state)
     assert_string_equal(folder_get(&f, "fds"), "0\n1\n2\n3\n"); /* 3 is ls's own descriptor of the directory */
 }
 
-static void strangers_programs_are_not_run(void **state)
+static void untrusted_plugins_are_not_run(void **state)
 {
     (void)state;
     static const char bad[] = "#!/bin/sh\necho '{\"resources\": {\"bad.example/x\": 1}}'\n";
@@ -277,7 +277,7 @@ static void strangers_programs_are_not_run(void **state)
     assert_non_null(strstr(texts(again), "is not run, as others can write to it"));
 }
 
-static void no_folder_has_none(void **state)
+static void missing_directory_has_no_plugins(void **state)
 {
     (void)state;
     CLEANUP(folder) struct folder f = folder_new();
@@ -289,7 +289,7 @@ static void no_folder_has_none(void **state)
 
 /* ---- examples --------------------------------------------------------------------------------------------------- */
 
-static void the_examples_work(void **state)
+static void example_plugins_work(void **state)
 {
     (void)state;
     static const char *const names[] = {"disk-network", "fake-device"};
@@ -324,15 +324,11 @@ static void the_examples_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_need_a_vendor),
-        cmocka_unit_test(what_is_said_is_checked),
-        cmocka_unit_test(what_they_say_is_put_together),
-        cmocka_unit_test(those_that_fail_are_conditions),
-        cmocka_unit_test(children_do_not_outlive_it),
-        cmocka_unit_test(surroundings_are_clean),
-        cmocka_unit_test(strangers_programs_are_not_run),
-        cmocka_unit_test(no_folder_has_none),
-        cmocka_unit_test(the_examples_work),
+        cmocka_unit_test(names_need_a_vendor),           cmocka_unit_test(plugin_output_is_checked),
+        cmocka_unit_test(plugin_outputs_are_merged),     cmocka_unit_test(failed_plugins_become_conditions),
+        cmocka_unit_test(children_of_plugin_are_killed), cmocka_unit_test(plugin_inherits_nothing_from_agent),
+        cmocka_unit_test(untrusted_plugins_are_not_run), cmocka_unit_test(missing_directory_has_no_plugins),
+        cmocka_unit_test(example_plugins_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,4 +45,4 @@ void probe_use_free(struct probe_use *p);                           /* NULL is f
  * least 50m steps) and stay unchanged until they differ by three quarters of a step; conditions have hysteresis. Texts
  * of conditions contain no changing numbers. Plugins run once a minute and may take 5 s, so it needs a thread that may
  * wait. */
-json_t *probe_use_look(struct probe_use *p, int64_t steady_ns);
+json_t *probe_use_poll(struct probe_use *p, int64_t steady_ns);

@@ -123,9 +123,9 @@ int64_t probe_meminfo(const char *text, const char *key)
 
 bool probe_is_disk(const char *root, const char *name)
 {
-    static const char *const posing[] = {"loop", "ram", "zram", "fd", "sr", "nbd"};
-    for (size_t i = 0; i < sizeof posing / sizeof *posing; i++)
-        if (strncmp(name, posing[i], strlen(posing[i])) == 0)
+    static const char *const not_disks[] = {"loop", "ram", "zram", "fd", "sr", "nbd"};
+    for (size_t i = 0; i < sizeof not_disks / sizeof *not_disks; i++)
+        if (strncmp(name, not_disks[i], strlen(not_disks[i])) == 0)
             return false;
     return probe_number(root, 0, "sys/block/%s/size", name) > 0;
 }

@@ -134,7 +134,7 @@ static const struct file contained_v1[] = {
     {NULL,                                         NULL          },
 };
 
-static void machines_are_told_apart(void **state)
+static void machines_are_probed(void **state)
 {
     (void)state;
     static const struct {
@@ -177,7 +177,7 @@ static void machines_are_told_apart(void **state)
     }
 }
 
-static void reserves_and_bounds(void **state)
+static void reserve_is_subtracted_and_checked(void **state)
 {
     (void)state;
     static const struct {
@@ -219,7 +219,7 @@ static void reserves_and_bounds(void **state)
     }
 }
 
-static void without_proc_there_is_no_machine(void **state)
+static void missing_proc_is_an_error(void **state)
 {
     (void)state;
     CLEANUP(folder) struct folder f = folder_new();
@@ -230,7 +230,7 @@ static void without_proc_there_is_no_machine(void **state)
 }
 
 /* The probe of this machine is a valid node document and agrees with system calls. */
-static void this_machine(void **state)
+static void probe_of_this_machine_is_valid(void **state)
 {
     (void)state;
     CLEANUP(json) json_t *got = NULL;
@@ -254,7 +254,7 @@ static void this_machine(void **state)
     assert_string_equal(json_string_value(json_array_get(json_object_get(got, "runtimes"), 0)), "process");
 }
 
-static void plugins_add_to_it(void **state)
+static void plugins_extend_the_probe(void **state)
 {
     (void)state;
     CLEANUP(folder) struct folder f = folder_new();
@@ -274,12 +274,12 @@ static void plugins_add_to_it(void **state)
     assert_non_null(json_object_get(json_object_get(got, "devices"), "v.example/d"));
     assert_non_null(json_object_get(json_object_get(got, "labels"), "v.example/l"));
     CLEANUP(use) struct probe_use *use = probe_use_new(&config);
-    CLEANUP(json) json_t *look = probe_use_look(use, 5 * SECOND);
+    CLEANUP(json) json_t *look = probe_use_poll(use, 5 * SECOND);
     assert_string_equal(json_string_value(json_object_get(json_object_get(look, "usage"), "v.example/x")), "3");
     same(json_object_get(look, "conditions"), "[{\"type\": \"PluginFailed\", \"text\": \"q: ended with status 1\"}]");
     /* plugins are not run again at once */
     folder_put(&f, "plugins/p", "#!/bin/sh\necho '{}'\n");
-    CLEANUP(json) json_t *soon = probe_use_look(use, 15 * SECOND), *later = probe_use_look(use, 66 * SECOND);
+    CLEANUP(json) json_t *soon = probe_use_poll(use, 15 * SECOND), *later = probe_use_poll(use, 66 * SECOND);
     assert_non_null(json_object_get(json_object_get(soon, "usage"), "v.example/x"));
     assert_null(json_object_get(json_object_get(later, "usage"), "v.example/x"));
 }
@@ -330,25 +330,25 @@ static const struct file busy[] = {
     {NULL,                                                      NULL                                                                   },
 };
 
-static void rates_come_with_the_second_look(void **state)
+static void rates_need_two_polls(void **state)
 {
     (void)state;
     CLEANUP(folder) struct folder f = folder_new();
     files_put(&f, busy);
     CLEANUP(use) struct probe_use *use = probe_use_new(&(struct probe_config){.root = f.path});
-    CLEANUP(json) json_t *first = probe_use_look(use, 10 * SECOND);
+    CLEANUP(json) json_t *first = probe_use_poll(use, 10 * SECOND);
     same(first, "{\"usage\": {\"memory\": \"3.1G\", \"hugepages-2Mi\": \"6Mi\"}, \"conditions\": []}");
     /* a quarter of two CPUs; 2 MB in 10 s; noise is hidden */
     folder_put(&f, "proc/stat", "cpu  200 0 250 1550 0 0 0 0 0 0\ncpu0 1\ncpu1 1\nintr 5\n");
     folder_put(&f, "sys/class/net/eth0/statistics/rx_bytes", "2001000\n");
     folder_put(&f, "sys/class/net/eth0/statistics/tx_bytes", "300\n");
     folder_put(&f, "proc/meminfo", "MemTotal: 8000000 kB\nMemAvailable: 3990000 kB\nHugetlb: 1000000 kB\n");
-    CLEANUP(json) json_t *second = probe_use_look(use, 20 * SECOND);
+    CLEANUP(json) json_t *second = probe_use_poll(use, 20 * SECOND);
     same(second, "{\"usage\": {\"cpu\": \"500m\", \"memory\": \"3.1G\", \"hugepages-2Mi\": \"6Mi\", \"network-in\": "
                  "\"200000\", \"network-out\": \"0\"}, \"conditions\": []}");
     /* the same rates, with a counter that was reset */
     folder_put(&f, "sys/class/net/eth0/statistics/rx_bytes", "5\n");
-    CLEANUP(json) json_t *third = probe_use_look(use, 30 * SECOND);
+    CLEANUP(json) json_t *third = probe_use_poll(use, 30 * SECOND);
     assert_string_equal(json_string_value(json_object_get(json_object_get(third, "usage"), "network-in")), "0");
 }
 
@@ -366,7 +366,7 @@ static bool has_condition(const json_t *look, const char *type)
 }
 
 /* Each condition begins at one threshold and ends at another. */
-static void pressures_begin_and_end(void **state)
+static void pressure_conditions_have_hysteresis(void **state)
 {
     (void)state;
     static const struct {
@@ -395,7 +395,7 @@ static void pressures_begin_and_end(void **state)
         CLEANUP(use) struct probe_use *use = probe_use_new(&(struct probe_config){.root = f.path});
         for (size_t k = 0; k < ROWS(rows[i].looks); k++) {
             folder_put(&f, rows[i].file, rows[i].looks[k].text);
-            CLEANUP(json) json_t *look = probe_use_look(use, (int64_t)(k + 1) * SECOND);
+            CLEANUP(json) json_t *look = probe_use_poll(use, (int64_t)(k + 1) * SECOND);
             if (has_condition(look, rows[i].type) != rows[i].looks[k].want)
                 fail_msg("%s, look %zu", rows[i].type, k);
         }
@@ -412,10 +412,10 @@ static void a_full_disk_is_a_condition(void **state)
         skip();
     }
     CLEANUP(use) struct probe_use *use = probe_use_new(&(struct probe_config){.disk = folder_at(&f, "disk")});
-    CLEANUP(json) json_t *empty = probe_use_look(use, SECOND);
+    CLEANUP(json) json_t *empty = probe_use_poll(use, SECOND);
     int fd = open(folder_at(&f, "disk/fill"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     bool filled = fd >= 0 && posix_fallocate(fd, 0, 4 * 1024 * 1024 - 64 * 1024) == 0;
-    CLEANUP(json) json_t *full = probe_use_look(use, 2 * SECOND);
+    CLEANUP(json) json_t *full = probe_use_poll(use, 2 * SECOND);
     if (fd >= 0)
         (void)close(fd);
     assert_int_equal(umount(folder_at(&f, "disk")), 0);
@@ -425,14 +425,14 @@ static void a_full_disk_is_a_condition(void **state)
     assert_string_equal(json_string_value(json_object_get(json_object_get(full, "usage"), "storage")), "4M");
 }
 
-static void the_clock_is_asked(void **state)
+static void unsynchronised_clock_is_a_condition(void **state)
 {
     (void)state;
     struct timex t = {.modes = 0};
     int rc = adjtimex(&t);
     bool off = rc == TIME_ERROR || t.status & STA_UNSYNC;
     CLEANUP(use) struct probe_use *use = probe_use_new(&(struct probe_config){0});
-    CLEANUP(json) json_t *look = probe_use_look(use, SECOND);
+    CLEANUP(json) json_t *look = probe_use_poll(use, SECOND);
     assert_int_equal(has_condition(look, "ClockUnsynchronised"), off);
     assert_non_null(json_object_get(json_object_get(look, "usage"), "memory"));
 }
@@ -440,16 +440,11 @@ static void the_clock_is_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(machines_are_told_apart),
-        cmocka_unit_test(reserves_and_bounds),
-        cmocka_unit_test(without_proc_there_is_no_machine),
-        cmocka_unit_test(this_machine),
-        cmocka_unit_test(plugins_add_to_it),
-        cmocka_unit_test(amounts_are_rounded),
-        cmocka_unit_test(rates_come_with_the_second_look),
-        cmocka_unit_test(pressures_begin_and_end),
-        cmocka_unit_test(a_full_disk_is_a_condition),
-        cmocka_unit_test(the_clock_is_asked),
+        cmocka_unit_test(machines_are_probed),        cmocka_unit_test(reserve_is_subtracted_and_checked),
+        cmocka_unit_test(missing_proc_is_an_error),   cmocka_unit_test(probe_of_this_machine_is_valid),
+        cmocka_unit_test(plugins_extend_the_probe),   cmocka_unit_test(amounts_are_rounded),
+        cmocka_unit_test(rates_need_two_polls),       cmocka_unit_test(pressure_conditions_have_hysteresis),
+        cmocka_unit_test(a_full_disk_is_a_condition), cmocka_unit_test(unsynchronised_clock_is_a_condition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

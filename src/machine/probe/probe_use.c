@@ -83,7 +83,7 @@ static void show(struct probe_use *p, const char *name, int64_t raw, int64_t ste
     json_object_set_new(p->usage, name, probe_amount(name, p->shown.at[i].amount));
 }
 
-static void judge(struct probe_use *p, enum pressure what, int64_t free, int64_t total)
+static void pressure_update(struct probe_use *p, enum pressure what, int64_t free, int64_t total)
 {
     int limit = p->pressed[what] ? pressures[what].end : pressures[what].begin;
     p->pressed[what] = total > 0 && free < total / 100 * limit;
@@ -126,7 +126,7 @@ static void memory_look(struct probe_use *p)
     if (total <= 0 || available < 0)
         return;
     show(p, "memory", total > available ? total - available : 0, SIZE_STEP);
-    judge(p, PRESSURE_MEMORY, available, total);
+    pressure_update(p, PRESSURE_MEMORY, available, total);
 }
 
 static void pool_look(void *ctx, const char *name)
@@ -148,7 +148,7 @@ static void storage_look(struct probe_use *p)
         return;
     uint64_t used = ((uint64_t)fs.f_blocks - (uint64_t)fs.f_bfree);
     show(p, "storage", (int64_t)(used * (uint64_t)fs.f_frsize), SIZE_STEP);
-    judge(p, PRESSURE_DISK, (int64_t)fs.f_bavail, (int64_t)(used + fs.f_bavail));
+    pressure_update(p, PRESSURE_DISK, (int64_t)fs.f_bavail, (int64_t)(used + fs.f_bavail));
 }
 
 static void network_look(void *ctx, const char *name)
@@ -193,7 +193,7 @@ static void pids_look(struct probe_use *p)
     int64_t threads = probe_number(p->root, numbers, "proc/sys/kernel/threads-max");
     int64_t most = threads < numbers ? threads : numbers;
     if (slash)
-        judge(p, PRESSURE_PIDS, most - strtoll(slash + 1, NULL, 10), most);
+        pressure_update(p, PRESSURE_PIDS, most - strtoll(slash + 1, NULL, 10), most);
 }
 
 static void plugins_look(struct probe_use *p, int64_t now_ns)
@@ -224,7 +224,7 @@ static void condition_add(json_t *conditions, const char *type, const char *text
     json_array_append_new(conditions, json_pack("{s:s, s:s}", "type", type, "text", text));
 }
 
-json_t *probe_use_look(struct probe_use *p, int64_t steady_ns)
+json_t *probe_use_poll(struct probe_use *p, int64_t steady_ns)
 {
     json_t *conditions = json_array(), *usage = json_object();
     p->usage = usage;

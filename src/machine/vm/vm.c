@@ -27,7 +27,7 @@ enum { PROCESSORS_MAX = 64, FILES = 4 };
 #define SEEN_AT "/run/berth/"
 
 struct machine {
-    struct place *place;
+    struct state_dir *state_dir;
     uint64_t id;
     const json_t *config, *vm;
     const struct vm_options *options;
@@ -111,17 +111,17 @@ static int file_show(struct machine *m, const char *path, const char *name, cons
 
 static int disk_make(struct machine *m, int image, const char *seen, bool *ret_raw)
 {
-    uint64_t bytes = 0, wish = (uint64_t)json_integer_value(json_object_get(m->vm, "disk"));
+    uint64_t bytes = 0, requested_bytes = (uint64_t)json_integer_value(json_object_get(m->vm, "disk"));
     int rc = vm_disk_look(image, &bytes, ret_raw);
     if (rc < 0)
         return err_set(m->err, -rc, "image: must be readable, unencrypted and without a backing file (%s)",
                        strerror(-rc));
-    if (wish && wish < bytes)
+    if (requested_bytes && requested_bytes < bytes)
         return err_set(m->err, EINVAL, "vm: disk: the image has %" PRIu64 " bytes, and the disk must not be smaller",
                        bytes);
     CLEANUP(close_fd)
     int fd = openat(m->bundle, "disk.qcow2", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    rc = fd < 0 ? -errno : vm_disk_write(fd, wish ? wish : bytes, seen, *ret_raw);
+    rc = fd < 0 ? -errno : vm_disk_write(fd, requested_bytes ? requested_bytes : bytes, seen, *ret_raw);
     if (rc == 0 && fchown(fd, m->options->user->uid, m->options->user->gid) < 0)
         rc = -errno;
     return rc < 0 ? err_set(m->err, -rc, "cannot create the disk: %s", strerror(-rc)) : 0;
@@ -154,13 +154,13 @@ static int image_path(struct machine *m, const struct image_name *n, const char 
         *ret = arena_strdup(m->arena, n->path);
         return 0;
     }
-    int rc = image_open(m->place, m->config, ret_lock, NULL, digest, m->err);
+    int rc = image_open(m->state_dir, m->config, ret_lock, NULL, digest, m->err);
     if (rc < 0)
         return rc;
     rc = tree_write(m->bundle, "image", digest, strlen(digest), geteuid(), getegid(), 0600);
     if (rc < 0)
         return err_set(m->err, -rc, "cannot write to the bundle: %s", strerror(-rc));
-    *ret = arena_fmt(m->arena, "%s/images/unpacked/sha256-%s/rootfs/disk", place_dir(m->place),
+    *ret = arena_fmt(m->arena, "%s/images/unpacked/sha256-%s/rootfs/disk", state_dir_path(m->state_dir),
                      digest + strlen("sha256:"));
     return 0;
 }
@@ -299,7 +299,7 @@ static int parts(struct machine *m)
 
 static int bundle_open(const struct machine *m)
 {
-    CLEANUP(close_fd) int folder = tree_instance(m->place, m->id);
+    CLEANUP(close_fd) int folder = tree_open_instance(m->state_dir, m->id);
     CLEANUP(close_fd) int bundle = folder < 0 ? folder : tree_folder(folder, "bundle", 0700);
     if (bundle >= 0 && fchown(bundle, m->options->user->uid, m->options->user->gid) < 0)
         return -errno;
@@ -309,8 +309,8 @@ static int bundle_open(const struct machine *m)
 static int launch_fill(struct machine *m, struct launch *ret)
 {
     static const char *const env[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/", NULL};
-    char path[PLACE_PATH_MAX];
-    int rc = place_instance(m->place, m->id, "bundle", path);
+    char path[STATE_PATH_MAX];
+    int rc = instance_dir_path(m->state_dir, m->id, "bundle", path);
     if (rc < 0)
         return err_set(m->err, -rc, "the path of the bundle is too long");
     ret->cwd = arena_strdup(m->arena, path);
@@ -326,10 +326,10 @@ static int launch_fill(struct machine *m, struct launch *ret)
     return 0;
 }
 
-int vm_make(struct place *p, uint64_t id, const json_t *config, const struct vm_options *options, struct arena *arena,
-            struct launch *ret, struct berth_err *err)
+int vm_make(struct state_dir *p, uint64_t id, const json_t *config, const struct vm_options *options,
+            struct arena *arena, struct launch *ret, struct berth_err *err)
 {
-    struct machine m = {.place = p, .id = id, .config = config, .options = options, .arena = arena, .err = err};
+    struct machine m = {.state_dir = p, .id = id, .config = config, .options = options, .arena = arena, .err = err};
     if (!vm_program())
         return err_set(err, ENOTSUP,
                        "this node cannot run virtual machines: qemu for its architecture is not installed");

@@ -42,12 +42,12 @@ void vm_limits(struct cgroup_limits *limits, const json_t *config);
 
 /* Creates the bundle and fills in argv, env, cwd and mounts for qemu, allocated from the arena. image_ensure must have
  * been called. On failure nothing is left. */
-int vm_make(struct place *p, uint64_t id, const json_t *config, const struct vm_options *options, struct arena *arena,
-            struct launch *ret, struct berth_err *err);
+int vm_make(struct state_dir *p, uint64_t id, const json_t *config, const struct vm_options *options,
+            struct arena *arena, struct launch *ret, struct berth_err *err);
 
 /* Sends an ACPI power-down by qemu. May take two seconds, so it needs a thread that may wait. -errno: qemu did not
  * accept it. */
-int vm_power_down(const struct place *p, uint64_t id);
+int vm_power_down(const struct state_dir *p, uint64_t id);
 
 /* vm_disk.c: writes a new qcow2 file of at least `bytes`, whose content is initially that of its image. `raw`: the
  * image is raw; else qcow2. */

@@ -37,7 +37,7 @@ static bool asked(const struct folder *f, const char *verb, const char *option, 
     return true;
 }
 
-static void a_disk_is_as_its_format_says(void **state)
+static void written_disk_is_valid_qcow2(void **state)
 {
     (void)state;
     static const struct {
@@ -78,7 +78,7 @@ static void a_disk_is_as_its_format_says(void **state)
     assert_int_equal(vm_disk_write(fd, (UINT64_C(4) << 20) * MIB + 512, "base", true), -EINVAL);
 }
 
-static void images_are_told_apart(void **state)
+static void image_formats_are_detected(void **state)
 {
     (void)state;
     enum { HEADER = 104 };
@@ -119,8 +119,8 @@ static void images_are_told_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_disk_is_as_its_format_says),
-        cmocka_unit_test(images_are_told_apart),
+        cmocka_unit_test(written_disk_is_valid_qcow2),
+        cmocka_unit_test(image_formats_are_detected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,11 +18,11 @@
 enum { ANSWER_MS = 2000, LINE_MAX_BYTES = 16 << 10 };
 
 /* Opens the socket safely: the instance owns the directory, so the name may have become a link or another file. */
-static int qmp_connect(const struct place *p, uint64_t id)
+static int qmp_connect(const struct state_dir *p, uint64_t id)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     struct stat st;
-    CLEANUP(close_fd) int folder = tree_instance(p, id);
+    CLEANUP(close_fd) int folder = tree_open_instance(p, id);
     CLEANUP(close_fd) int at = folder < 0 ? folder : tree_open(folder, "bundle/qmp", O_PATH | O_NOFOLLOW, 0);
     if (at < 0)
         return at;
@@ -72,20 +72,20 @@ static int line_await(int fd, const char *word, int64_t until_ms)
     }
 }
 
-static int say(int fd, const char *text)
+static int qmp_send(int fd, const char *text)
 {
     return send(fd, text, strlen(text), MSG_NOSIGNAL) == (ssize_t)strlen(text) ? 0 : -EPIPE;
 }
 
-int vm_power_down(const struct place *p, uint64_t id)
+int vm_power_down(const struct state_dir *p, uint64_t id)
 {
     CLEANUP(close_fd) int fd = qmp_connect(p, id);
     int64_t until = clock_ms() + ANSWER_MS;
     if (fd < 0)
         return fd;
     int rc = line_await(fd, "\"QMP\"", until);
-    rc = rc ? rc : say(fd, "{\"execute\":\"qmp_capabilities\"}\n");
+    rc = rc ? rc : qmp_send(fd, "{\"execute\":\"qmp_capabilities\"}\n");
     rc = rc ? rc : line_await(fd, "\"return\"", until);
-    rc = rc ? rc : say(fd, "{\"execute\":\"system_powerdown\"}\n");
+    rc = rc ? rc : qmp_send(fd, "{\"execute\":\"system_powerdown\"}\n");
     return rc ? rc : line_await(fd, "\"return\"", until);
 }

@@ -13,7 +13,7 @@
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 #define OK "HTTP/1.1 200 OK\r\n"
 
-static void heads(void **state)
+static void headers_are_parsed(void **state)
 {
     static const struct {
         const char *text;
@@ -72,7 +72,7 @@ static void a_header_without_end(void **state)
     assert_int_equal(answer_head_read(text, sizeof text, &head), -EPROTO);
 }
 
-static void chunks(void **state)
+static void chunked_bodies_are_joined(void **state)
 {
     static const struct {
         const char *text;
@@ -109,9 +109,9 @@ static void chunks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heads),
+        cmocka_unit_test(headers_are_parsed),
         cmocka_unit_test(a_header_without_end),
-        cmocka_unit_test(chunks),
+        cmocka_unit_test(chunked_bodies_are_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

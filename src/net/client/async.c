@@ -26,13 +26,13 @@ enum {
 /* ---- callbacks of libcurl --------------------------------------------------------------------------------------- */
 
 static void finish(struct async *a);
-static void hand_on(struct async *a);
+static void pieces_deliver(struct async *a);
 
 static void run(struct async *a, curl_socket_t fd, int mask)
 {
     int left;
     (void)curl_multi_socket_action(a->multi, fd, mask, &left);
-    hand_on(a);
+    pieces_deliver(a);
     finish(a);
 }
 
@@ -174,11 +174,11 @@ static void call_free(struct async_call *c)
     struct async *a = c->a;
     a->calls.at[c->place] = a->calls.at[--a->calls.len];
     a->calls.at[c->place]->place = c->place;
-    for (size_t i = 0; c->handing_on && i < a->spoken.len; i++)
-        if (a->spoken.at[i] == c)
-            a->spoken.at[i] = NULL;
+    for (size_t i = 0; c->has_pieces_queued && i < a->calls_with_pieces.len; i++)
+        if (a->calls_with_pieces.at[i] == c)
+            a->calls_with_pieces.at[i] = NULL;
     (void)curl_multi_remove_handle(a->multi, c->curl);
-    header_set_leave(c->headers);
+    header_set_unref(c->headers);
     if (c->piece || a->idle.len >= a->idle_max || c->answer.cap > ANSWER_BYTES_KEPT) {
         async_handle_free(c);
         return;
@@ -195,9 +195,9 @@ static size_t take_body(char *at, size_t size, size_t count, void *ctx)
         (void)curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
     if (status == 200) {
         str_add_bytes(&c->pieces, at, len);
-        if (!c->handing_on)
-            vec_push(&c->a->spoken, c);
-        c->handing_on = true;
+        if (!c->has_pieces_queued)
+            vec_push(&c->a->calls_with_pieces, c);
+        c->has_pieces_queued = true;
         return len;
     }
     if (len > ASYNC_BODY_BYTES_MAX - c->answer.len)
@@ -236,9 +236,9 @@ static void set_times(struct async_call *c, const struct async_request *q)
 static void set_ages(struct async_call *c)
 {
     const struct async *a = c->a;
-    if (!a->renewed_ns)
+    if (!a->certs_changed_ns)
         return;
-    int64_t past_s = (loop_now_ns(a->loop) - a->renewed_ns) / 1000000000;
+    int64_t past_s = (loop_now_ns(a->loop) - a->certs_changed_ns) / 1000000000;
     curl_easy_setopt(c->curl, CURLOPT_MAXLIFETIME_CONN, (long)(past_s > 2 ? past_s - 1 : 1));
     curl_easy_setopt(c->curl, CURLOPT_FRESH_CONNECT, past_s > 2 ? 0L : 1L);
 }
@@ -291,7 +291,7 @@ struct async_call *async_handle_new(struct async *a)
 
 struct async_call *async_start(struct async *a, const struct async_request *request)
 {
-    if (lane_takes(a, request))
+    if (lane_can_send(a, request))
         return lane_start(a, request);
     bool sends = request->body || strcmp(request->method, "POST") == 0 || strcmp(request->method, "PUT") == 0;
     struct async_call *c = a->idle.len && !request->piece ? a->idle.at[--a->idle.len] : async_handle_new(a);
@@ -305,7 +305,7 @@ struct async_call *async_start(struct async *a, const struct async_request *requ
     set_times(c, request);
     set_body(c, request, sends);
     const char *type = request->content_type ? request->content_type : "application/json";
-    c->headers = header_set_take(&a->headers, request->token, sends ? type : NULL, request->accept);
+    c->headers = header_set_ref(&a->headers, request->token, sends ? type : NULL, request->accept);
     curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, header_set_list(c->headers));
     c->place = a->calls.len;
     vec_push(&a->calls, c);
@@ -323,7 +323,7 @@ void async_cancel(struct async_call *call)
 
 /* ---- end of a request ------------------------------------------------------------------------------------------- */
 
-static void tell(struct async_call *c, CURLcode code)
+static void call_done(struct async_call *c, CURLcode code)
 {
     long status = 0, sent = 0;
     curl_off_t wait_s = 0;
@@ -344,19 +344,19 @@ static void tell(struct async_call *c, CURLcode code)
 
 /* Delivers the pieces of streams. A callback may start and cancel requests; a cancelled one leaves a NULL in the
  * list. */
-static void hand_on(struct async *a)
+static void pieces_deliver(struct async *a)
 {
-    for (size_t i = 0; i < a->spoken.len; i++) {
-        struct async_call *c = a->spoken.at[i];
+    for (size_t i = 0; i < a->calls_with_pieces.len; i++) {
+        struct async_call *c = a->calls_with_pieces.at[i];
         if (!c)
             continue;
         struct str pieces = c->pieces;
         c->pieces = (struct str){0};
-        c->handing_on = false;
+        c->has_pieces_queued = false;
         c->piece(c->ctx, pieces.at, pieces.len);
         str_done(&pieces);
     }
-    a->spoken.len = 0;
+    a->calls_with_pieces.len = 0;
 }
 
 static void finish(struct async *a)
@@ -374,7 +374,7 @@ static void finish(struct async *a)
             continue;
         }
         (void)curl_multi_remove_handle(a->multi, c->curl); /* frees its connection for the next request */
-        tell(c, code);
+        call_done(c, code);
         call_free(c);
     }
 }
@@ -395,7 +395,7 @@ void async_certificates(struct async *a, const char *ca_path, const char *cert_p
     replace(&a->identity.key_path, key_path);
     idle_free(a);
     lanes_close(a, false);
-    a->renewed_ns = loop_now_ns(a->loop);
+    a->certs_changed_ns = loop_now_ns(a->loop);
 }
 
 /* Writes the text to a memory file that libcurl can open, created if *fd is -1. The caller owns *ret_path. */
@@ -463,7 +463,7 @@ int async_new(struct loop *l, const struct async_config *config, struct async **
     header_add(&a->connect_to, "::", config->connect_to);
     set_multi(a);
     int rc = set_pems(a, config, err);
-    a->renewed_ns = 0;
+    a->certs_changed_ns = 0;
     if (rc < 0) {
         async_free(a);
         return rc;
@@ -482,7 +482,7 @@ void async_free(struct async *a)
     idle_free(a);
     vec_done(&a->calls);
     vec_done(&a->idle);
-    vec_done(&a->spoken);
+    vec_done(&a->calls_with_pieces);
     (void)curl_multi_cleanup(a->multi); /* closes open connections */
     for (size_t i = 0; i < a->watched.len; i++)
         assert(!a->watched.at[i]);

@@ -68,8 +68,8 @@ static void trim(struct header_sets *all)
         }
 }
 
-struct header_set *header_set_take(struct header_sets *all, const char *token, const char *content_type,
-                                   const char *accept)
+struct header_set *header_set_ref(struct header_sets *all, const char *token, const char *content_type,
+                                  const char *accept)
 {
     const char *const parts[PARTS] = {token, content_type, accept};
     struct header_set *h = NULL;
@@ -85,7 +85,7 @@ struct header_set *header_set_take(struct header_sets *all, const char *token, c
     return h;
 }
 
-void header_set_leave(struct header_set *h)
+void header_set_unref(struct header_set *h)
 {
     assert(h->users > 0);
     h->users--;

@@ -18,10 +18,10 @@ struct header_sets {
 void header_sets_done(struct header_sets *all);
 
 /* Returns the list for a bearer token, a content type and an Accept header; NULL: without that header. The list stays
- * valid until header_set_leave. */
-struct header_set *header_set_take(struct header_sets *all, const char *token, const char *content_type,
-                                   const char *accept);
-void header_set_leave(struct header_set *h);
+ * valid until header_set_unref. */
+struct header_set *header_set_ref(struct header_sets *all, const char *token, const char *content_type,
+                                  const char *accept);
+void header_set_unref(struct header_set *h);
 struct curl_slist *header_set_list(const struct header_set *h);
 
 /* Appends the header line prefix + value; does nothing if value is NULL. */

@@ -26,8 +26,8 @@ struct async_call {
     /* the lane that uses the handle; NULL: libcurl sends the request, and the fields below are used */
     struct lane *lane;
     struct header_set *headers;
-    size_t place;    /* index among all running calls */
-    bool handing_on; /* is in the list of calls with undelivered pieces */
+    size_t place;           /* index among all running calls */
+    bool has_pieces_queued; /* is in the list of calls with undelivered pieces */
     struct str body, answer;
     /* stream data, delivered after libcurl returns, because requests cannot be started inside libcurl */
     struct str pieces;
@@ -64,10 +64,10 @@ struct async {
     struct loop_source *timer;
     VEC(struct async_call *) calls;
     VEC(struct async_call *) idle;
-    VEC(struct async_call *) spoken; /* streams with undelivered pieces */
-    VEC(struct lane *) lanes;        /* all lanes */
-    VEC(struct lane *) lanes_idle;   /* most recently used lane last */
-    struct str spare;                /* memory of an answer, reused for the next one */
+    VEC(struct async_call *) calls_with_pieces; /* streams with undelivered pieces */
+    VEC(struct lane *) lanes;                   /* all lanes */
+    VEC(struct lane *) lanes_idle;              /* most recently used lane last */
+    struct str spare;                           /* memory of an answer, reused for the next one */
     bool lean;
     struct header_sets headers;
     VEC(struct watched *) watched; /* indexed by descriptor */
@@ -77,7 +77,7 @@ struct async {
     char *agent;
     /* Time of the last certificate change, by the loop's clock; new requests do not use connections that are older. 0:
      * never changed. */
-    int64_t renewed_ns;
+    int64_t certs_changed_ns;
 };
 
 /* ---- async.c ---- */
@@ -91,7 +91,7 @@ void async_unwatch(struct async *a, curl_socket_t fd);
 /* ---- async_lane.c ---- */
 
 /* Returns whether a lane can send the request: no stream, and no line breaks inside header texts. */
-bool lane_takes(const struct async *a, const struct async_request *request);
+bool lane_can_send(const struct async *a, const struct async_request *request);
 struct async_call *lane_start(struct async *a, const struct async_request *request);
 void lane_cancel(struct lane *lane);
 /* Called when libcurl has made the lane's connection, or has failed. */

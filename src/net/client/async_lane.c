@@ -15,7 +15,7 @@
 
 enum {
     READ_BYTES = 32768, /* larger than a TLS record: unread data of a record causes no further event */
-    NOTHINGS_MAX =
+    EMPTY_READS_MAX =
         /* A TLS record without application data reads as nothing, although an answer may follow that has already left
          * the descriptor. */
     3,
@@ -29,12 +29,12 @@ struct lane {
     size_t place;              /* index among all lanes */
     enum lane_state state;
     curl_socket_t fd;
-    int64_t born_ns;           /* when the connection was requested, by the loop's clock */
+    int64_t requested_ns;      /* when the connection was requested, by the loop's clock */
     struct loop_source *timer; /* for the timeout, or for reporting a failure */
-    int64_t until_ns;          /* timeout of this request */
+    int64_t timeout_at_ns;     /* timeout of this request */
     bool used;                 /* the lane has answered an earlier request */
-    bool second;               /* this request was already sent on another lane */
-    CURLcode trouble;          /* error while sending, reported later; CURLE_OK: none */
+    bool is_retry;             /* this request was already sent on another lane */
+    CURLcode send_error;       /* error while sending, reported later; CURLE_OK: none */
     struct str origin;         /* "https://host:port" */
     struct str out;            /* the request */
     size_t sent;               /* bytes sent of `out` */
@@ -86,14 +86,14 @@ void lanes_close(struct async *a, bool all)
 
 static bool is_outdated(const struct lane *lane)
 {
-    return lane->a->renewed_ns && lane->born_ns <= lane->a->renewed_ns;
+    return lane->a->certs_changed_ns && lane->requested_ns <= lane->a->certs_changed_ns;
 }
 
 /* ---- end of a request ------------------------------------------------------------------------------------------- */
 
 /* Reports the answer. The lane is idle before the callback, which may start the next request on the lane; that request
  * uses other memory. */
-static void answered(struct lane *lane, bool keeps)
+static void lane_report_answer(struct lane *lane, bool keeps)
 {
     struct async *a = lane->a;
     struct str in = lane->in;
@@ -121,13 +121,13 @@ static void answered(struct lane *lane, bool keeps)
         a->spare = in;
 }
 
-static void failed(struct lane *lane, const char *text)
+static void lane_report_failure(struct lane *lane, const char *text)
 {
     void (*done)(void *, const struct async_answer *) = lane->handle->done;
     void *ctx = lane->handle->ctx;
     CLEANUP(str) struct str said = {0};
     str_add(&said, text);
-    bool sent = lane->sent > 0 || lane->second;
+    bool sent = lane->sent > 0 || lane->is_retry;
     lane_free(lane);
     done(ctx, &(struct async_answer){.text = said.at, .body = "", .sent = sent});
 }
@@ -138,22 +138,22 @@ static const char *words(const struct lane *lane, CURLcode code)
 }
 
 /* Handles a connection that failed. */
-static void broken(struct lane *lane, const char *text)
+static void lane_connection_failed(struct lane *lane, const char *text)
 {
-    if (!lane->used || lane->second || lane->in.len) {
-        failed(lane, text);
+    if (!lane->used || lane->is_retry || lane->in.len) {
+        lane_report_failure(lane, text);
         return;
     }
     /* The server closed the idle connection. Sends the request again on a new connection, with the same call. */
     struct async *a = lane->a;
     disconnect(lane);
     lane->used = false;
-    lane->second = true;
+    lane->is_retry = true;
     lane->sent = 0;
-    lane->trouble = CURLE_OK;
+    lane->send_error = CURLE_OK;
     lane->state = LANE_CONNECTS;
-    lane->born_ns = loop_now_ns(a->loop);
-    loop_timer_set(lane->timer, lane->until_ns); /* the timer may have been set to report the failure */
+    lane->requested_ns = loop_now_ns(a->loop);
+    loop_timer_set(lane->timer, lane->timeout_at_ns); /* the timer may have been set to report the failure */
     (void)curl_multi_add_handle(a->multi, lane->handle->curl);
 }
 
@@ -185,10 +185,10 @@ static bool is_complete(struct lane *lane, bool at_end, bool *ret_bad)
     return have == (uint64_t)head->body_len;
 }
 
-static void hear(struct lane *lane)
+static void lane_receive(struct lane *lane)
 {
     char room[READ_BYTES];
-    for (unsigned nothings = 0; nothings < NOTHINGS_MAX;) {
+    for (unsigned nothings = 0; nothings < EMPTY_READS_MAX;) {
         size_t len = 0;
         bool bad = false;
         CURLcode code = curl_easy_recv(lane->handle->curl, room, sizeof room, &len);
@@ -199,24 +199,25 @@ static void hear(struct lane *lane)
         bool at_end = code != CURLE_OK || len == 0;
         str_add_bytes(&lane->in, room, len);
         if (lane->in.len > ASYNC_BODY_BYTES_MAX) {
-            failed(lane, "the answer is too large");
+            lane_report_failure(lane, "the answer is too large");
             return;
         }
         if (lane->in.len && is_complete(lane, at_end && code == CURLE_OK, &bad)) {
-            answered(lane, !at_end && !lane->head.closes);
+            lane_report_answer(lane, !at_end && !lane->head.closes);
             return;
         }
         if (bad)
-            failed(lane, "the answer cannot be understood");
+            lane_report_failure(lane, "the answer cannot be understood");
         else if (at_end)
-            broken(lane, code == CURLE_OK ? "the connection ended before the answer did" : words(lane, code));
+            lane_connection_failed(lane,
+                                   code == CURLE_OK ? "the connection ended before the answer did" : words(lane, code));
         if (bad || at_end)
             return;
     }
 }
 
 /* Sends the rest of the request. An error is reported later, because the caller may still be inside async_start. */
-static void speak(struct lane *lane)
+static void lane_send(struct lane *lane)
 {
     while (lane->sent < lane->out.len) {
         size_t len = 0;
@@ -224,7 +225,7 @@ static void speak(struct lane *lane)
         if (code == CURLE_AGAIN)
             break;
         if (code != CURLE_OK) {
-            lane->trouble = code;
+            lane->send_error = code;
             loop_timer_set(lane->timer, loop_now_ns(lane->a->loop));
             return;
         }
@@ -243,21 +244,21 @@ void lane_ready(struct lane *lane, uint32_t events)
             lane_free(lane);
         return;
     }
-    if (lane->trouble != CURLE_OK)
+    if (lane->send_error != CURLE_OK)
         return; /* the timer reports the error */
     if (events & EPOLLOUT)
-        speak(lane);
-    if (lane->trouble == CURLE_OK && events & ~(uint32_t)EPOLLOUT)
-        hear(lane);
+        lane_send(lane);
+    if (lane->send_error == CURLE_OK && events & ~(uint32_t)EPOLLOUT)
+        lane_receive(lane);
 }
 
 static void on_timer(void *ctx)
 {
     struct lane *lane = ctx;
-    if (lane->trouble != CURLE_OK)
-        broken(lane, words(lane, lane->trouble));
+    if (lane->send_error != CURLE_OK)
+        lane_connection_failed(lane, words(lane, lane->send_error));
     else
-        failed(lane, "it took too long");
+        lane_report_failure(lane, "it took too long");
 }
 
 void lane_connected(struct lane *lane, CURLcode code)
@@ -266,12 +267,12 @@ void lane_connected(struct lane *lane, CURLcode code)
     if (code == CURLE_OK)
         (void)curl_easy_getinfo(lane->handle->curl, CURLINFO_ACTIVESOCKET, &fd);
     if (fd == CURL_SOCKET_BAD) {
-        failed(lane, words(lane, code));
+        lane_report_failure(lane, words(lane, code));
         return;
     }
     lane->fd = fd;
     lane->state = LANE_SPEAKS;
-    speak(lane);
+    lane_send(lane);
 }
 
 /* ---- start of a request ----------------------------------------------------------------------------------------- */
@@ -283,7 +284,7 @@ static size_t origin_len(const char *url)
     return host ? (size_t)(host - url) + 3 + strcspn(host + 3, "/?") : 0;
 }
 
-static bool is_plain(const char *text, bool blanks)
+static bool is_header_safe(const char *text, bool blanks)
 {
     for (; text && *text; text++)
         if ((unsigned char)*text < 0x20 || *text == 0x7f || (*text == ' ' && !blanks))
@@ -291,12 +292,12 @@ static bool is_plain(const char *text, bool blanks)
     return true;
 }
 
-bool lane_takes(const struct async *a, const struct async_request *q)
+bool lane_can_send(const struct async *a, const struct async_request *q)
 {
     size_t len = origin_len(q->url);
     return a->lean && !q->piece && len && q->url[len] == '/' && !memchr(q->url, '@', len) &&
-           strcmp(q->method, "HEAD") != 0 && is_plain(q->method, false) && is_plain(q->url, false) &&
-           is_plain(q->token, false) && is_plain(q->content_type, true) && is_plain(q->accept, true);
+           strcmp(q->method, "HEAD") != 0 && is_header_safe(q->method, false) && is_header_safe(q->url, false) &&
+           is_header_safe(q->token, false) && is_header_safe(q->content_type, true) && is_header_safe(q->accept, true);
 }
 
 static void add_field(struct str *to, const char *name, const char *value)
@@ -336,7 +337,7 @@ static void write_request(struct lane *lane, const struct async_request *q)
 }
 
 /* Returns an idle lane to the same server, or a new lane. */
-static struct lane *lane_take(struct async *a, const char *origin, size_t len)
+static struct lane *lane_find_or_create(struct async *a, const char *origin, size_t len)
 {
     for (size_t i = a->lanes_idle.len; i-- > 0;) {
         struct lane *lane = a->lanes_idle.at[i];
@@ -351,7 +352,7 @@ static struct lane *lane_take(struct async *a, const char *origin, size_t len)
     lane->handle = async_handle_new(a);
     lane->handle->lane = lane;
     lane->timer = loop_timer_new(a->loop, on_timer, lane);
-    lane->born_ns = loop_now_ns(a->loop);
+    lane->requested_ns = loop_now_ns(a->loop);
     lane->fd = CURL_SOCKET_BAD;
     lane->place = a->lanes.len;
     vec_push(&a->lanes, lane);
@@ -364,23 +365,23 @@ static struct lane *lane_take(struct async *a, const char *origin, size_t len)
 
 struct async_call *lane_start(struct async *a, const struct async_request *q)
 {
-    struct lane *lane = lane_take(a, q->url, origin_len(q->url));
+    struct lane *lane = lane_find_or_create(a, q->url, origin_len(q->url));
     struct async_call *call = lane->handle;
     call->done = q->done;
     call->ctx = q->ctx;
     call->error[0] = '\0';
-    lane->second = false;
+    lane->is_retry = false;
     lane->sent = 0;
-    lane->trouble = CURLE_OK;
+    lane->send_error = CURLE_OK;
     lane->head = (struct answer_head){0};
     str_clear(&lane->in);
     write_request(lane, q);
-    lane->until_ns = loop_now_ns(a->loop) + (q->timeout_ns ? q->timeout_ns : ASYNC_TIMEOUT_NS);
-    loop_timer_set(lane->timer, lane->until_ns);
+    lane->timeout_at_ns = loop_now_ns(a->loop) + (q->timeout_ns ? q->timeout_ns : ASYNC_TIMEOUT_NS);
+    loop_timer_set(lane->timer, lane->timeout_at_ns);
     if (lane->state == LANE_CONNECTS)
         (void)curl_multi_add_handle(a->multi, call->curl); /* sets the timer, which starts the connection */
     else
-        speak(lane);
+        lane_send(lane);
     return call;
 }
 

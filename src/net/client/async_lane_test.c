@@ -102,7 +102,7 @@ static void peer_close(struct scene *s)
 }
 
 /* Returns whether the client has closed the connection. */
-static bool is_left(const struct scene *s)
+static bool is_closed_by_client(const struct scene *s)
 {
     char byte;
     ssize_t n = recv(s->peer, &byte, 1, 0);
@@ -159,7 +159,7 @@ static void answers(void **state)
         assert_int_equal(str_text(&s.text)[0] == '\0', s.status != 0);
         assert_true(s.sent);
         if (!rows[i % ROWS(rows)].kept && !rows[i % ROWS(rows)].closes)
-            KIT_UNTIL(&s.kit, is_left(&s));
+            KIT_UNTIL(&s.kit, is_closed_by_client(&s));
         (void)ask(&s);
         if (!rows[i % ROWS(rows)].kept)
             peer_accept(&s);
@@ -171,7 +171,7 @@ static void answers(void **state)
 }
 
 /* A kept connection that is closed instead of an answer: the request is sent again on a new one, but only once. */
-static void closed_while_nobody_looked(void **state)
+static void stale_connection_is_retried_once(void **state)
 {
     (void)state;
     for (int twice = 0; twice < 2; twice++) {
@@ -199,7 +199,7 @@ static void closed_while_nobody_looked(void **state)
 }
 
 /* A new connection that is closed without an answer fails the request. */
-static void closed_at_once(void **state)
+static void new_connection_is_not_retried(void **state)
 {
     CLEANUP(scene) struct scene s = {0};
     (void)state;
@@ -215,7 +215,7 @@ static void closed_at_once(void **state)
 }
 
 /* An idle connection that ends is not reused. */
-static void ends_while_idle(void **state)
+static void closed_idle_connection_is_not_reused(void **state)
 {
     CLEANUP(scene) struct scene s = {0};
     (void)state;
@@ -236,7 +236,7 @@ static void ends_while_idle(void **state)
     assert_int_equal(s.status, 0);
 }
 
-static void patience_ends(void **state)
+static void timeout_is_reported(void **state)
 {
     CLEANUP(scene) struct scene s = {0};
     (void)state;
@@ -265,7 +265,7 @@ static void cancelled(void **state)
     peer_accept(&s);
     peer_hear(&s);
     async_cancel(call);
-    KIT_UNTIL(&s.kit, is_left(&s));
+    KIT_UNTIL(&s.kit, is_closed_by_client(&s));
     assert_int_equal(s.done, 0);
 }
 
@@ -297,7 +297,7 @@ static void a_large_body(void **state)
 }
 
 /* Header texts with line breaks are not sent on a lane; libcurl rejects them. */
-static void nothing_ends_a_line(void **state)
+static void line_breaks_are_rejected(void **state)
 {
     CLEANUP(scene) struct scene s = {0};
     char url[96];
@@ -314,10 +314,14 @@ static void nothing_ends_a_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers),        cmocka_unit_test(closed_while_nobody_looked),
-        cmocka_unit_test(closed_at_once), cmocka_unit_test(ends_while_idle),
-        cmocka_unit_test(patience_ends),  cmocka_unit_test(cancelled),
-        cmocka_unit_test(a_large_body),   cmocka_unit_test(nothing_ends_a_line),
+        cmocka_unit_test(answers),
+        cmocka_unit_test(stale_connection_is_retried_once),
+        cmocka_unit_test(new_connection_is_not_retried),
+        cmocka_unit_test(closed_idle_connection_is_not_reused),
+        cmocka_unit_test(timeout_is_reported),
+        cmocka_unit_test(cancelled),
+        cmocka_unit_test(a_large_body),
+        cmocka_unit_test(line_breaks_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static struct async_call *ask(struct async *a, const struct kit *k, const char *
     return async_start(a, &request);
 }
 
-static void many_on_few_connections(void **state)
+static void requests_share_few_connections(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     CLEANUP(heard) struct heard h = {0};
@@ -89,7 +89,7 @@ static void many_on_few_connections(void **state)
     assert_int_equal(k.handled, 30);
 }
 
-static void nobody_there(void **state)
+static void refused_connection_is_reported(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     CLEANUP(heard) struct heard h = {0};
@@ -108,7 +108,7 @@ static void closed(void *ctx)
     ((struct kit *)ctx)->closed++;
 }
 
-static void streams(void **state)
+static void streams_deliver_pieces(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     CLEANUP(heard) struct heard h = {0};
@@ -157,7 +157,7 @@ static void ask_back(void *ctx, const char *at, size_t len)
 }
 
 /* Keeps the first request, which becomes a stream; later ones are answered at once. */
-static void keep_first(void *ctx, struct http_exchange *x)
+static void keep_first(void *ctx, struct http_request *x)
 {
     struct kit *k = ctx;
     if (k->kept)
@@ -166,7 +166,7 @@ static void keep_first(void *ctx, struct http_exchange *x)
         kit_keep(k, x);
 }
 
-static void a_piece_may_lead_to_a_request(void **state)
+static void piece_callback_may_start_requests(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     struct echo e = {.k = &k};
@@ -184,7 +184,7 @@ static void a_piece_may_lead_to_a_request(void **state)
     heard_cleanup(&e.heard);
 }
 
-static void a_refused_stream_is_an_answer(void **state)
+static void rejected_stream_is_reported_as_answer(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     CLEANUP(heard) struct heard h = {0};
@@ -203,7 +203,7 @@ static void a_refused_stream_is_an_answer(void **state)
 }
 
 /* Handles are reused: a request must not see settings of an earlier request. */
-static void nothing_is_left_over(void **state)
+static void reused_handle_has_no_old_settings(void **state)
 {
     static const struct {
         const char *method, *body, *token, *content_type, *accept;
@@ -273,7 +273,7 @@ static void many_tokens(void **state)
 }
 
 /* Uses a host name, and connections that the server closes in between. */
-static void connections_that_end(void **state)
+static void closed_connections_are_replaced(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     CLEANUP(heard) struct heard h = {0};
@@ -292,7 +292,7 @@ static void connections_that_end(void **state)
     assert_int_equal(k.handled, 12);
 }
 
-static void wait_and_come_again(void **state)
+static void retry_after_is_reported(void **state)
 {
     static const struct http_header later[] = {
         {"Retry-After", "7" },
@@ -314,7 +314,7 @@ static void wait_and_come_again(void **state)
     }
 }
 
-static void say_peer(void *ctx, struct http_exchange *x)
+static void say_peer(void *ctx, struct http_request *x)
 {
     const char *name = http_peer_name(x);
     (void)ctx;
@@ -333,7 +333,7 @@ static void certificates_from_memory(void **state)
     CLEANUP(kit) struct kit k = {0};
     CLEANUP(heard) struct heard h = {0};
     const int64_t now_ns = (int64_t)time(NULL) * 1000000000;
-    const struct tls_grant grant = {"node:n1", NULL, now_ns - 3600000000000, now_ns + 3600000000000};
+    const struct tls_client_cert_spec grant = {"node:n1", NULL, now_ns - 3600000000000, now_ns + 3600000000000};
     assert_non_null(mkdtemp(dir));
     if (tls_ca_ensure(dir, now_ns, &ca, &err) || tls_server_cert(&ca, dir, "s", names, now_ns, &server, &err) ||
         tls_request_make(&key, &request, &err) || tls_request_sign(&ca, request, &grant, &cert, &err))
@@ -362,7 +362,7 @@ static void certificates_from_memory(void **state)
     /* A certificate that is set later, and another one after it, apply from the next connection on. */
     CLEANUP(async) struct async *a = NULL;
     const struct async_config config = {.ca_pem = ca.cert_pem, .connect_to = to, .lean = *(const bool *)*state};
-    const struct tls_grant other = {"node:n2", NULL, grant.not_before_ns, grant.not_after_ns};
+    const struct tls_client_cert_spec other = {"node:n2", NULL, grant.not_before_ns, grant.not_after_ns};
     CLEANUP(mem) char *second = NULL;
     assert_int_equal(tls_request_sign(&ca, request, &other, &second, NULL), 0);
     assert_int_equal(async_new(k.loop, &config, &a, NULL), 0);
@@ -394,15 +394,15 @@ int main(void)
 {
     static bool ways[] = {false, true}; /* lean? */
     const struct CMUnitTest tests[] = {
-        TWICE(many_on_few_connections),
-        TWICE(nobody_there),
-        TWICE(streams),
-        TWICE(a_piece_may_lead_to_a_request),
-        TWICE(a_refused_stream_is_an_answer),
-        TWICE(nothing_is_left_over),
+        TWICE(requests_share_few_connections),
+        TWICE(refused_connection_is_reported),
+        TWICE(streams_deliver_pieces),
+        TWICE(piece_callback_may_start_requests),
+        TWICE(rejected_stream_is_reported_as_answer),
+        TWICE(reused_handle_has_no_old_settings),
         TWICE(many_tokens),
-        TWICE(connections_that_end),
-        TWICE(wait_and_come_again),
+        TWICE(closed_connections_are_replaced),
+        TWICE(retry_after_is_reported),
         TWICE(certificates_from_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ struct client {
 };
 
 /* The state of an answer that is being received. */
-struct reception {
+struct answer_state {
     CURL *curl;
     const struct client *client;
     struct client_answer answer;
@@ -41,7 +41,7 @@ struct reception {
 /* ---- the client ------------------------------------------------------------------------------------------------- */
 
 /* Returns whether the text contains no character that would end a header line. */
-static bool line_good(const char *text)
+static bool is_header_safe(const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p; p++)
         if ((*p < 0x20 && *p != '\t') || *p == 0x7f)
@@ -59,7 +59,7 @@ static int config_check(const struct client_config *config, struct berth_err *er
         return err_set(err, EINVAL, "'%s' is no address of a server; it looks like http://127.0.0.1:3980", url);
     if (strcspn(host, "@") < strcspn(host, "/"))
         return err_set(err, EINVAL, "the server's address has a name or password in it; use a token instead");
-    if (config->token && !line_good(config->token))
+    if (config->token && !is_header_safe(config->token))
         return err_set(err, EINVAL, "the token has a line break or another control character in it");
     if (config->pin && strncmp(config->pin, "sha256//", 8) != 0)
         return err_set(err, EINVAL, "the pin '%s' does not begin with sha256//", config->pin);
@@ -160,7 +160,7 @@ void client_encode(struct str *to, const char *text)
 
 static size_t take_body(char *at, size_t size, size_t count, void *ctx)
 {
-    struct reception *r = ctx;
+    struct answer_state *r = ctx;
     size_t len = size * count;
     long status = 0;
 
@@ -182,7 +182,7 @@ static size_t take_body(char *at, size_t size, size_t count, void *ctx)
 static size_t take_header(char *at, size_t size, size_t count, void *ctx)
 {
     static const char name[] = "retry-after:";
-    struct reception *r = ctx;
+    struct answer_state *r = ctx;
     size_t len = size * count;
 
     if (len > sizeof name && strncasecmp(at, name, sizeof name - 1) == 0) {
@@ -222,7 +222,7 @@ static int request_check(const struct client_request *q, struct berth_err *err)
         return err_set(err, EINVAL, "cannot ask for '%s': the path has to begin with / and to be percent-encoded",
                        q->path);
     for (const char *const *h = q->headers; h && *h; h++)
-        if (!line_good(*h))
+        if (!is_header_safe(*h))
             return err_set(err, EINVAL, "a header of the request has a line break or another control character in it");
     return 0;
 }
@@ -251,7 +251,7 @@ static void headers_make(const struct client *c, const struct client_request *q,
  * check. */
 static curl_socket_t socket_open(void *ctx, curlsocktype purpose, struct curl_sockaddr *to)
 {
-    struct reception *r = ctx;
+    struct answer_state *r = ctx;
     (void)purpose;
     if (!r->client->address_allowed(r->client->address_ctx, &to->addr)) {
         r->address_refused = true;
@@ -261,7 +261,7 @@ static curl_socket_t socket_open(void *ctx, curlsocktype purpose, struct curl_so
 }
 
 static void options_set(const struct client *c, const struct client_request *q, const char *url,
-                        struct curl_slist *headers, struct reception *r)
+                        struct curl_slist *headers, struct answer_state *r)
 {
     CURL *h = c->curl;
 
@@ -314,7 +314,7 @@ static void options_set(const struct client *c, const struct client_request *q, 
 /* ---- errors ----------------------------------------------------------------------------------------------------- */
 
 /* Translates a libcurl error to an errno and a text for the user. */
-static int trouble(const struct client *c, CURLcode code, const struct reception *r, struct berth_err *err)
+static int curl_error_set(const struct client *c, CURLcode code, const struct answer_state *r, struct berth_err *err)
 {
     const char *url = c->url;
     long os = 0;
@@ -370,7 +370,7 @@ static int trouble(const struct client *c, CURLcode code, const struct reception
     return err_set(err, EIO, "cannot talk to %s: %s", url, curl_easy_strerror(code));
 }
 
-static int perform(struct client *c, const struct client_request *q, struct reception *r, struct client_answer *ret,
+static int perform(struct client *c, const struct client_request *q, struct answer_state *r, struct client_answer *ret,
                    struct berth_err *err)
 {
     CLEANUP(slist) struct curl_slist *headers = NULL;
@@ -386,7 +386,7 @@ static int perform(struct client *c, const struct client_request *q, struct rece
     options_set(c, q, url.at, headers, r);
     CURLcode code = curl_easy_perform(c->curl);
     if (code != CURLE_OK && !r->hung_up) {
-        rc = trouble(c, code, r, err);
+        rc = curl_error_set(c, code, r, err);
         str_done(&r->answer.body);
         return rc;
     }
@@ -402,7 +402,7 @@ static int perform(struct client *c, const struct client_request *q, struct rece
 
 int client_do(struct client *c, const struct client_request *request, struct client_answer *ret, struct berth_err *err)
 {
-    struct reception r = {0};
+    struct answer_state r = {0};
     return perform(c, request, &r, ret, err);
 }
 
@@ -410,7 +410,7 @@ int client_stream(struct client *c, const struct client_request *request,
                   bool (*piece)(void *ctx, const char *at, size_t len), void *ctx, struct client_answer *ret,
                   struct berth_err *err)
 {
-    struct reception r = {.piece = piece, .ctx = ctx};
+    struct answer_state r = {.piece = piece, .ctx = ctx};
     assert(piece);
     return perform(c, request, &r, ret, err);
 }

@@ -34,7 +34,7 @@ static void answer_cleanup(struct client_answer *a)
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
-static int64_t admit_much(void *ctx, struct http_exchange *x)
+static int64_t admit_much(void *ctx, struct http_request *x)
 {
     (void)ctx;
     (void)x;
@@ -47,7 +47,7 @@ static const char *or_dash(const char *text)
 }
 
 /* Answers with all parts of the request; counts requests with a token and an agent. */
-static void say_all(void *ctx, struct http_exchange *x)
+static void say_all(void *ctx, struct http_request *x)
 {
     CLEANUP(str) struct str said = {0};
     struct kit *k = ctx;
@@ -68,7 +68,7 @@ static void say_all(void *ctx, struct http_exchange *x)
                 "text/plain", said.at, said.len);
 }
 
-static void requests_are_made_as_told(void **state)
+static void requests_have_all_given_parts(void **state)
 {
     static const char *const more[] = {"X-More: yes", NULL};
     static const struct {
@@ -147,7 +147,7 @@ static void a_body_that_is_too_large_is_refused(void **state)
     }
 }
 
-static void what_cannot_be_asked_is_refused(void **state)
+static void invalid_requests_are_rejected(void **state)
 {
     static const char *const evil[] = {"X: a\r\nY: b", NULL};
     static const struct {
@@ -213,7 +213,7 @@ static bool never(void *ctx, const struct sockaddr *address)
 }
 
 /* The check happens after name resolution, because a name can resolve to any address. */
-static void an_address_that_is_not_allowed_is_not_connected_to(void **state)
+static void disallowed_address_is_not_connected(void **state)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "2130706433", "127.1"};
     size_t asked = 0;
@@ -278,7 +278,7 @@ static int silent_listener(uint16_t *ret_port)
     return fd;
 }
 
-static void trouble_says_what_to_do(void **state)
+static void errors_name_a_remedy(void **state)
 {
     uint16_t port;
     int fd = silent_listener(&port);
@@ -293,15 +293,15 @@ static void trouble_says_what_to_do(void **state)
 }
 
 /* A server that sends a fixed text on each connection, for any request. */
-struct mumbler {
+struct scripted_server {
     int fd;
     const char *text;
     pthread_t thread;
 };
 
-static void *mumble(void *ctx)
+static void *scripted_server_main(void *ctx)
 {
-    struct mumbler *m = ctx;
+    struct scripted_server *m = ctx;
     for (int fd; (fd = accept(m->fd, NULL, NULL)) >= 0; (void)close(fd)) {
         char asked[4096];
         (void)!recv(fd, asked, sizeof asked, 0);
@@ -310,7 +310,7 @@ static void *mumble(void *ctx)
     return NULL;
 }
 
-static void answers_that_are_none(void **state)
+static void malformed_answers_are_errors(void **state)
 {
     static const struct {
         const char *text, *scheme;
@@ -325,11 +325,11 @@ static void answers_that_are_none(void **state)
 
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
-        struct mumbler m = {.text = rows[i].text};
+        struct scripted_server m = {.text = rows[i].text};
         uint16_t port;
         char url[64];
         m.fd = silent_listener(&port);
-        assert_int_equal(pthread_create(&m.thread, NULL, mumble, &m), 0);
+        assert_int_equal(pthread_create(&m.thread, NULL, scripted_server_main, &m), 0);
         (void)snprintf(url, sizeof url, "%s://127.0.0.1:%u", rows[i].scheme, port);
         expect_trouble((struct client_config){.url = url}, rows[i].code, rows[i].want);
         (void)shutdown(m.fd, SHUT_RDWR);
@@ -340,14 +340,15 @@ static void answers_that_are_none(void **state)
 
 static void a_redirection_is_not_followed(void **state)
 {
-    struct mumbler m = {.text = "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"};
+    struct scripted_server m = {.text =
+                                    "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"};
     CLEANUP(answer) struct client_answer a = {0};
     uint16_t port;
     char url[64];
 
     (void)state;
     m.fd = silent_listener(&port);
-    assert_int_equal(pthread_create(&m.thread, NULL, mumble, &m), 0);
+    assert_int_equal(pthread_create(&m.thread, NULL, scripted_server_main, &m), 0);
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u", port);
     CLEANUP(client) struct client *c = must_client((struct client_config){.url = url});
     assert_int_equal(client_do(c, &get_root, &a, NULL), 0);
@@ -378,7 +379,7 @@ static void on_closed(void *ctx)
     loop_stop(k->loop);
 }
 
-static void feed_or_refuse(void *ctx, struct http_exchange *x)
+static void feed_or_refuse(void *ctx, struct http_request *x)
 {
     struct kit *k = ctx;
     if (strcmp(http_path(x), "/gone") == 0) {
@@ -430,13 +431,13 @@ static void a_stream_comes_in_pieces(void **state)
     assert_int_equal(h.kit.closed, 0);
 }
 
-static void start_and_wait(void *ctx, struct http_exchange *x)
+static void start_and_wait(void *ctx, struct http_request *x)
 {
     http_stream(x, 200, NULL, NULL, on_closed, ctx);
     (void)http_stream_send(x, "hello", 5);
 }
 
-static void hanging_up_is_noticed(void **state)
+static void client_may_close_a_stream(void **state)
 {
     CLEANUP(host) struct host h = {0};
     CLEANUP(answer) struct client_answer a = {0};
@@ -454,9 +455,9 @@ static void hanging_up_is_noticed(void **state)
     assert_int_equal(h.kit.closed, 1);
 }
 
-static void a_stream_that_breaks_is_an_error(void **state)
+static void interrupted_stream_is_an_error(void **state)
 {
-    struct mumbler m = {.text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"};
+    struct scripted_server m = {.text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"};
     CLEANUP(answer) struct client_answer a = {0};
     struct collected all = {.enough = SIZE_MAX};
     struct berth_err err;
@@ -465,7 +466,7 @@ static void a_stream_that_breaks_is_an_error(void **state)
 
     (void)state;
     m.fd = silent_listener(&port);
-    assert_int_equal(pthread_create(&m.thread, NULL, mumble, &m), 0);
+    assert_int_equal(pthread_create(&m.thread, NULL, scripted_server_main, &m), 0);
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u", port);
     CLEANUP(client) struct client *c = must_client((struct client_config){.url = url});
     assert_int_equal(client_stream(c, &get_root, collect, &all, &a, &err), -ECONNRESET);
@@ -505,7 +506,7 @@ static void tls_files_cleanup(struct tls_files *f)
     tls_identity_done(&f->id);
 }
 
-static void tls_is_trusted_for_a_reason(void **state)
+static void server_certificate_is_verified(void **state)
 {
     CLEANUP(tls_files) struct tls_files mine = tls_files_new(), other = tls_files_new();
     CLEANUP(host) struct host h = {0};
@@ -557,7 +558,7 @@ static void a_stream_comes_through_tls(void **state)
     str_done(&all.text);
 }
 
-static void answer_large(void *ctx, struct http_exchange *x)
+static void answer_large(void *ctx, struct http_request *x)
 {
     enum { LEN = 20 << 20 };
     CLEANUP(mem) char *body = mem_zalloc(LEN);
@@ -582,20 +583,20 @@ static void a_large_answer_comes_through_tls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_are_made_as_told),
+        cmocka_unit_test(requests_have_all_given_parts),
         cmocka_unit_test(a_large_body_arrives),
         cmocka_unit_test(a_body_that_is_too_large_is_refused),
-        cmocka_unit_test(what_cannot_be_asked_is_refused),
+        cmocka_unit_test(invalid_requests_are_rejected),
         cmocka_unit_test(configurations_are_checked),
-        cmocka_unit_test(an_address_that_is_not_allowed_is_not_connected_to),
+        cmocka_unit_test(disallowed_address_is_not_connected),
         cmocka_unit_test(texts_are_encoded),
-        cmocka_unit_test(trouble_says_what_to_do),
-        cmocka_unit_test(answers_that_are_none),
+        cmocka_unit_test(errors_name_a_remedy),
+        cmocka_unit_test(malformed_answers_are_errors),
         cmocka_unit_test(a_redirection_is_not_followed),
         cmocka_unit_test(a_stream_comes_in_pieces),
-        cmocka_unit_test(hanging_up_is_noticed),
-        cmocka_unit_test(a_stream_that_breaks_is_an_error),
-        cmocka_unit_test(tls_is_trusted_for_a_reason),
+        cmocka_unit_test(client_may_close_a_stream),
+        cmocka_unit_test(interrupted_stream_is_an_error),
+        cmocka_unit_test(server_certificate_is_verified),
         cmocka_unit_test(a_stream_comes_through_tls),
         cmocka_unit_test(a_large_answer_comes_through_tls),
     };

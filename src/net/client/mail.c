@@ -12,7 +12,7 @@ struct rest {
     size_t len;
 };
 
-static size_t more(char *buf, size_t size, size_t n, void *ctx)
+static size_t read_text(char *buf, size_t size, size_t n, void *ctx)
 {
     struct rest *rest = ctx;
     size_t len = rest->len < size * n ? rest->len : size * n;
@@ -22,7 +22,7 @@ static size_t more(char *buf, size_t size, size_t n, void *ctx)
     return len;
 }
 
-static bool plain(const char *text)
+static bool is_plain_address(const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p; p++)
         if (*p <= 0x20 || *p == 0x7f || *p == '<' || *p == '>')
@@ -41,7 +41,7 @@ int mail_send(const struct mail *m, struct berth_err *err)
     struct rest rest = {m->text, strlen(m->text)};
     if (strncmp(m->server, "smtp://", 7) != 0 && strncmp(m->server, "smtps://", 8) != 0)
         return err_set(err, EINVAL, "'%s' is no server for mail; it looks like smtp://mail.example.org:25", m->server);
-    if (!plain(m->from) || !plain(m->to) || strlen(m->from) > 254 || strlen(m->to) > 254)
+    if (!is_plain_address(m->from) || !is_plain_address(m->to) || strlen(m->from) > 254 || strlen(m->to) > 254)
         return err_set(err, EINVAL, "an address of the mail is none");
     (void)snprintf(from, sizeof from, "<%s>", m->from);
     (void)snprintf(to, sizeof to, "<%s>", m->to);
@@ -56,7 +56,7 @@ int mail_send(const struct mail *m, struct berth_err *err)
     (void)curl_easy_setopt(curl, CURLOPT_MAIL_FROM, from);
     (void)curl_easy_setopt(curl, CURLOPT_MAIL_RCPT, list);
     (void)curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
-    (void)curl_easy_setopt(curl, CURLOPT_READFUNCTION, more);
+    (void)curl_easy_setopt(curl, CURLOPT_READFUNCTION, read_text);
     (void)curl_easy_setopt(curl, CURLOPT_READDATA, &rest);
     (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)(m->timeout_ns / 1000000));
     (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);

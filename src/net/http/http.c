@@ -16,7 +16,7 @@ enum {
     HEADER_BYTES_MIN = 1024,
     DESCRIPTORS_SPARE = 128, /* for descriptors other than connections: files, databases, other listeners */
     ANSWER_SHARES = 3,       /* parts of request_ns_max that a reader may make no progress */
-    RESTLESS_RUNS = 32,
+    BUSY_RUNS_MAX = 32,
     RESTLESS_PAUSE_NS = 1000000,
     RESTLESS_PAUSE_EACH_NS = 20000,
 };
@@ -35,14 +35,14 @@ static int64_t next_run_ns(struct http_server *s)
     if (s->resumed)
         return now;
     if (MHD_get_timeout(s->mhd, &ms) != MHD_YES || ms > 0) {
-        s->restless = 0;
+        s->busy_runs = 0;
         return ms > 0 ? now + (int64_t)ms * NS_PER_MS : INT64_MAX;
     }
-    if (!s->tls || !s->strangers || s->restless < RESTLESS_RUNS) {
-        s->restless++;
+    if (!s->tls || !s->conns_without_request || s->busy_runs < BUSY_RUNS_MAX) {
+        s->busy_runs++;
         return now;
     }
-    return now + RESTLESS_PAUSE_NS + (int64_t)s->strangers * RESTLESS_PAUSE_EACH_NS;
+    return now + RESTLESS_PAUSE_NS + (int64_t)s->conns_without_request * RESTLESS_PAUSE_EACH_NS;
 }
 
 static void server_run(struct http_server *s)
@@ -55,7 +55,7 @@ static void server_run(struct http_server *s)
     loop_timer_set(s->run_timer, next_run_ns(s));
 }
 
-static void run_due(void *ctx)
+static void run_timer_expired(void *ctx)
 {
     server_run(ctx);
 }
@@ -75,7 +75,7 @@ void server_wake(struct http_server *s)
 }
 
 /* Disables decoding in libmicrohttpd: net/http/target.c decodes targets from the bytes that the client sent. */
-static size_t unescape_nothing(void *ctx, struct MHD_Connection *mhd, char *text)
+static size_t unescape_disabled(void *ctx, struct MHD_Connection *mhd, char *text)
 {
     (void)ctx;
     (void)mhd;
@@ -105,7 +105,7 @@ static struct MHD_Daemon *daemon_start(struct http_server *s, const struct http_
 #if MHD_VERSION >= 0x00097701
         {MHD_OPTION_CLIENT_DISCIPLINE_LVL,           2,                                NULL},
 #endif
-        {MHD_OPTION_UNESCAPE_CALLBACK,               (intptr_t)unescape_nothing,       NULL},
+        {MHD_OPTION_UNESCAPE_CALLBACK,               (intptr_t)unescape_disabled,      NULL},
         {s->tls ? MHD_OPTION_ARRAY : MHD_OPTION_END, 0,                                tls },
         {MHD_OPTION_END,                             0,                                NULL},
     };
@@ -162,9 +162,9 @@ int http_server_new(struct loop *l, const struct http_config *config, struct htt
     config_apply(s, config);
     descriptors_reserve(s);
     (void)!getrandom(&s->peer_seed, sizeof s->peer_seed, 0);
-    s->run_timer = loop_timer_new(l, run_due, s);
-    s->deadline_timer = loop_timer_new(l, deadlines_pass, s);
-    s->accept_timer = loop_timer_new(l, listen_again, s);
+    s->run_timer = loop_timer_new(l, run_timer_expired, s);
+    s->deadline_timer = loop_timer_new(l, deadlines_expire, s);
+    s->accept_timer = loop_timer_new(l, listen_retry, s);
     s->mhd = daemon_start(s, config);
     int rc = 0;
     if (!s->mhd) {
@@ -199,7 +199,7 @@ void http_server_quiesce(struct http_server *s)
     for (struct conn *c = s->deadlines[DEADLINE_IDLE].first, *next; c; c = next) {
         next = c->next;
         deadline_drop(c);
-        conn_shut(c);
+        conn_shutdown(c);
     }
 }
 
@@ -212,9 +212,9 @@ void http_server_free(struct http_server *s)
     listen_close(s);
     /* libmicrohttpd requires that every connection is resumed before the stop. Stopping the connections ends their
      * exchanges. */
-    for (struct http_exchange *x = s->exchanges; x; x = x->next)
+    for (struct http_request *x = s->requests_list; x; x = x->next)
         if (x->suspended)
-            exchange_resume(x);
+            request_resume(x);
     loop_source_free(s->mhd_source);
     if (s->mhd)
         MHD_stop_daemon(s->mhd);
@@ -223,7 +223,7 @@ void http_server_free(struct http_server *s)
     loop_source_free(s->run_timer);
     loop_source_free(s->deadline_timer);
     loop_source_free(s->accept_timer);
-    assert(!s->exchanges && s->stats.connections == 0);
+    assert(!s->requests_list && s->stats.connections == 0);
     peers_done(s);
     mem_free(s);
 }

@@ -19,7 +19,7 @@
 #include "net/loop.h"
 
 struct http_server;
-struct http_exchange; /* one request and its answer */
+struct http_request; /* one request and its answer */
 
 struct http_header {
     const char *name, *value;
@@ -46,8 +46,8 @@ struct http_config {
     int64_t request_ns_max;
     int64_t idle_ns_max; /* between requests; 0: 60 s */
     /* Returns the maximum size of the body, or a negative number after `admit` has answered the request. */
-    int64_t (*admit)(void *ctx, struct http_exchange *x);
-    void (*handle)(void *ctx, struct http_exchange *x);
+    int64_t (*admit)(void *ctx, struct http_request *x);
+    void (*handle)(void *ctx, struct http_request *x);
     void *ctx;
 };
 
@@ -68,14 +68,14 @@ struct http_server_stats {
 struct http_server_stats http_server_stats(const struct http_server *s);
 
 /* ---- the request; texts live as long as the exchange ------------------------------------------------------------ */
-const char *http_method(const struct http_exchange *x);
-const char *http_path(const struct http_exchange *x);                     /* percent-decoded, without the query */
-const char *http_query(const struct http_exchange *x, const char *name);  /* decoded; NULL: absent; "": no value */
-const char *http_header(const struct http_exchange *x, const char *name); /* NULL: absent */
+const char *http_method(const struct http_request *x);
+const char *http_path(const struct http_request *x);                     /* percent-decoded, without the query */
+const char *http_query(const struct http_request *x, const char *name);  /* decoded; NULL: absent; "": no value */
+const char *http_header(const struct http_request *x, const char *name); /* NULL: absent */
 /* Returns the body: never NULL, followed by a NUL that is not counted. A stream frees the body when the stream
  * begins. */
-const char *http_body(const struct http_exchange *x, size_t *ret_len);
-const char *http_remote(const struct http_exchange *x); /* address of the client, without port */
+const char *http_body(const struct http_request *x, size_t *ret_len);
+const char *http_remote(const struct http_request *x); /* address of the client, without port */
 /* The subject of a client certificate. NULL: the client showed no certificate, or one that is invalid for a reason
  * other than its expiry. */
 struct http_peer {
@@ -84,17 +84,17 @@ struct http_peer {
     int64_t until_ns; /* expiry; a connection may outlive it */
     bool over;        /* the certificate had expired when the server first checked it */
 };
-const struct http_peer *http_peer(const struct http_exchange *x);
+const struct http_peer *http_peer(const struct http_request *x);
 /* Returns the common name of a certificate that has not expired; NULL: none. */
-const char *http_peer_name(const struct http_exchange *x);
+const char *http_peer_name(const struct http_request *x);
 /* Sets the user of the request, from `admit`; the connection and its held bytes count for this user. Returns -EDQUOT if
  * the user has too many connections, or if too many bytes are held for the user or the address; the caller then answers
  * 429. The connection counts for the user until the connection ends or carries a request of another user. NULL: no
  * user. */
-int http_set_user(struct http_exchange *x, const char *user, struct berth_err *err);
+int http_set_user(struct http_request *x, const char *user, struct berth_err *err);
 /* Attaches caller data to the exchange. `drop` frees the data when the exchange ends for any reason. */
-void http_set_data(struct http_exchange *x, void *data, void (*drop)(void *data));
-void *http_data(const struct http_exchange *x);
+void http_set_data(struct http_request *x, void *data, void (*drop)(void *data));
+void *http_data(const struct http_request *x);
 
 /* ---- the answer: exactly one of these, once --------------------------------------------------------------------- */
 
@@ -108,23 +108,23 @@ void http_text_done(struct http_text *t);
 
 /* Answers with a body, which is copied. `headers` ends with a NULL name; NULL: no headers. The answer is marked as not
  * cacheable, unless the headers contain Cache-Control. */
-void http_answer(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
+void http_answer(struct http_request *x, int status, const struct http_header *headers, const char *content_type,
                  const void *body, size_t len);
 /* Like http_answer, but takes ownership of the text. Answers 429 instead if too many bytes are held for the user or the
  * address. */
-void http_answer_text(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
+void http_answer_text(struct http_request *x, int status, const struct http_header *headers, const char *content_type,
                       struct http_text *text);
 /* Like http_answer, but sends a file. Closes the file at the end, also on failure. */
-void http_answer_file(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
+void http_answer_file(struct http_request *x, int status, const struct http_header *headers, const char *content_type,
                       int fd, uint64_t len);
 /* Begins a stream: an answer without a known end, whose chunks follow. `closed` is called once if the stream ends for
  * any reason other than http_stream_end; the exchange is then freed. */
-void http_stream(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
+void http_stream(struct http_request *x, int status, const struct http_header *headers, const char *content_type,
                  void (*closed)(void *ctx), void *ctx);
 /* Sends a chunk, which is copied. Returns false and sends nothing if the client is too slow and more than the backlog
  * limit (1 MiB) is unsent; the caller should then end the stream. */
-bool http_stream_send(struct http_exchange *x, const void *data, size_t len);
-size_t http_stream_backlog(const struct http_exchange *x);
+bool http_stream_send(struct http_request *x, const void *data, size_t len);
+size_t http_stream_backlog(const struct http_request *x);
 /* Sets a callback for each time the backlog has been sent completely. */
-void http_stream_on_drained(struct http_exchange *x, void (*drained)(void *ctx), void *ctx);
-void http_stream_end(struct http_exchange *x);
+void http_stream_on_drained(struct http_request *x, void (*drained)(void *ctx), void *ctx);
+void http_stream_end(struct http_request *x);

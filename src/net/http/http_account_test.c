@@ -13,7 +13,7 @@ enum { ANSWER_BYTES = 1 << 20, READERS = 12 };
 #define GET_AS(user) "GET / HTTP/1.1\r\nHost: h\r\nUser: " user "\r\n\r\n"
 
 /* Takes the user from a header. */
-static int64_t admit(void *ctx, struct http_exchange *x)
+static int64_t admit(void *ctx, struct http_request *x)
 {
     struct kit *k = ctx;
     struct berth_err err;
@@ -30,7 +30,7 @@ static char byte_at(size_t i)
     return (char)('a' + i * 7 % 26);
 }
 
-static void answer_large(void *ctx, struct http_exchange *x)
+static void answer_large(void *ctx, struct http_request *x)
 {
     struct http_text text = {0};
     char piece[1000];
@@ -56,7 +56,7 @@ static struct talk talk_narrow(const struct kit *k)
     return (struct talk){.fd = fd};
 }
 
-static void a_text_arrives_in_pieces(void **state)
+static void large_text_arrives_completely(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     CLEANUP(str) struct str body = {0};
@@ -173,7 +173,7 @@ static void connections_of_a_user_are_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_arrives_in_pieces),
+        cmocka_unit_test(large_text_arrives_completely),
         cmocka_unit_test(unread_answers_of_a_user_are_bounded),
         cmocka_unit_test(bodies_of_a_user_are_bounded),
         cmocka_unit_test(connections_of_a_user_are_bounded),

@@ -9,7 +9,7 @@
 
 enum { READ_BYTES = 16 << 10 }; /* maximum size of a piece for libmicrohttpd */
 
-void exchange_suspend(struct http_exchange *x)
+void request_suspend(struct http_request *x)
 {
     assert(!x->suspended);
     x->suspended = true;
@@ -17,7 +17,7 @@ void exchange_suspend(struct http_exchange *x)
     MHD_suspend_connection(x->conn->mhd);
 }
 
-void exchange_resume(struct http_exchange *x)
+void request_resume(struct http_request *x)
 {
     assert(x->suspended);
     x->suspended = false;
@@ -42,7 +42,7 @@ static void header_add(struct MHD_Response *response, const char *name, const ch
     (void)MHD_add_response_header(response, name, value);
 }
 
-void answer_with(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
+void answer_with(struct http_request *x, int status, const struct http_header *headers, const char *content_type,
                  struct MHD_Response *response)
 {
     assert(!x->answered && status >= 200 && status <= 999);
@@ -59,10 +59,10 @@ void answer_with(struct http_exchange *x, int status, const struct http_header *
     x->status = (unsigned)status;
     x->answered = true;
     if (x->suspended)
-        exchange_resume(x);
+        request_resume(x);
 }
 
-enum MHD_Result answer_queue(struct http_exchange *x)
+enum MHD_Result answer_queue(struct http_request *x)
 {
     struct MHD_Response *response = take_ptr(&x->response);
     if (!response) /* already queued */
@@ -111,7 +111,7 @@ void http_text_done(struct http_text *t)
 /* Called by libmicrohttpd: returns the next piece of the text and frees blocks that were sent. */
 static ssize_t text_read(void *ctx, uint64_t at, char *to, size_t max)
 {
-    struct http_exchange *x = ctx;
+    struct http_request *x = ctx;
     struct http_block *b = x->text_left.first;
 
     (void)at;
@@ -121,14 +121,14 @@ static ssize_t text_read(void *ctx, uint64_t at, char *to, size_t max)
     memcpy(to, b->at + x->block_sent, n);
     x->block_sent += n;
     if (n == left) {
-        held_drop(x, b->len);
+        held_bytes_drop(x, b->len);
         block_drop(&x->text_left);
         x->block_sent = 0;
     }
     return (ssize_t)n;
 }
 
-void http_answer_text(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
+void http_answer_text(struct http_request *x, int status, const struct http_header *headers, const char *content_type,
                       struct http_text *text)
 {
     static const struct http_header later[] = {
@@ -140,7 +140,7 @@ void http_answer_text(struct http_exchange *x, int status, const struct http_hea
         "read it, and try again\"}}\n";
 
     bool reads = strcmp(x->method, MHD_HTTP_METHOD_GET) == 0; /* the answer to a completed change is always held */
-    if (reads && text->len > BLOCK_TEXT_BYTES && !held_fits(x, text->len)) {
+    if (reads && text->len > BLOCK_TEXT_BYTES && !held_bytes_fit(x, text->len)) {
         http_text_done(text);
         x->server->stats.refused++;
         http_answer(x, MHD_HTTP_TOO_MANY_REQUESTS, later, "application/json", much, sizeof much - 1);
@@ -153,24 +153,24 @@ void http_answer_text(struct http_exchange *x, int status, const struct http_hea
     }
     x->text_left = *text;
     *text = (struct http_text){0};
-    held_add(x, x->text_left.len);
+    held_bytes_add(x, x->text_left.len);
     x->server->stats.bytes_out += x->text_left.len;
     struct MHD_Response *response = MHD_create_response_from_callback(x->text_left.len, READ_BYTES, text_read, x, NULL);
     assert(response);
     answer_with(x, status, headers, content_type, response);
 }
 
-void http_answer(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
+void http_answer(struct http_request *x, int status, const struct http_header *headers, const char *content_type,
                  const void *body, size_t len)
 {
     struct MHD_Response *response = MHD_create_response_from_buffer(len, (void *)body, MHD_RESPMEM_MUST_COPY);
     x->server->stats.bytes_out += len;
     assert(response);
-    held_add(x, len);
+    held_bytes_add(x, len);
     answer_with(x, status, headers, content_type, response);
 }
 
-void http_answer_file(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
+void http_answer_file(struct http_request *x, int status, const struct http_header *headers, const char *content_type,
                       int fd, uint64_t len)
 {
     struct stat st;
@@ -185,7 +185,7 @@ void http_answer_file(struct http_exchange *x, int status, const struct http_hea
     answer_with(x, status, headers, content_type, response);
 }
 
-void answer_refusal(struct http_exchange *x, int status, const char *text)
+void answer_refusal(struct http_request *x, int status, const char *text)
 {
     CLEANUP(str) struct str line = {0};
     str_add(&line, text);

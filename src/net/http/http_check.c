@@ -20,8 +20,8 @@ enum { RUNS = 60, STEPS = 3000, CLIENTS = 40 };
 struct chaos {
     struct kit kit; /* first: handlers cast their context to both types */
     uint64_t seed;
-    VEC(struct http_exchange *) waiting; /* requests to be answered later */
-    VEC(struct http_exchange *) streams;
+    VEC(struct http_request *) waiting; /* requests to be answered later */
+    VEC(struct http_request *) streams;
     unsigned streamed, ended;
 };
 
@@ -34,7 +34,7 @@ static uint64_t draw(struct chaos *c, uint64_t below)
 
 struct watcher {
     struct chaos *chaos;
-    struct http_exchange *x;
+    struct http_request *x;
 };
 
 static void watcher_drop(void *data)
@@ -44,7 +44,7 @@ static void watcher_drop(void *data)
     mem_free(w);
 }
 
-static void stream_forget(struct chaos *c, const struct http_exchange *x)
+static void stream_forget(struct chaos *c, const struct http_request *x)
 {
     for (size_t i = 0; i < c->streams.len; i++) {
         if (c->streams.at[i] == x) {
@@ -62,7 +62,7 @@ static void on_closed(void *ctx)
     stream_forget(w->chaos, w->x);
 }
 
-static void stream_end(struct chaos *c, struct http_exchange *x)
+static void stream_end(struct chaos *c, struct http_request *x)
 {
     c->ended++;
     stream_forget(c, x);
@@ -79,7 +79,7 @@ static void on_drained(void *ctx)
         stream_end(w->chaos, w->x);
 }
 
-static void answer(struct chaos *c, struct http_exchange *x)
+static void answer(struct chaos *c, struct http_request *x)
 {
     static char body[300000];
     if (draw(c, 3)) {
@@ -98,7 +98,7 @@ static void answer(struct chaos *c, struct http_exchange *x)
         stream_end(c, x);
 }
 
-static int64_t chaos_admit(void *ctx, struct http_exchange *x)
+static int64_t chaos_admit(void *ctx, struct http_request *x)
 {
     struct chaos *c = ctx;
     struct watcher *w = mem_zalloc(sizeof *w);
@@ -111,7 +111,7 @@ static int64_t chaos_admit(void *ctx, struct http_exchange *x)
     return -1;
 }
 
-static void chaos_handle(void *ctx, struct http_exchange *x)
+static void chaos_handle(void *ctx, struct http_request *x)
 {
     struct chaos *c = ctx;
     if (draw(c, 2))
@@ -125,12 +125,12 @@ static void server_step(struct chaos *c)
     static char piece[200000];
     if (c->waiting.len && draw(c, 2)) {
         size_t i = draw(c, c->waiting.len);
-        struct http_exchange *x = c->waiting.at[i];
+        struct http_request *x = c->waiting.at[i];
         c->waiting.at[i] = c->waiting.at[--c->waiting.len];
         answer(c, x);
     }
     if (c->streams.len) {
-        struct http_exchange *x = c->streams.at[draw(c, c->streams.len)];
+        struct http_request *x = c->streams.at[draw(c, c->streams.len)];
         bool taken = http_stream_send(x, piece, draw(c, 20) ? draw(c, 50) : draw(c, sizeof piece));
         if (!taken || draw(c, 12) == 0)
             stream_end(c, x);
@@ -244,7 +244,7 @@ static void run_once(uint64_t seed)
     assert_int_equal(before, after);
 }
 
-static void nothing_is_left_of_chaos(void **state)
+static void random_clients_leave_nothing_open(void **state)
 {
     const char *one = getenv("BERTH_SEED");
 
@@ -259,6 +259,6 @@ static void nothing_is_left_of_chaos(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_left_of_chaos)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_clients_leave_nothing_open)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

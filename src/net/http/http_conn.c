@@ -25,7 +25,7 @@ enum {
     SAID_MAX = 512,
     LINGER_BYTES_MAX = 16 << 20,
     KEEPALIVE_IDLE_S = 60,
-    UNSENT_BYTES =
+    KERNEL_UNSENT_BYTES_MAX =
         /* unsent bytes in the kernel for a client that does not read; further bytes stay in the server, which counts
          * them */
     128 << 10,
@@ -62,7 +62,7 @@ static void remote_text(const struct sockaddr_storage *from, char to[static INET
         to[0] = '\0';
 }
 
-struct peer *peer_join(struct http_server *s, const char *remote)
+struct peer *peer_ref(struct http_server *s, const char *remote)
 {
     uint64_t hash = peer_hash(s, remote);
     uint32_t index = map_find(&s->peer_map, hash, peer_same, s, remote);
@@ -84,7 +84,7 @@ struct peer *peer_join(struct http_server *s, const char *remote)
     return s->peers.at[index];
 }
 
-void peer_leave(struct http_server *s, struct peer *p)
+void peer_unref(struct http_server *s, struct peer *p)
 {
     assert(p->conns > 0);
     if (--p->conns)
@@ -106,29 +106,29 @@ void peers_done(struct http_server *s)
 /* ---- accepting -------------------------------------------------------------------------------------------------- */
 
 /* Sends an error and closes the socket. The answer occupies a few hundred bytes in the kernel. */
-static void refuse(struct http_server *s, int fd, unsigned status, const char *text)
+static void refuse_connection(struct http_server *s, int fd, unsigned status, const char *text)
 {
     struct conn c = {.server = s, .fd = fd};
     s->stats.refused++;
-    conn_say(&c, status, text);
+    conn_send_error(&c, status, text);
     (void)shutdown(fd, SHUT_WR);
     (void)close(fd);
 }
 
-static void arrive(struct http_server *s, int fd, const struct sockaddr_storage *from, socklen_t from_len)
+static void conn_add(struct http_server *s, int fd, const struct sockaddr_storage *from, socklen_t from_len)
 {
     char remote[INET6_ADDRSTRLEN];
 
     s->stats.accepted++;
     if (s->stats.connections >= s->connections_max) {
-        refuse(s, fd, MHD_HTTP_SERVICE_UNAVAILABLE, "too many connections; try again later");
+        refuse_connection(s, fd, MHD_HTTP_SERVICE_UNAVAILABLE, "too many connections; try again later");
         return;
     }
     remote_text(from, remote);
-    struct peer *p = peer_join(s, remote);
+    struct peer *p = peer_ref(s, remote);
     if (s->connections_per_address_max && p->conns - p->trusted > s->connections_per_address_max) {
-        peer_leave(s, p);
-        refuse(s, fd, MHD_HTTP_TOO_MANY_REQUESTS, "too many connections from this address; try again later");
+        peer_unref(s, p);
+        refuse_connection(s, fd, MHD_HTTP_TOO_MANY_REQUESTS, "too many connections from this address; try again later");
         return;
     }
     struct conn *c = mem_zalloc(sizeof *c);
@@ -136,12 +136,12 @@ static void arrive(struct http_server *s, int fd, const struct sockaddr_storage 
     c->fd = fd;
     c->peer = p;
     s->stats.connections++;
-    s->strangers++;
+    s->conns_without_request++;
     deadline_set(c, DEADLINE_REQUEST);
-    s->arriving = c;
+    s->conn_being_added = c;
     (void)MHD_add_connection(s->mhd, fd, (const struct sockaddr *)from, from_len); /* closes fd on failure */
-    if (s->arriving) { /* conn_notify was not called: libmicrohttpd rejected the connection */
-        s->arriving = NULL;
+    if (s->conn_being_added) { /* conn_notify was not called: libmicrohttpd rejected the connection */
+        s->conn_being_added = NULL;
         s->stats.refused++;
         conn_free(c);
     }
@@ -157,7 +157,7 @@ static void listen_ready(void *ctx, uint32_t events)
         socklen_t from_len = sizeof from;
         int fd = accept4(s->listen_fd, (struct sockaddr *)&from, &from_len, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
-            arrive(s, fd, &from, from_len);
+            conn_add(s, fd, &from, from_len);
             continue;
         }
         if (errno == EAGAIN)
@@ -170,7 +170,7 @@ static void listen_ready(void *ctx, uint32_t events)
     }
 }
 
-void listen_again(void *ctx)
+void listen_retry(void *ctx)
 {
     struct http_server *s = ctx;
     if (s->listen_source)
@@ -201,7 +201,7 @@ static bool address_parse(const char *address, uint16_t port, struct sockaddr_st
 /* Sets socket options, which connections inherit. With them the kernel detects a peer that vanished. */
 static void listen_options(const struct http_server *s, int fd)
 {
-    const int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S, unsent = UNSENT_BYTES;
+    const int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S, unsent = KERNEL_UNSENT_BYTES_MAX;
     int64_t ms = s->answer_ns_max / NS_PER_MS;
     const unsigned unread = ms > INT32_MAX ? INT32_MAX : ms < 1000 ? 1000 : (unsigned)ms;
 
@@ -213,7 +213,7 @@ static void listen_options(const struct http_server *s, int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent); /* inherited by connections */
 }
 
-static int listen_trouble(const char *address, uint16_t port, struct berth_err *err)
+static int listen_error(const char *address, uint16_t port, struct berth_err *err)
 {
     const char *hint = errno == EADDRINUSE      ? "; another program uses this port"
                        : errno == EADDRNOTAVAIL ? "; no interface of this machine has this address"
@@ -231,11 +231,11 @@ int listen_open(struct http_server *s, const char *address, uint16_t port, struc
         return err_set(err, EINVAL, "cannot listen on '%s': not a numeric address such as 127.0.0.1 or ::", address);
     s->listen_fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->listen_fd < 0)
-        return listen_trouble(address, port, err);
+        return listen_error(address, port, err);
     listen_options(s, s->listen_fd);
     if (bind(s->listen_fd, (struct sockaddr *)&at, len) < 0 || listen(s->listen_fd, BACKLOG) < 0 ||
         getsockname(s->listen_fd, (struct sockaddr *)&at, &len) < 0)
-        return listen_trouble(address, port, err);
+        return listen_error(address, port, err);
     /* IPv4 and IPv6 addresses have the port at the same offset. */
     s->port = ntohs(((struct sockaddr_in *)&at)->sin_port);
     return loop_watch_fd(s->loop, s->listen_fd, EPOLLIN, listen_ready, s, &s->listen_source, err);
@@ -252,7 +252,7 @@ void listen_close(struct http_server *s)
 
 /* ---- closing ---------------------------------------------------------------------------------------------------- */
 
-void conn_say(struct conn *c, unsigned status, const char *text)
+void conn_send_error(struct conn *c, unsigned status, const char *text)
 {
     char said[SAID_MAX];
     const char *retry =
@@ -269,14 +269,14 @@ void conn_say(struct conn *c, unsigned status, const char *text)
     assert(len > 0 && (size_t)len < sizeof said);
     if (!c->server->tls) {
         (void)send(c->fd, said, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    } else if (c->exchange) { /* a request has begun, so the TLS handshake is complete */
+    } else if (c->request) { /* a request has begun, so the TLS handshake is complete */
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
         if (info)
             (void)gnutls_record_send(info->tls_session, said, (size_t)len);
     }
 }
 
-void conn_hurry(struct conn *c)
+void conn_force_processing(struct conn *c)
 {
     struct http_server *s = c->server;
     if (s->stopping)
@@ -285,26 +285,26 @@ void conn_hurry(struct conn *c)
     server_wake(s);
 }
 
-void conn_shut(struct conn *c)
+void conn_shutdown(struct conn *c)
 {
     (void)shutdown(c->fd, SHUT_RDWR);
-    conn_hurry(c);
+    conn_force_processing(c);
 }
 
 void conn_free(struct conn *c)
 {
     struct http_server *s = c->server;
-    assert(!c->exchange);
+    assert(!c->request);
     deadline_drop(c);
     loop_source_free(c->watch);
     if (!c->mhd && c->linger)
         (void)close(c->fd);
     c->peer->trusted -= c->trusted;
-    peer_leave(s, c->peer);
+    peer_unref(s, c->peer);
     if (c->user)
-        peer_leave(s, c->user);
+        peer_unref(s, c->user);
     s->stats.connections--;
-    s->strangers -= !c->known;
+    s->conns_without_request -= !c->known;
     mem_free(c->shown.name);
     mem_free(c);
 }
@@ -319,8 +319,8 @@ static void linger_ready(void *ctx, uint32_t events)
 
     (void)events;
     for (int i = 0; i < 16 && (n = recv(c->fd, waste, sizeof waste, MSG_DONTWAIT)) > 0; i++)
-        c->moved_bytes += (uint64_t)n;
-    if (n == 0 || (n < 0 && errno != EAGAIN) || c->moved_bytes > LINGER_BYTES_MAX)
+        c->progress_bytes += (uint64_t)n;
+    if (n == 0 || (n < 0 && errno != EAGAIN) || c->progress_bytes > LINGER_BYTES_MAX)
         conn_free(c);
 }
 
@@ -334,7 +334,7 @@ static bool linger(struct conn *c)
     c->watch = NULL;
     c->fd = copy;
     c->mhd = NULL;
-    c->moved_bytes = 0;
+    c->progress_bytes = 0;
     (void)shutdown(copy, SHUT_WR);
     deadline_set(c, DEADLINE_LINGER);
     if (loop_watch_fd(c->server->loop, copy, EPOLLIN | EPOLLRDHUP, linger_ready, c, &c->watch, NULL) < 0)
@@ -348,8 +348,8 @@ void conn_notify(void *ctx, struct MHD_Connection *mhd, void **conn, enum MHD_Co
     struct conn *c = *conn;
 
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        c = s->arriving;
-        s->arriving = NULL;
+        c = s->conn_being_added;
+        s->conn_being_added = NULL;
         c->mhd = mhd;
         *conn = c;
         return;

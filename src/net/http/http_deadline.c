@@ -67,15 +67,15 @@ void deadline_set(struct conn *c, enum deadline deadline)
     }
 }
 
-static void deadline_pass(struct conn *c)
+static void deadline_expire(struct conn *c)
 {
     struct http_server *s = c->server;
     enum deadline deadline = c->deadline;
 
     if (deadline == DEADLINE_ANSWER) {
-        uint64_t acked = acked_bytes(c->fd), before = c->moved_bytes;
+        uint64_t acked = acked_bytes(c->fd), before = c->progress_bytes;
         if (acked >= before + READ_BYTES_MIN) {
-            c->moved_bytes = acked;
+            c->progress_bytes = acked;
             deadline_set(c, DEADLINE_ANSWER);
             return;
         }
@@ -86,13 +86,13 @@ static void deadline_pass(struct conn *c)
         return;
     }
     if (deadline == DEADLINE_REQUEST)
-        conn_say(c, MHD_HTTP_REQUEST_TIMEOUT, "the request did not arrive in time");
+        conn_send_error(c, MHD_HTTP_REQUEST_TIMEOUT, "the request did not arrive in time");
     if (deadline != DEADLINE_IDLE)
         s->stats.refused++;
-    conn_shut(c);
+    conn_shutdown(c);
 }
 
-void deadlines_pass(void *ctx)
+void deadlines_expire(void *ctx)
 {
     struct http_server *s = ctx;
     int64_t now = loop_now_ns(s->loop);
@@ -101,7 +101,7 @@ void deadlines_pass(void *ctx)
     for (size_t i = 0; i < DEADLINES; i++) {
         struct conn_list *list = &s->deadlines[i];
         while (list->first && list->first->deadline_ns <= now)
-            deadline_pass(list->first);
+            deadline_expire(list->first);
         if (list->first && list->first->deadline_ns < s->deadline_next_ns)
             s->deadline_next_ns = list->first->deadline_ns;
     }

@@ -58,14 +58,14 @@ struct conn {
     struct http_server *server;
     struct MHD_Connection *mhd; /* NULL: libmicrohttpd has released the connection */
     struct peer *peer;
-    struct peer *user;              /* NULL: no user */
-    struct http_exchange *exchange; /* NULL between requests */
-    struct loop_source *watch;      /* of the socket, while libmicrohttpd does not watch it */
-    struct conn *prev, *next;       /* in the list of its deadline */
-    struct http_peer shown;         /* verified client certificate; owns its name, NULL: none */
+    struct peer *user;            /* NULL: no user */
+    struct http_request *request; /* NULL between requests */
+    struct loop_source *watch;    /* of the socket, while libmicrohttpd does not watch it */
+    struct conn *prev, *next;     /* in the list of its deadline */
+    struct http_peer shown;       /* verified client certificate; owns its name, NULL: none */
     int64_t deadline_ns;
-    uint64_t moved_bytes; /* at the last check: bytes acknowledged by the peer, or bytes discarded */
-    int fd;               /* owned by libmicrohttpd; a duplicate while lingering */
+    uint64_t progress_bytes; /* at the last check: bytes acknowledged by the peer, or bytes discarded */
+    int fd;                  /* owned by libmicrohttpd; a duplicate while lingering */
     enum deadline deadline;
     bool linger;       /* the request was refused before its end; closing at once could destroy the answer */
     bool peer_checked; /* the certificate was checked; `shown` is the result */
@@ -77,10 +77,10 @@ struct conn_list {
     struct conn *first, *last;
 };
 
-struct http_exchange {
+struct http_request {
     struct http_server *server;
     struct conn *conn;
-    struct http_exchange *prev, *next; /* in the server's list of exchanges */
+    struct http_request *prev, *next; /* in the server's list of exchanges */
     const char *method;
     const char *why;         /* why the target was rejected; NULL: valid */
     const char *line_target; /* libmicrohttpd's buffer of the target in the first line, and its length */
@@ -120,23 +120,23 @@ struct http_server {
     uint16_t port;
     bool length_required;
     bool tls, running, stopping, quiesced;
-    bool resumed;      /* a connection was resumed inside MHD_run, which has to run again */
-    unsigned restless; /* number of consecutive runs that each requested the next one immediately */
-    size_t strangers;  /* connections that have not begun a request */
-    int64_t (*admit)(void *ctx, struct http_exchange *x);
-    void (*handle)(void *ctx, struct http_exchange *x);
+    bool resumed;                 /* a connection was resumed inside MHD_run, which has to run again */
+    unsigned busy_runs;           /* number of consecutive runs that each requested the next one immediately */
+    size_t conns_without_request; /* connections that have not begun a request */
+    int64_t (*admit)(void *ctx, struct http_request *x);
+    void (*handle)(void *ctx, struct http_request *x);
     void *ctx;
     size_t connections_max, connections_per_address_max, connections_per_user_max, header_bytes_max;
     size_t bytes_per_address_max, bytes_per_user_max;
     int64_t request_ns_max, idle_ns_max, answer_ns_max;
     int64_t deadline_next_ns; /* when the timer expires */
     struct conn_list deadlines[DEADLINES];
-    struct conn *arriving; /* the connection that is being passed to libmicrohttpd */
+    struct conn *conn_being_added; /* the connection that is being passed to libmicrohttpd */
     struct map peer_map;
     VEC(struct peer *) peers;   /* NULL: unused entry */
     VEC(uint32_t) peers_unused; /* unused entries of `peers` */
     uint64_t peer_seed;
-    struct http_exchange *exchanges;
+    struct http_request *requests_list;
     struct http_server_stats stats;
     size_t busy;
 };
@@ -149,56 +149,56 @@ void server_wake(struct http_server *s);
 int listen_open(struct http_server *s, const char *address, uint16_t port, struct berth_err *err);
 void listen_close(struct http_server *s);
 /* Timer callback: accepts again after the process had run out of descriptors. */
-void listen_again(void *ctx);
+void listen_retry(void *ctx);
 /* Callback for MHD_OPTION_NOTIFY_CONNECTION. */
 void conn_notify(void *ctx, struct MHD_Connection *mhd, void **conn, enum MHD_ConnectionNotificationCode what);
 /* Writes an answer directly to the socket, where libmicrohttpd accepts none. Bytes that do not fit at once are lost. */
-void conn_say(struct conn *c, unsigned status, const char *text);
+void conn_send_error(struct conn *c, unsigned status, const char *text);
 /* Shuts down both directions of the socket; libmicrohttpd notices this. */
-void conn_shut(struct conn *c);
+void conn_shutdown(struct conn *c);
 /* Makes libmicrohttpd process the connection in every run, by giving the connection its own timeout. Otherwise
  * libmicrohttpd forgets a connection that is closed while its answer is prepared: such a connection waits for no event
  * and is in no list of ready connections. */
-void conn_hurry(struct conn *c);
+void conn_force_processing(struct conn *c);
 void conn_free(struct conn *c);
-/* peer_join adds a connection to the account of an address or user, and creates the account if needed. peer_leave
+/* peer_ref adds a connection to the account of an address or user, and creates the account if needed. peer_unref
  * removes a connection. */
-struct peer *peer_join(struct http_server *s, const char *remote);
-void peer_leave(struct http_server *s, struct peer *p);
+struct peer *peer_ref(struct http_server *s, const char *remote);
+void peer_unref(struct http_server *s, struct peer *p);
 void peers_done(struct http_server *s);
 
 /* http_deadline.c */
 void deadline_set(struct conn *c, enum deadline deadline);
 void deadline_drop(struct conn *c);
 /* Timer callback for expired deadlines. */
-void deadlines_pass(void *ctx);
+void deadlines_expire(void *ctx);
 
 /* http_request.c */
 void *request_line(void *ctx, const char *uri, struct MHD_Connection *mhd);
 enum MHD_Result request_step(void *ctx, struct MHD_Connection *mhd, const char *url, const char *method,
-                             const char *version, const char *upload, size_t *upload_len, void **exchange);
-void request_completed(void *ctx, struct MHD_Connection *mhd, void **exchange, enum MHD_RequestTerminationCode how);
+                             const char *version, const char *upload, size_t *upload_len, void **request);
+void request_completed(void *ctx, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode how);
 
 /* http_strict.c */
-enum { HTTP_WALKS = MHD_VERSION < 0x00097701 }; /* old versions are lenient and parse in place */
+enum { HTTP_STRICT_CHECK = MHD_VERSION < 0x00097701 }; /* old versions are lenient and parse in place */
 /* Returns a description of ambiguous bytes in the header; NULL: none. Called from request_begin, right after
  * libmicrohttpd has parsed the header. */
-const char *strict_fault(const struct http_exchange *x, const char *method, const char *version, size_t header_bytes);
+const char *strict_fault(const struct http_request *x, const char *method, const char *version, size_t header_bytes);
 
 /* http_account.c */
 /* Returns whether the accounts of the exchange's address and user can hold this many more bytes. */
-bool held_fits(const struct http_exchange *x, size_t bytes);
-void held_add(struct http_exchange *x, size_t bytes);
-void held_drop(struct http_exchange *x, size_t bytes);
+bool held_bytes_fit(const struct http_request *x, size_t bytes);
+void held_bytes_add(struct http_request *x, size_t bytes);
+void held_bytes_drop(struct http_request *x, size_t bytes);
 
 /* http_answer.c */
 /* Answers with an error of the server itself: one line of text. */
-void answer_refusal(struct http_exchange *x, int status, const char *text);
-void answer_with(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
+void answer_refusal(struct http_request *x, int status, const char *text);
+void answer_with(struct http_request *x, int status, const struct http_header *headers, const char *content_type,
                  struct MHD_Response *response);
-enum MHD_Result answer_queue(struct http_exchange *x);
-void exchange_suspend(struct http_exchange *x);
-void exchange_resume(struct http_exchange *x);
+enum MHD_Result answer_queue(struct http_request *x);
+void request_suspend(struct http_request *x);
+void request_resume(struct http_request *x);
 
 /* http_peer.c */
 /* Fills *ret from the verified certificate of the session's peer. *ret must be empty; it owns the name. */

@@ -47,7 +47,7 @@ static void bodies_are_bounded(void **state)
 }
 
 /* A client that does not read while it sends still receives the rejection. */
-static void a_refusal_outlives_what_is_still_sent(void **state)
+static void rejection_reaches_client_that_is_still_sending(void **state)
 {
     static const char *const rows[] = {POST("Content-Length: 4000000\r\n"),
                                        POST("Transfer-Encoding: chunked\r\n") "3d0900\r\n"};
@@ -69,7 +69,7 @@ static void a_refusal_outlives_what_is_still_sent(void **state)
 }
 
 /* A client that never stops sending is disconnected after the deadline; so is a client that does nothing. */
-static void a_refusal_does_not_wait_for_ever(void **state)
+static void rejected_connection_is_closed_after_deadline(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     char piece[1000] = {0};
@@ -123,7 +123,7 @@ static void headers_are_bounded(void **state)
 static const struct http_config quick = {.request_ns_max = 30 * KIT_MS, .idle_ns_max = 30 * KIT_MS};
 
 /* A client that sends one byte per round must be stopped by a deadline for the whole request. */
-static void a_slow_sender_is_cut_off(void **state)
+static void slow_sender_is_disconnected(void **state)
 {
     static const struct {
         const char *label, *first, *then;
@@ -176,7 +176,7 @@ static void an_idle_connection_is_closed(void **state)
 }
 
 /* The handler is slow; the deadlines of other connections expire meanwhile. */
-static void a_slow_answer_is_not_the_clients_fault(void **state)
+static void slow_handler_does_not_expire_deadlines(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     struct http_config config = quick;
@@ -197,14 +197,14 @@ static void a_slow_answer_is_not_the_clients_fault(void **state)
 
 enum { LARGE_BYTES = 64 << 20 };
 
-static void answer_large(void *ctx, struct http_exchange *x)
+static void answer_large(void *ctx, struct http_request *x)
 {
     CLEANUP(mem) char *body = mem_zalloc(LARGE_BYTES);
     kit_keep(ctx, x);
     http_answer(x, 200, NULL, NULL, body, LARGE_BYTES);
 }
 
-static void a_reader_that_does_not_read_is_cut_off(void **state)
+static void client_that_does_not_read_is_disconnected(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     struct http_config config = quick;
@@ -219,7 +219,7 @@ static void a_reader_that_does_not_read_is_cut_off(void **state)
 }
 
 /* The client needs many times the deadline, but reads continuously. */
-static void a_reader_that_reads_may_take_its_time(void **state)
+static void slow_reading_client_is_not_disconnected(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     CLEANUP(mem) char *room = mem_alloc(200000);
@@ -243,14 +243,14 @@ static void on_closed(void *ctx)
     ((struct kit *)ctx)->closed++;
 }
 
-static void stream_much(void *ctx, struct http_exchange *x)
+static void stream_much(void *ctx, struct http_request *x)
 {
     CLEANUP(mem) char *piece = mem_zalloc(LARGE_BYTES / 4);
     http_stream(x, 200, NULL, NULL, on_closed, ctx);
     assert_true(http_stream_send(x, piece, LARGE_BYTES / 4));
 }
 
-static void a_stream_that_is_not_read_is_cut_off(void **state)
+static void unread_stream_is_disconnected(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     struct http_config config = quick;
@@ -301,7 +301,7 @@ static void connections_are_bounded(void **state)
     }
 }
 
-static void addresses_are_counted_apart(void **state)
+static void connections_are_counted_per_address(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
 
@@ -333,7 +333,7 @@ static int next_fd(void)
     return fd;
 }
 
-static void thousands_come_and_go(void **state)
+static void thousands_of_connections_leave_nothing_open(void **state)
 {
     enum { ROUNDS = 10, AT_ONCE = 200 };
     CLEANUP(kit) struct kit k = {0};
@@ -364,7 +364,7 @@ static void thousands_come_and_go(void **state)
     assert_int_equal(next_fd(), before);
 }
 
-static void no_descriptors_is_a_pause(void **state)
+static void accepting_pauses_without_descriptors(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     struct rlimit before, none;
@@ -387,19 +387,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_are_bounded),
-        cmocka_unit_test(a_refusal_outlives_what_is_still_sent),
-        cmocka_unit_test(a_refusal_does_not_wait_for_ever),
+        cmocka_unit_test(rejection_reaches_client_that_is_still_sending),
+        cmocka_unit_test(rejected_connection_is_closed_after_deadline),
         cmocka_unit_test(headers_are_bounded),
-        cmocka_unit_test(a_slow_sender_is_cut_off),
+        cmocka_unit_test(slow_sender_is_disconnected),
         cmocka_unit_test(an_idle_connection_is_closed),
-        cmocka_unit_test(a_slow_answer_is_not_the_clients_fault),
-        cmocka_unit_test(a_reader_that_does_not_read_is_cut_off),
-        cmocka_unit_test(a_reader_that_reads_may_take_its_time),
-        cmocka_unit_test(a_stream_that_is_not_read_is_cut_off),
+        cmocka_unit_test(slow_handler_does_not_expire_deadlines),
+        cmocka_unit_test(client_that_does_not_read_is_disconnected),
+        cmocka_unit_test(slow_reading_client_is_not_disconnected),
+        cmocka_unit_test(unread_stream_is_disconnected),
         cmocka_unit_test(connections_are_bounded),
-        cmocka_unit_test(addresses_are_counted_apart),
-        cmocka_unit_test(thousands_come_and_go),
-        cmocka_unit_test(no_descriptors_is_a_pause),
+        cmocka_unit_test(connections_are_counted_per_address),
+        cmocka_unit_test(thousands_of_connections_leave_nothing_open),
+        cmocka_unit_test(accepting_pauses_without_descriptors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

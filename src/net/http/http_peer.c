@@ -10,7 +10,7 @@ enum { NAME_MAX_BYTES = 256, SERIAL_MAX_BYTES = 64 };
 
 /* Returns whether the certificate is signed by the configured CA, is already valid, and is meant for clients or for any
  * purpose. *ret_over: the certificate has expired. */
-static bool certificate_good(gnutls_session_t session, bool *ret_over)
+static bool certificate_is_valid(gnutls_session_t session, bool *ret_over)
 {
     gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID, .data = (void *)GNUTLS_KP_TLS_WWW_CLIENT};
     unsigned status = ~0U;
@@ -23,7 +23,7 @@ static bool certificate_good(gnutls_session_t session, bool *ret_over)
 /* Returns whether the name is plain text. GnuTLS writes names that it cannot print (for example with a NUL) as '#' and
  * digits, and puts a backslash before some characters. Such names could be mistaken for others, so they are
  * rejected. */
-static bool name_plain(const char *name, size_t len)
+static bool name_is_plain(const char *name, size_t len)
 {
     if (len == 0 || strlen(name) != len || name[0] == '#' || !str_utf8_valid(name, len))
         return false;
@@ -42,11 +42,11 @@ void peer_certificate(void *session, struct http_peer *ret)
     unsigned char serial[SERIAL_MAX_BYTES];
     size_t size = sizeof name, serial_len = sizeof serial;
 
-    if (!chain || len == 0 || !certificate_good(session, &ret->over) || gnutls_x509_crt_init(&cert) < 0)
+    if (!chain || len == 0 || !certificate_is_valid(session, &ret->over) || gnutls_x509_crt_init(&cert) < 0)
         return;
     if (gnutls_x509_crt_import(cert, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
         gnutls_x509_crt_get_dn_by_oid(cert, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &size) == 0 &&
-        name_plain(name, size) && gnutls_x509_crt_get_serial(cert, serial, &serial_len) == 0) {
+        name_is_plain(name, size) && gnutls_x509_crt_get_serial(cert, serial, &serial_len) == 0) {
         time_t until_s = gnutls_x509_crt_get_expiration_time(cert);
         ret->name = mem_strdup(name);
         ret->until_ns = until_s > INT64_MAX / 1000000000 ? INT64_MAX : (int64_t)until_s * 1000000000;
@@ -56,7 +56,7 @@ void peer_certificate(void *session, struct http_peer *ret)
     gnutls_x509_crt_deinit(cert);
 }
 
-const struct http_peer *http_peer(const struct http_exchange *x)
+const struct http_peer *http_peer(const struct http_request *x)
 {
     struct conn *c = x->conn;
     if (!c->peer_checked && c->server->tls) {
@@ -70,7 +70,7 @@ const struct http_peer *http_peer(const struct http_exchange *x)
     return c->shown.name ? &c->shown : NULL;
 }
 
-const char *http_peer_name(const struct http_exchange *x)
+const char *http_peer_name(const struct http_request *x)
 {
     const struct http_peer *peer = http_peer(x);
     return peer && !peer->over ? peer->name : NULL;

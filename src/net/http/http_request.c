@@ -39,7 +39,7 @@ static bool has_control(const char *text)
     return false;
 }
 
-static enum MHD_Result framing_take(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result framing_count(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
 {
     struct framing *f = ctx;
 
@@ -71,7 +71,7 @@ static uint64_t length_of(const char *digits)
 }
 
 /* Returns a description of an error in the target or the header; NULL: none. */
-static const char *fault_of(const struct http_exchange *x, const struct framing *f)
+static const char *request_fault(const struct http_request *x, const struct framing *f)
 {
     if (x->why)
         return x->why;
@@ -90,16 +90,16 @@ static const char *fault_of(const struct http_exchange *x, const struct framing 
 }
 
 /* Sends an error directly to the socket and closes the connection. */
-static enum MHD_Result refuse_and_close(struct http_exchange *x, unsigned status, const char *text)
+static enum MHD_Result refuse_and_close(struct http_request *x, unsigned status, const char *text)
 {
     x->server->stats.refused++;
-    conn_say(x->conn, status, text);
+    conn_send_error(x->conn, status, text);
     x->conn->linger = true;
     return MHD_NO;
 }
 
 /* Called when the header is complete: checks the header and the announced body. */
-static enum MHD_Result request_begin(struct http_exchange *x, struct MHD_Connection *mhd, const char *method,
+static enum MHD_Result request_begin(struct http_request *x, struct MHD_Connection *mhd, const char *method,
                                      const char *version)
 {
     struct http_server *s = x->server;
@@ -112,7 +112,7 @@ static enum MHD_Result request_begin(struct http_exchange *x, struct MHD_Connect
     x->method = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0 ? MHD_HTTP_METHOD_GET : method;
     s->stats.requests++;
     s->stats.bytes_in += header_bytes;
-    (void)MHD_get_connection_values(mhd, MHD_HEADER_KIND, framing_take, &f);
+    (void)MHD_get_connection_values(mhd, MHD_HEADER_KIND, framing_count, &f);
     int values = MHD_get_connection_values(mhd, MHD_HEADER_KIND | MHD_COOKIE_KIND | MHD_GET_ARGUMENT_KIND, NULL, NULL);
     if (header_bytes + (size_t)values * VALUE_BYTES + ANSWER_HEADER_BYTES > s->header_bytes_max)
         return refuse_and_close(x, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "the header is too large");
@@ -120,7 +120,7 @@ static enum MHD_Result request_begin(struct http_exchange *x, struct MHD_Connect
     bool waits = http_header(x, MHD_HTTP_HEADER_EXPECT) != NULL;
     const char *fault = strict_fault(x, method, version, header_bytes);
 
-    fault = fault ? fault : fault_of(x, &f);
+    fault = fault ? fault : request_fault(x, &f);
     /* libmicrohttpd closes the connection after an answer that is queued this early. That is correct where the start of
      * the next request is uncertain. */
     c->linger = true;
@@ -148,7 +148,7 @@ static enum MHD_Result request_begin(struct http_exchange *x, struct MHD_Connect
 
 /* ---- the body --------------------------------------------------------------------------------------------------- */
 
-static enum MHD_Result request_body(struct http_exchange *x, const char *piece, size_t *len)
+static enum MHD_Result request_body(struct http_request *x, const char *piece, size_t *len)
 {
     size_t n = *len;
 
@@ -159,15 +159,15 @@ static enum MHD_Result request_body(struct http_exchange *x, const char *piece, 
     /* libmicrohttpd accepts no answer between the header and the end of the body. */
     if (n > x->body_max - x->body.len)
         return refuse_and_close(x, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large");
-    if (!held_fits(x, n))
+    if (!held_bytes_fit(x, n))
         return refuse_and_close(x, MHD_HTTP_TOO_MANY_REQUESTS, "too many bytes at a time; try again later");
-    held_add(x, n);
+    held_bytes_add(x, n);
     str_add_bytes(&x->body, piece, n);
     return MHD_YES;
 }
 
 /* Called when the request is complete, and again after a suspension when there is an answer. */
-static enum MHD_Result request_end(struct http_exchange *x)
+static enum MHD_Result request_end(struct http_request *x)
 {
     struct http_server *s = x->server;
 
@@ -179,7 +179,7 @@ static enum MHD_Result request_end(struct http_exchange *x)
     }
     if (x->answered)
         return answer_queue(x);
-    exchange_suspend(x);
+    request_suspend(x);
     return MHD_YES;
 }
 
@@ -191,7 +191,7 @@ void *request_line(void *ctx, const char *uri, struct MHD_Connection *mhd)
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct conn *c = info->socket_context;
     uri = uri ? uri : "";
-    struct http_exchange *x = mem_zalloc(sizeof *x + target_room(uri));
+    struct http_request *x = mem_zalloc(sizeof *x + target_room(uri));
 
     x->server = s;
     x->conn = c;
@@ -199,13 +199,13 @@ void *request_line(void *ctx, const char *uri, struct MHD_Connection *mhd)
     x->line_target_len = strlen(uri);
     if (!target_parse(uri, x->text, &x->target, &x->why))
         x->target = (struct target){.text = ""};
-    x->next = s->exchanges;
+    x->next = s->requests_list;
     if (x->next)
         x->next->prev = x;
-    s->exchanges = x;
+    s->requests_list = x;
     s->busy++;
-    c->exchange = x;
-    s->strangers -= !c->known;
+    c->request = x;
+    s->conns_without_request -= !c->known;
     c->known = true;
     if (c->deadline == DEADLINE_IDLE)
         deadline_set(c, DEADLINE_REQUEST);
@@ -213,9 +213,9 @@ void *request_line(void *ctx, const char *uri, struct MHD_Connection *mhd)
 }
 
 enum MHD_Result request_step(void *ctx, struct MHD_Connection *mhd, const char *url, const char *method,
-                             const char *version, const char *upload, size_t *upload_len, void **exchange)
+                             const char *version, const char *upload, size_t *upload_len, void **request)
 {
-    struct http_exchange *x = *exchange;
+    struct http_request *x = *request;
 
     (void)ctx;
     (void)url;
@@ -230,7 +230,7 @@ enum MHD_Result request_step(void *ctx, struct MHD_Connection *mhd, const char *
     return request_end(x);
 }
 
-static void exchange_free(struct http_exchange *x)
+static void request_free(struct http_request *x)
 {
     struct http_server *s = x->server;
 
@@ -243,21 +243,21 @@ static void exchange_free(struct http_exchange *x)
         x->drop(x->data);
     if (x->response)
         MHD_destroy_response(x->response);
-    *(x->prev ? &x->prev->next : &s->exchanges) = x->next;
+    *(x->prev ? &x->prev->next : &s->requests_list) = x->next;
     if (x->next)
         x->next->prev = x->prev;
     s->busy--;
-    held_drop(x, x->held);
+    held_bytes_drop(x, x->held);
     http_text_done(&x->text_left);
     str_done(&x->body);
     str_done(&x->backlog);
     mem_free(x);
 }
 
-void request_completed(void *ctx, struct MHD_Connection *mhd, void **exchange, enum MHD_RequestTerminationCode how)
+void request_completed(void *ctx, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode how)
 {
     struct http_server *s = ctx;
-    struct http_exchange *x = *exchange;
+    struct http_request *x = *request;
 
     (void)mhd;
     if (!x)
@@ -265,53 +265,53 @@ void request_completed(void *ctx, struct MHD_Connection *mhd, void **exchange, e
     struct conn *c = x->conn;
     /* Without chunked encoding, the end of the connection marks the end of a stream. */
     bool closes = how != MHD_REQUEST_TERMINATED_COMPLETED_OK || (x->streams && x->old);
-    *exchange = NULL;
-    c->exchange = NULL;
+    *request = NULL;
+    c->request = NULL;
     loop_source_free(c->watch);
     c->watch = NULL;
-    exchange_free(x);
+    request_free(x);
     /* The connection may be about to be closed; the deadline is harmless in that case. */
     deadline_set(c, DEADLINE_IDLE);
     if (closes)
-        conn_hurry(c);
+        conn_force_processing(c);
     else if (s->quiesced && !c->linger)
-        conn_shut(c);
+        conn_shutdown(c);
 }
 
 /* ---- content of a request --------------------------------------------------------------------------------------- */
 
-const char *http_method(const struct http_exchange *x)
+const char *http_method(const struct http_request *x)
 {
     return x->method;
 }
 
-const char *http_path(const struct http_exchange *x)
+const char *http_path(const struct http_request *x)
 {
     return x->target.text;
 }
 
-const char *http_query(const struct http_exchange *x, const char *name)
+const char *http_query(const struct http_request *x, const char *name)
 {
     return target_param(&x->target, name);
 }
 
-const char *http_header(const struct http_exchange *x, const char *name)
+const char *http_header(const struct http_request *x, const char *name)
 {
     return MHD_lookup_connection_value(x->conn->mhd, MHD_HEADER_KIND, name);
 }
 
-const char *http_body(const struct http_exchange *x, size_t *ret_len)
+const char *http_body(const struct http_request *x, size_t *ret_len)
 {
     *ret_len = x->body.len;
     return str_text(&x->body);
 }
 
-const char *http_remote(const struct http_exchange *x)
+const char *http_remote(const struct http_request *x)
 {
     return x->conn->peer->remote;
 }
 
-void http_set_data(struct http_exchange *x, void *data, void (*drop)(void *data))
+void http_set_data(struct http_request *x, void *data, void (*drop)(void *data))
 {
     if (x->drop && x->data != data)
         x->drop(x->data);
@@ -319,7 +319,7 @@ void http_set_data(struct http_exchange *x, void *data, void (*drop)(void *data)
     x->drop = drop;
 }
 
-void *http_data(const struct http_exchange *x)
+void *http_data(const struct http_request *x)
 {
     return x->data;
 }

@@ -19,27 +19,27 @@ enum {
 
 static void peer_gone(void *ctx, uint32_t events)
 {
-    struct http_exchange *x = ctx;
+    struct http_request *x = ctx;
 
     (void)events;
     loop_source_free(x->conn->watch);
     x->conn->watch = NULL;
     x->dead = true;
     if (x->suspended)
-        exchange_resume(x);
+        request_resume(x);
     else
-        conn_shut(x->conn);
+        conn_shutdown(x->conn);
 }
 
 /* Called by libmicrohttpd: returns the next piece, or suspends the connection. */
 static ssize_t stream_read(void *ctx, uint64_t at, char *to, size_t max)
 {
-    struct http_exchange *x = ctx;
+    struct http_request *x = ctx;
 
     (void)at;
     if (x->dead || x->server->stopping)
         return MHD_CONTENT_READER_END_WITH_ERROR;
-    held_drop(x, x->body.len);
+    held_bytes_drop(x, x->body.len);
     str_done(&x->body);
     if (x->moved && x->backlog.len == 0) {
         x->moved = false;
@@ -50,13 +50,13 @@ static ssize_t stream_read(void *ctx, uint64_t at, char *to, size_t max)
     if (left == 0) {
         if (x->ended)
             return MHD_CONTENT_READER_END_OF_STREAM;
-        exchange_suspend(x);
+        request_suspend(x);
         return 0;
     }
     size_t n = left < max ? left : max;
     memcpy(to, x->backlog.at + x->backlog_sent, n);
     x->backlog_sent += n;
-    held_drop(x, n);
+    held_bytes_drop(x, n);
     x->moved = true;
     x->server->stats.bytes_out += n;
     if (n == left) {
@@ -66,7 +66,7 @@ static ssize_t stream_read(void *ctx, uint64_t at, char *to, size_t max)
     return (ssize_t)n;
 }
 
-void http_stream(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
+void http_stream(struct http_request *x, int status, const struct http_header *headers, const char *content_type,
                  void (*closed)(void *ctx), void *ctx)
 {
     struct MHD_Response *response =
@@ -83,18 +83,18 @@ void http_stream(struct http_exchange *x, int status, const struct http_header *
     answer_with(x, status, headers, content_type, response);
 }
 
-size_t http_stream_backlog(const struct http_exchange *x)
+size_t http_stream_backlog(const struct http_request *x)
 {
     return x->backlog.len - x->backlog_sent;
 }
 
-bool http_stream_send(struct http_exchange *x, const void *data, size_t len)
+bool http_stream_send(struct http_request *x, const void *data, size_t len)
 {
     assert(x->streams && !x->ended);
     size_t waits = http_stream_backlog(x);
-    if (waits > BACKLOG_BYTES_MAX || ((waits || len > BLOCK_TEXT_BYTES) && !held_fits(x, len)))
+    if (waits > BACKLOG_BYTES_MAX || ((waits || len > BLOCK_TEXT_BYTES) && !held_bytes_fit(x, len)))
         return false;
-    held_add(x, len);
+    held_bytes_add(x, len);
     if (x->backlog_sent > x->backlog.len / 2) {
         x->backlog.len -= x->backlog_sent;
         memmove(x->backlog.at, x->backlog.at + x->backlog_sent, x->backlog.len);
@@ -102,20 +102,20 @@ bool http_stream_send(struct http_exchange *x, const void *data, size_t len)
     }
     str_add_bytes(&x->backlog, data, len);
     if (x->suspended && len)
-        exchange_resume(x);
+        request_resume(x);
     return true;
 }
 
-void http_stream_on_drained(struct http_exchange *x, void (*drained)(void *ctx), void *ctx)
+void http_stream_on_drained(struct http_request *x, void (*drained)(void *ctx), void *ctx)
 {
     x->drained = drained;
     x->drained_ctx = ctx;
 }
 
-void http_stream_end(struct http_exchange *x)
+void http_stream_end(struct http_request *x)
 {
     assert(x->streams && !x->ended);
     x->ended = true;
     if (x->suspended)
-        exchange_resume(x);
+        request_resume(x);
 }

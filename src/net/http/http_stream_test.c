@@ -22,7 +22,7 @@ static void on_drained(void *ctx)
     k->drained++;
 }
 
-static void start_stream(void *ctx, struct http_exchange *x)
+static void start_stream(void *ctx, struct http_request *x)
 {
     struct kit *k = ctx;
     kit_keep(ctx, x);
@@ -70,7 +70,7 @@ static void pieces_arrive_as_they_are_sent(void **state)
     talk_hear(&k, &t, "\r\n\r\n");
 }
 
-static void two_pieces_and_end(void *ctx, struct http_exchange *x)
+static void two_pieces_and_end(void *ctx, struct http_request *x)
 {
     http_stream(x, 200, NULL, NULL, on_closed, ctx);
     assert_true(http_stream_send(x, "one,", 4));
@@ -79,7 +79,7 @@ static void two_pieces_and_end(void *ctx, struct http_exchange *x)
     http_stream_end(x);
 }
 
-static int64_t admit_streams(void *ctx, struct http_exchange *x)
+static int64_t admit_streams(void *ctx, struct http_request *x)
 {
     two_pieces_and_end(ctx, x);
     return -1;
@@ -125,7 +125,7 @@ static void an_exchange_may_become_a_stream(void **state)
 }
 
 /* The peer disconnects while nothing is sent: by closing, by a reset, and by closing its sending direction. */
-static void a_peer_that_goes_is_noticed(void **state)
+static void disconnect_of_idle_stream_is_noticed(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
 
@@ -149,7 +149,7 @@ static void a_peer_that_goes_is_noticed(void **state)
 }
 
 /* Fills the buffers of a peer that does not read; the backlog is bounded and is delivered completely in the end. */
-static void a_slow_reader_is_told_of(void **state)
+static void backlog_of_slow_reader_is_bounded(void **state)
 {
     static char piece[100000];
     CLEANUP(kit) struct kit k = {0};
@@ -188,7 +188,7 @@ static void a_slow_reader_is_told_of(void **state)
     assert_int_equal(sum, 0);
 }
 
-static void a_peer_that_goes_with_a_backlog_is_noticed(void **state)
+static void disconnect_with_backlog_is_noticed(void **state)
 {
     static char piece[100000];
     CLEANUP(kit) struct kit k = {0};
@@ -212,7 +212,7 @@ static void feed(void *ctx)
         http_stream_end(k->kept);
 }
 
-static void start_feeding(void *ctx, struct http_exchange *x)
+static void start_feeding(void *ctx, struct http_request *x)
 {
     struct kit *k = ctx;
     k->kept = x;
@@ -237,7 +237,7 @@ static void drained_may_send_more(void **state)
     assert_int_equal(pieces, 50);
 }
 
-static void a_server_that_ends_closes_its_streams(void **state)
+static void stopped_server_closes_its_streams(void **state)
 {
     static char piece[100000];
     struct kit k = {0};
@@ -262,13 +262,13 @@ static void a_server_that_ends_closes_its_streams(void **state)
     loop_free(k.loop);
 }
 
-static void end_at_once(void *ctx, struct http_exchange *x)
+static void end_at_once(void *ctx, struct http_request *x)
 {
     start_stream(ctx, x);
     http_stream_end(x);
 }
 
-static void shrink_file(void *ctx, struct http_exchange *x)
+static void shrink_file(void *ctx, struct http_request *x)
 {
     FILE *f = tmpfile();
     (void)ctx;
@@ -280,11 +280,11 @@ static void shrink_file(void *ctx, struct http_exchange *x)
 }
 
 /* libmicrohttpd closes these connections while it prepares an answer; it checks other connections first. */
-static void a_connection_that_ends_inside_the_library_is_let_go(void **state)
+static void connection_closed_inside_the_library_is_freed(void **state)
 {
     static const struct {
         const char *text; /* a stream for HTTP/1.0, and a file that is truncated while it is sent */
-        void (*handle)(void *ctx, struct http_exchange *x);
+        void (*handle)(void *ctx, struct http_request *x);
     } rows[] = {
         {"GET / HTTP/1.0\r\n\r\n", end_at_once},
         {GET("/"),                 shrink_file},
@@ -307,7 +307,7 @@ static void a_connection_that_ends_inside_the_library_is_let_go(void **state)
 }
 
 /* The peer disconnects just before a piece is sent: the suspended connection is resumed and fails. */
-static void a_peer_that_goes_as_it_is_sent_to_is_let_go(void **state)
+static void disconnect_before_a_send_is_handled(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     struct talk quiet[5];
@@ -335,7 +335,7 @@ static void ring(void *ctx)
 }
 
 /* Leaves a stream that is used, a stream that is full, or an exchange without an answer. */
-static void wait_in_some_way(void *ctx, struct http_exchange *x)
+static void wait_in_some_way(void *ctx, struct http_request *x)
 {
     static char much[8 << 20];
     if (strcmp(http_path(x), "/later") == 0)
@@ -350,7 +350,7 @@ static void wait_in_some_way(void *ctx, struct http_exchange *x)
 }
 
 /* Connections that wait for the server, and connections that the server waits for, do not wake the loop. */
-static void who_waits_costs_no_time(void **state)
+static void waiting_connections_do_not_wake_the_loop(void **state)
 {
     static const struct {
         const char *text;
@@ -405,14 +405,14 @@ int main(void)
         cmocka_unit_test(pieces_arrive_as_they_are_sent),
         cmocka_unit_test(a_stream_may_end_before_it_has_begun),
         cmocka_unit_test(an_exchange_may_become_a_stream),
-        cmocka_unit_test(a_peer_that_goes_is_noticed),
-        cmocka_unit_test(a_slow_reader_is_told_of),
-        cmocka_unit_test(a_peer_that_goes_with_a_backlog_is_noticed),
+        cmocka_unit_test(disconnect_of_idle_stream_is_noticed),
+        cmocka_unit_test(backlog_of_slow_reader_is_bounded),
+        cmocka_unit_test(disconnect_with_backlog_is_noticed),
         cmocka_unit_test(drained_may_send_more),
-        cmocka_unit_test(a_server_that_ends_closes_its_streams),
-        cmocka_unit_test(a_connection_that_ends_inside_the_library_is_let_go),
-        cmocka_unit_test(a_peer_that_goes_as_it_is_sent_to_is_let_go),
-        cmocka_unit_test(who_waits_costs_no_time),
+        cmocka_unit_test(stopped_server_closes_its_streams),
+        cmocka_unit_test(connection_closed_inside_the_library_is_freed),
+        cmocka_unit_test(disconnect_before_a_send_is_handled),
+        cmocka_unit_test(waiting_connections_do_not_wake_the_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

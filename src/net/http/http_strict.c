@@ -40,7 +40,7 @@ static enum MHD_Result walk_line(void *ctx, enum MHD_ValueKind kind, const char 
     (void)kind;
     if (!is_token(name))
         w->fault = "the name of a header has a blank or another character that no name has";
-    else if (!HTTP_WALKS)
+    else if (!HTTP_STRICT_CHECK)
         return MHD_YES;
     else if (name != w->at || !value || value <= name + strlen(name) || value > w->end)
         w->fault = "a line of the header is folded, or does not end with CR LF";
@@ -49,7 +49,7 @@ static enum MHD_Result walk_line(void *ctx, enum MHD_ValueKind kind, const char 
     return w->fault ? MHD_NO : MHD_YES;
 }
 
-const char *strict_fault(const struct http_exchange *x, const char *method, const char *version, size_t header_bytes)
+const char *strict_fault(const struct http_request *x, const char *method, const char *version, size_t header_bytes)
 {
     struct walk w = {.end = method + header_bytes};
 
@@ -57,13 +57,13 @@ const char *strict_fault(const struct http_exchange *x, const char *method, cons
         return "the method is no word";
     if (strcmp(version, MHD_HTTP_VERSION_1_1) != 0 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0)
         return "the version is neither HTTP/1.1 nor HTTP/1.0";
-    if (HTTP_WALKS &&
+    if (HTTP_STRICT_CHECK &&
         (x->line_target != method + strlen(method) + 1 || version != x->line_target + x->line_target_len + 1))
         return "the first line is not METHOD TARGET VERSION with one blank between";
-    if (HTTP_WALKS && !(w.at = line_end(version, strlen(version), w.end)))
+    if (HTTP_STRICT_CHECK && !(w.at = line_end(version, strlen(version), w.end)))
         return "the first line does not end with CR LF";
     (void)MHD_get_connection_values(x->conn->mhd, MHD_HEADER_KIND, walk_line, &w);
-    if (w.fault || !HTTP_WALKS)
+    if (w.fault || !HTTP_STRICT_CHECK)
         return w.fault;
     return line_end(w.at, 0, w.end) == w.end ? NULL : "the header does not end with CR LF CR LF";
 }

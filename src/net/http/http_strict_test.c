@@ -101,7 +101,7 @@ static const struct {
 };
 
 /* A header that exceeds the library's first buffer and arrives in many pieces. */
-static void a_long_header_is_taken(void **state)
+static void long_header_is_accepted(void **state)
 {
     CLEANUP(str) struct str text = {0};
 
@@ -138,7 +138,7 @@ static void talk_send_slowly(struct kit *k, struct talk *t, const char *at, size
 }
 
 /* Sends the row and a second request. Returns the number of handled requests. */
-static unsigned try(size_t i, bool slowly, int *ret_status)
+static unsigned send_row(size_t i, bool slowly, int *ret_status)
 {
     CLEANUP(kit) struct kit k = {0};
     kit_start(&k, (struct http_config){.length_required = !rows[i].good,
@@ -161,7 +161,7 @@ static unsigned try(size_t i, bool slowly, int *ret_status)
     return k.handled;
 }
 
-static void what_is_ambiguous_is_refused(void **state)
+static void ambiguous_requests_are_rejected(void **state)
 {
     int failed = 0;
 
@@ -169,7 +169,7 @@ static void what_is_ambiguous_is_refused(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         for (int slowly = 0; slowly < 2; slowly++) {
             int status = 0;
-            unsigned handled = try(i, slowly, &status);
+            unsigned handled = send_row(i, slowly, &status);
             bool well = rows[i].good ? status == 200 && handled >= 1
                                      : handled == 0 && (status == 0 || (status >= 400 && status < 600));
             if (!well)
@@ -183,7 +183,7 @@ static void what_is_ambiguous_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_ambiguous_is_refused),
-                                       cmocka_unit_test(a_long_header_is_taken)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ambiguous_requests_are_rejected),
+                                       cmocka_unit_test(long_header_is_accepted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

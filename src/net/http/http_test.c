@@ -47,7 +47,7 @@ static void a_connection_serves_many_requests(void **state)
     KIT_UNTIL(&k, http_server_stats(k.server).connections == 0);
 }
 
-static void requests_may_come_all_at_once(void **state)
+static void pipelined_requests_are_answered(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
 
@@ -66,7 +66,7 @@ static void requests_may_come_all_at_once(void **state)
 }
 
 /* Sends more requests at once than fit the library's memory. */
-static void very_many_requests_may_come_at_once(void **state)
+static void pipelined_requests_may_exceed_memory(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     CLEANUP(str) struct str text = {0};
@@ -116,7 +116,7 @@ static void every_answer_has_its_headers(void **state)
     assert_null(strstr(t.heard.at, "\r\nConnection: close\r\n"));
 }
 
-static void head_is_get_without_a_body(void **state)
+static void head_is_answered_without_a_body(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
 
@@ -134,7 +134,7 @@ static void head_is_get_without_a_body(void **state)
 
 /* ---- content of a request --------------------------------------------------------------------------------------- */
 
-static void say_all(void *ctx, struct http_exchange *x)
+static void say_all(void *ctx, struct http_request *x)
 {
     CLEANUP(str) struct str said = {0};
     const char *q = http_query(x, "q"), *flag = http_query(x, "flag"), *none = http_query(x, "none");
@@ -158,7 +158,7 @@ static void say_all(void *ctx, struct http_exchange *x)
                 NULL, said.at, said.len);
 }
 
-static void a_request_says_what_it_wants(void **state)
+static void request_content_is_available(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
 
@@ -173,7 +173,7 @@ static void a_request_says_what_it_wants(void **state)
 }
 
 /* Malformed requests are rejected before any handler is called. */
-static void what_is_malformed_is_refused(void **state)
+static void malformed_requests_are_rejected(void **state)
 {
     static const struct {
         const char *label, *text;
@@ -255,7 +255,7 @@ static void answers_may_come_in_any_order(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     struct talk talks[3];
-    struct http_exchange *kept[3];
+    struct http_request *kept[3];
 
     (void)state;
     kit_start(&k, (struct http_config){.handle = kit_keep});
@@ -276,7 +276,7 @@ static void answers_may_come_in_any_order(void **state)
         talk_cleanup(&talks[i]);
 }
 
-static void an_answer_to_nobody_is_harmless(void **state)
+static void answer_after_disconnect_is_harmless(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
 
@@ -298,7 +298,7 @@ static void an_answer_to_nobody_is_harmless(void **state)
     }
 }
 
-static int64_t admit_refuses(void *ctx, struct http_exchange *x)
+static int64_t admit_refuses(void *ctx, struct http_request *x)
 {
     struct kit *k = ctx;
     k->admitted++;
@@ -308,7 +308,7 @@ static int64_t admit_refuses(void *ctx, struct http_exchange *x)
 }
 
 /* A small rejected body is read and discarded, so the connection stays usable. */
-static void a_refusal_keeps_the_connection(void **state)
+static void small_rejected_body_keeps_the_connection(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
 
@@ -347,7 +347,7 @@ static void an_expected_continue_is_answered(void **state)
     expect(&k, &t, 200, "PUT / hello");
 }
 
-static void answer_file(void *ctx, struct http_exchange *x)
+static void answer_file(void *ctx, struct http_request *x)
 {
     FILE *f = tmpfile();
     (void)ctx;
@@ -382,7 +382,7 @@ static void a_file_is_an_answer(void **state)
     }
 }
 
-static void answer_short_file(void *ctx, struct http_exchange *x)
+static void answer_short_file(void *ctx, struct http_request *x)
 {
     FILE *f = tmpfile();
     (void)ctx;
@@ -392,7 +392,7 @@ static void answer_short_file(void *ctx, struct http_exchange *x)
     http_answer_file(x, 200, NULL, NULL, fd, 1);
 }
 
-static void a_file_that_is_none_is_our_fault(void **state)
+static void unreadable_file_is_an_internal_error(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
 
@@ -404,7 +404,7 @@ static void a_file_that_is_none_is_our_fault(void **state)
     assert_int_equal(talk_answer(&k, &t, NULL), 500);
 }
 
-static void answer_smuggled(void *ctx, struct http_exchange *x)
+static void answer_smuggled(void *ctx, struct http_request *x)
 {
     (void)ctx;
     http_answer(x, 200,
@@ -416,7 +416,7 @@ static void answer_smuggled(void *ctx, struct http_exchange *x)
                 NULL, "", 0);
 }
 
-static void a_header_cannot_smuggle_another(void **state)
+static void header_with_line_break_is_left_out(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
 
@@ -429,7 +429,7 @@ static void a_header_cannot_smuggle_another(void **state)
     assert_non_null(strstr(t.heard.at, "X-B: good"));
 }
 
-static void answer_large(void *ctx, struct http_exchange *x)
+static void answer_large(void *ctx, struct http_request *x)
 {
     size_t len = 8 << 20;
     CLEANUP(mem) char *body = mem_alloc(len);
@@ -452,7 +452,7 @@ static void a_large_answer_arrives(void **state)
     assert_int_equal(talk_answer(&k, &t, NULL), 200);
 }
 
-static void an_old_client_is_served(void **state)
+static void http_1_0_client_is_served(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
 
@@ -466,7 +466,7 @@ static void an_old_client_is_served(void **state)
 
 /* ---- stopping the server ---------------------------------------------------------------------------------------- */
 
-static void a_server_ends_with_exchanges_under_way(void **state)
+static void server_stops_with_running_requests(void **state)
 {
     struct kit k = {0};
 
@@ -486,7 +486,7 @@ static void a_server_ends_with_exchanges_under_way(void **state)
     http_server_free(NULL);
 }
 
-static void a_quiet_server_finishes_what_it_has(void **state)
+static void quiesced_server_finishes_running_requests(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
 
@@ -518,7 +518,7 @@ static void a_quiet_server_finishes_what_it_has(void **state)
     KIT_UNTIL(&k, http_server_busy(k.server) == 0 && http_server_stats(k.server).connections == 0);
 }
 
-static void a_server_that_cannot_listen_says_why(void **state)
+static void failed_listen_explains_the_reason(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     struct http_server *none = NULL;
@@ -565,26 +565,26 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_connection_serves_many_requests),
-        cmocka_unit_test(requests_may_come_all_at_once),
-        cmocka_unit_test(very_many_requests_may_come_at_once),
+        cmocka_unit_test(pipelined_requests_are_answered),
+        cmocka_unit_test(pipelined_requests_may_exceed_memory),
         cmocka_unit_test(a_request_may_come_in_pieces),
         cmocka_unit_test(every_answer_has_its_headers),
-        cmocka_unit_test(head_is_get_without_a_body),
-        cmocka_unit_test(a_request_says_what_it_wants),
-        cmocka_unit_test(what_is_malformed_is_refused),
+        cmocka_unit_test(head_is_answered_without_a_body),
+        cmocka_unit_test(request_content_is_available),
+        cmocka_unit_test(malformed_requests_are_rejected),
         cmocka_unit_test(an_answer_may_come_later),
         cmocka_unit_test(answers_may_come_in_any_order),
-        cmocka_unit_test(an_answer_to_nobody_is_harmless),
-        cmocka_unit_test(a_refusal_keeps_the_connection),
+        cmocka_unit_test(answer_after_disconnect_is_harmless),
+        cmocka_unit_test(small_rejected_body_keeps_the_connection),
         cmocka_unit_test(an_expected_continue_is_answered),
         cmocka_unit_test(a_file_is_an_answer),
-        cmocka_unit_test(a_file_that_is_none_is_our_fault),
-        cmocka_unit_test(a_header_cannot_smuggle_another),
+        cmocka_unit_test(unreadable_file_is_an_internal_error),
+        cmocka_unit_test(header_with_line_break_is_left_out),
         cmocka_unit_test(a_large_answer_arrives),
-        cmocka_unit_test(an_old_client_is_served),
-        cmocka_unit_test(a_server_ends_with_exchanges_under_way),
-        cmocka_unit_test(a_quiet_server_finishes_what_it_has),
-        cmocka_unit_test(a_server_that_cannot_listen_says_why),
+        cmocka_unit_test(http_1_0_client_is_served),
+        cmocka_unit_test(server_stops_with_running_requests),
+        cmocka_unit_test(quiesced_server_finishes_running_requests),
+        cmocka_unit_test(failed_listen_explains_the_reason),
         cmocka_unit_test(a_server_listens_on_ipv6),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

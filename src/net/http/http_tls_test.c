@@ -112,7 +112,7 @@ static long ask(const char *url, const struct pair *shown, struct str *said)
     return status;
 }
 
-static void say_name(void *ctx, struct http_exchange *x)
+static void say_name(void *ctx, struct http_request *x)
 {
     const char *name = http_peer_name(x);
     (void)ctx;
@@ -200,7 +200,7 @@ static void certificates_are_verified(void **state)
 }
 
 /* Without a CA the server requests no certificate, so no client has a name. */
-static void without_an_authority_there_are_no_names(void **state)
+static void without_ca_clients_have_no_names(void **state)
 {
     CLEANUP(world) struct world w = world_new();
     struct pair node = named(w.dir, "node-1", &w.ca, NULL, 10);
@@ -219,7 +219,7 @@ static void without_an_authority_there_are_no_names(void **state)
 /* ---- bounds ----------------------------------------------------------------------------------------------------- */
 
 /* A connection without a TLS handshake is closed after the deadline, without an answer. */
-static void silence_is_cut_off(void **state)
+static void missing_handshake_is_disconnected(void **state)
 {
     CLEANUP(world) struct world w = world_new();
     CLEANUP(kit) struct kit k = {0};
@@ -240,22 +240,22 @@ static void silence_is_cut_off(void **state)
 }
 
 /* A GnuTLS session in steps, so that one thread can run both ends. */
-struct secret_talk {
+struct tls_client {
     struct talk talk;
     gnutls_session_t session;
     gnutls_certificate_credentials_t credentials;
 };
 
-static void secret_talk_cleanup(struct secret_talk *t)
+static void tls_client_cleanup(struct tls_client *t)
 {
     gnutls_deinit(t->session);
     gnutls_certificate_free_credentials(t->credentials);
     talk_cleanup(&t->talk);
 }
 
-static struct secret_talk secret_talk_begin(const struct kit *k)
+static struct tls_client tls_client_begin(const struct kit *k)
 {
-    struct secret_talk t = {.talk = talk_new(k)};
+    struct tls_client t = {.talk = talk_new(k)};
     assert_int_equal(gnutls_init(&t.session, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL), 0);
     assert_int_equal(gnutls_certificate_allocate_credentials(&t.credentials), 0);
     assert_int_equal(gnutls_set_default_priority(t.session), 0);
@@ -265,7 +265,7 @@ static struct secret_talk secret_talk_begin(const struct kit *k)
     return t;
 }
 
-static void secret_talk_finish(struct kit *k, struct secret_talk *t)
+static void tls_client_handshake(struct kit *k, struct tls_client *t)
 {
     int rc;
     while ((rc = gnutls_handshake(t->session)) != 0) {
@@ -274,21 +274,21 @@ static void secret_talk_finish(struct kit *k, struct secret_talk *t)
     }
 }
 
-static struct secret_talk secret_talk_new(struct kit *k)
+static struct tls_client tls_client_new(struct kit *k)
 {
-    struct secret_talk t = secret_talk_begin(k);
-    secret_talk_finish(k, &t);
+    struct tls_client t = tls_client_begin(k);
+    tls_client_handshake(k, &t);
     return t;
 }
 
-static void secret_say(struct kit *k, struct secret_talk *t, const char *text)
+static void tls_client_send(struct kit *k, struct tls_client *t, const char *text)
 {
     while (gnutls_record_send(t->session, text, strlen(text)) == GNUTLS_E_AGAIN)
         kit_round(k);
 }
 
 /* Runs until the text was received, or (NULL) until the connection ended. Sends `again` whenever there is no data. */
-static void secret_listen(struct kit *k, struct secret_talk *t, const char *want, const char *again)
+static void tls_client_read_until(struct kit *k, struct tls_client *t, const char *want, const char *again)
 {
     char buf[4096];
     while (!want || !strstr(str_text(&t->talk.heard), want)) {
@@ -307,9 +307,9 @@ static void secret_listen(struct kit *k, struct secret_talk *t, const char *want
     }
 }
 
-static void secret_hear(struct kit *k, struct secret_talk *t, const char *want)
+static void tls_client_expect(struct kit *k, struct tls_client *t, const char *want)
 {
-    secret_listen(k, t, want, NULL);
+    tls_client_read_until(k, t, want, NULL);
 }
 
 static void refusals_arrive_through_tls(void **state)
@@ -332,9 +332,9 @@ static void refusals_arrive_through_tls(void **state)
         struct http_config config = world_config(&w);
         config.request_ns_max = 2000 * KIT_MS; /* the handshake counts, too */
         kit_start(&k, config);
-        CLEANUP(secret_talk) struct secret_talk t = secret_talk_new(&k);
-        secret_say(&k, &t, rows[i].text);
-        secret_listen(&k, &t, NULL, rows[i].again);
+        CLEANUP(tls_client) struct tls_client t = tls_client_new(&k);
+        tls_client_send(&k, &t, rows[i].text);
+        tls_client_read_until(&k, &t, NULL, rows[i].again);
         if (strncmp(str_text(&t.talk.heard), rows[i].want, strlen(rows[i].want)) != 0)
             fail_msg("%s: \"%s\"", rows[i].label, str_text(&t.talk.heard));
         assert_int_equal(k.handled, 0);
@@ -342,12 +342,12 @@ static void refusals_arrive_through_tls(void **state)
 }
 
 /* The peer of a stream closes while nothing is sent. */
-static void start_stream(void *ctx, struct http_exchange *x)
+static void start_stream(void *ctx, struct http_request *x)
 {
     http_stream(x, 200, NULL, NULL, kit_drop, ctx);
 }
 
-static void a_secret_listener_that_goes_is_noticed(void **state)
+static void disconnect_of_tls_stream_is_noticed(void **state)
 {
     CLEANUP(world) struct world w = world_new();
     CLEANUP(kit) struct kit k = {0};
@@ -356,8 +356,8 @@ static void a_secret_listener_that_goes_is_noticed(void **state)
     (void)state;
     config.handle = start_stream;
     kit_start(&k, config);
-    CLEANUP(secret_talk) struct secret_talk t = secret_talk_new(&k);
-    secret_say(&k, &t, GET("/"));
+    CLEANUP(tls_client) struct tls_client t = tls_client_new(&k);
+    tls_client_send(&k, &t, GET("/"));
     KIT_UNTIL(&k, http_server_stats(k.server).streams == 1);
     for (int i = 0; i < 3; i++)
         kit_round(&k);
@@ -367,7 +367,7 @@ static void a_secret_listener_that_goes_is_noticed(void **state)
 }
 
 /* The answer exceeds the socket's buffer, so the server writes to a closed connection. */
-static void an_answer_to_nobody_is_harmless(void **state)
+static void answer_after_disconnect_is_harmless(void **state)
 {
     enum { LEN = 16 << 20 };
     CLEANUP(world) struct world w = world_new();
@@ -379,8 +379,8 @@ static void an_answer_to_nobody_is_harmless(void **state)
     config.handle = kit_keep;
     kit_start(&k, config);
     for (unsigned i = 1; i <= 2; i++) {
-        CLEANUP(secret_talk) struct secret_talk t = secret_talk_new(&k);
-        secret_say(&k, &t, GET("/"));
+        CLEANUP(tls_client) struct tls_client t = tls_client_new(&k);
+        tls_client_send(&k, &t, GET("/"));
         KIT_UNTIL(&k, k.kept);
         if (i == 1)
             talk_close(&t.talk);
@@ -397,7 +397,7 @@ static void ring(void *ctx)
     *(bool *)ctx = true;
 }
 
-static void stream_or_name(void *ctx, struct http_exchange *x)
+static void stream_or_name(void *ctx, struct http_request *x)
 {
     if (strcmp(http_path(x), "/stream") == 0)
         start_stream(ctx, x);
@@ -420,7 +420,7 @@ static unsigned rounds_in_a_while(struct kit *k)
     return rounds;
 }
 
-static void who_waits_costs_no_time(void **state)
+static void waiting_connections_do_not_wake_the_loop(void **state)
 {
     CLEANUP(world) struct world w = world_new();
     CLEANUP(kit) struct kit k = {0};
@@ -429,13 +429,13 @@ static void who_waits_costs_no_time(void **state)
     (void)state;
     config.handle = stream_or_name;
     kit_start(&k, config);
-    CLEANUP(secret_talk) struct secret_talk stream = secret_talk_new(&k), half = secret_talk_new(&k);
+    CLEANUP(tls_client) struct tls_client stream = tls_client_new(&k), half = tls_client_new(&k);
     CLEANUP(talk) struct talk fresh = talk_new(&k);
-    secret_say(&k, &half, GET("/"));
-    secret_hear(&k, &half, "\r\n\r\n-");
-    secret_say(&k, &half, "GET / HTT");
-    secret_say(&k, &stream, GET("/stream"));
-    secret_hear(&k, &stream, "\r\n\r\n");
+    tls_client_send(&k, &half, GET("/"));
+    tls_client_expect(&k, &half, "\r\n\r\n-");
+    tls_client_send(&k, &half, "GET / HTT");
+    tls_client_send(&k, &stream, GET("/stream"));
+    tls_client_expect(&k, &stream, "\r\n\r\n");
     KIT_UNTIL(&k, http_server_stats(k.server).connections == 3);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(loop_once(k.loop, 0, NULL), 0);
@@ -445,7 +445,7 @@ static void who_waits_costs_no_time(void **state)
 }
 
 /* Without pauses libmicrohttpd would retry continuously, many thousand times. */
-static void a_handshake_that_stops_costs_little_time(void **state)
+static void stalled_handshake_costs_little_cpu_time(void **state)
 {
     CLEANUP(world) struct world w = world_new();
     CLEANUP(kit) struct kit k = {0};
@@ -453,27 +453,27 @@ static void a_handshake_that_stops_costs_little_time(void **state)
 
     (void)state;
     kit_start(&k, world_config(&w));
-    CLEANUP(secret_talk) struct secret_talk t = secret_talk_begin(&k);
+    CLEANUP(tls_client) struct tls_client t = tls_client_begin(&k);
     assert_int_equal(gnutls_handshake(t.session), GNUTLS_E_AGAIN); /* only the first message of the handshake is sent */
     while (recv(t.talk.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0)
         kit_round(&k);
     assert_true(rounds_in_a_while(&k) < 150);
-    secret_talk_finish(&k, &t); /* the handshake continues normally */
-    secret_say(&k, &t, GET("/"));
-    secret_hear(&k, &t, "\r\n\r\n-");
+    tls_client_handshake(&k, &t); /* the handshake continues normally */
+    tls_client_send(&k, &t, GET("/"));
+    tls_client_expect(&k, &t, "\r\n\r\n-");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(certificates_are_verified),
-        cmocka_unit_test(without_an_authority_there_are_no_names),
-        cmocka_unit_test(silence_is_cut_off),
+        cmocka_unit_test(without_ca_clients_have_no_names),
+        cmocka_unit_test(missing_handshake_is_disconnected),
         cmocka_unit_test(refusals_arrive_through_tls),
-        cmocka_unit_test(a_secret_listener_that_goes_is_noticed),
-        cmocka_unit_test(an_answer_to_nobody_is_harmless),
-        cmocka_unit_test(who_waits_costs_no_time),
-        cmocka_unit_test(a_handshake_that_stops_costs_little_time),
+        cmocka_unit_test(disconnect_of_tls_stream_is_noticed),
+        cmocka_unit_test(answer_after_disconnect_is_harmless),
+        cmocka_unit_test(waiting_connections_do_not_wake_the_loop),
+        cmocka_unit_test(stalled_handshake_costs_little_cpu_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static void describe(const char *raw, struct str *to)
     assert_null(target_param(&t, "no such"));
 }
 
-static void targets_are_decoded_or_refused(void **state)
+static void targets_are_decoded_or_rejected(void **state)
 {
     static const struct {
         const char *raw, *want;
@@ -123,7 +123,7 @@ static void parameters_are_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(targets_are_decoded_or_refused),
+        cmocka_unit_test(targets_are_decoded_or_rejected),
         cmocka_unit_test(parameters_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,7 @@ static int pair_check(const struct tls_identity *id)
     return rc < 0 ? rc : gnutls_certificate_set_x509_key_mem2(both, &cert, &key, GNUTLS_X509_FMT_PEM, NULL, 0);
 }
 
-int tls_identity_judge(struct tls_identity *id, const char *cert_path, const char *key_path, struct berth_err *err)
+int tls_identity_check(struct tls_identity *id, const char *cert_path, const char *key_path, struct berth_err *err)
 {
     assert(id->cert_pem && id->key_pem);
     int rc = tls_pin_of(id->cert_pem, id->pin);
@@ -115,7 +115,7 @@ int tls_identity_read(const char *cert_path, const char *key_path, struct tls_id
     if (rc == 0)
         rc = tls_file_read(key_path, true, &id.key_pem, err);
     if (rc == 0)
-        rc = tls_identity_judge(&id, cert_path, key_path, err);
+        rc = tls_identity_check(&id, cert_path, key_path, err);
     if (rc < 0) {
         tls_identity_done(&id);
         return rc;
@@ -137,7 +137,7 @@ static int name_add(gnutls_x509_crt_t crt, const char *name)
                                                 GNUTLS_FSAN_APPEND);
 }
 
-static bool name_good(const char *name)
+static bool name_is_valid(const char *name)
 {
     size_t len = strlen(name);
     for (const char *p = name; *p; p++)
@@ -157,7 +157,7 @@ int tls_names_add(gnutls_x509_crt_t crt, const char *const *names, struct berth_
             seen = seen || strcmp(names[i], always[a]) == 0;
         for (size_t j = 0; j < i; j++)
             seen = seen || strcmp(names[i], names[j]) == 0;
-        if (!name_good(names[i]))
+        if (!name_is_valid(names[i]))
             return err_set(err, EINVAL, "cannot make a certificate for '%s': not a host name or an address", names[i]);
         if (!seen && name_add(crt, names[i]) < 0)
             return err_set(err, EINVAL, "cannot make a certificate for '%s'", names[i]);
@@ -168,14 +168,14 @@ int tls_names_add(gnutls_x509_crt_t crt, const char *const *names, struct berth_
     return 0;
 }
 
-int tls_certificate_fill(gnutls_x509_crt_t crt, const struct tls_fill *f)
+int tls_certificate_fill(gnutls_x509_crt_t crt, const struct tls_cert_fields *f)
 {
     unsigned char serial[TLS_SERIAL_BYTES];
     int rc = gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof serial);
 
     serial[0] = 1; /* makes the number positive and its length fixed */
     if (f->stamp)
-        memcpy(serial + 1, f->stamp, TLS_STAMP_BYTES);
+        memcpy(serial + 1, f->stamp, TLS_SERIAL_PREFIX_BYTES);
     if (rc < 0 || (rc = gnutls_x509_crt_set_version(crt, 3)) < 0 ||
         (rc = gnutls_x509_crt_set_serial(crt, serial, sizeof serial)) < 0 ||
         (rc = gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, f->common_name,
@@ -207,7 +207,7 @@ static int identity_make(const char *const *names, int64_t now_ns, gnutls_datum_
 {
     CLEANUP(crt) gnutls_x509_crt_t crt = NULL;
     CLEANUP(key) gnutls_x509_privkey_t key = NULL;
-    const struct tls_fill fill = {
+    const struct tls_cert_fields fill = {
         .common_name = names[0] && strlen(names[0]) < 64 ? names[0] : "localhost",
         .not_before_s = tls_begin_s(now_ns),
         .not_after_s = tls_end_s(now_ns),

@@ -12,10 +12,10 @@
 
 enum {
     TLS_PIN_MAX = 64,
-    TLS_NAME_MAX = 256,    /* a common name with its NUL */
-    TLS_STAMP_BYTES = 8,   /* part of a serial number that the signer chooses */
-    TLS_SERIAL_MAX = 48,   /* a serial number in hexadecimal with its NUL; longer ones are truncated */
-    TLS_REQUEST_MAX = 8192 /* maximum size of a certificate signing request */
+    TLS_NAME_MAX = 256,          /* a common name with its NUL */
+    TLS_SERIAL_PREFIX_BYTES = 8, /* part of a serial number that the signer chooses */
+    TLS_SERIAL_MAX = 48,         /* a serial number in hexadecimal with its NUL; longer ones are truncated */
+    TLS_REQUEST_MAX = 8192       /* maximum size of a certificate signing request */
 };
 
 struct tls_identity {
@@ -55,16 +55,16 @@ int tls_server_cert(const struct tls_identity *ca, const char *dir, const char *
  * disk. */
 int tls_request_make(char **ret_key_pem, char **ret_request_pem, struct berth_err *err);
 
-struct tls_grant {
+struct tls_client_cert_spec {
     const char *common_name;
-    /* TLS_STAMP_BYTES: the serial number is a byte 1, the stamp, and random bytes; NULL: only random bytes */
+    /* TLS_SERIAL_PREFIX_BYTES: the serial number is a byte 1, the stamp, and random bytes; NULL: only random bytes */
     const unsigned char *stamp;
     int64_t not_before_ns, not_after_ns;
 };
 /* Signs a client certificate for the key of a request; the caller owns the certificate. Only the key of the request is
  * used, not its name and not its extensions. Returns -EINVAL for a request that is damaged, too large, not signed by
  * its own key, or whose key is not ECDSA P-256. The text of a request is untrusted input. */
-int tls_request_sign(const struct tls_identity *ca, const char *request_pem, const struct tls_grant *grant,
+int tls_request_sign(const struct tls_identity *ca, const char *request_pem, const struct tls_client_cert_spec *grant,
                      char **ret_cert_pem, struct berth_err *err);
 
 struct tls_cert_info {

@@ -12,7 +12,7 @@ enum { COMMON_NAME_MAX = 128 };
 static int ca_make(const void *ctx, gnutls_datum_t *cert_pem, gnutls_datum_t *key_pem, struct berth_err *err)
 {
     const int64_t now_ns = *(const int64_t *)ctx;
-    const struct tls_fill fill = {
+    const struct tls_cert_fields fill = {
         .common_name = "Berth cluster authority",
         .not_before_s = tls_begin_s(now_ns),
         .not_after_s = tls_end_s(now_ns),
@@ -35,14 +35,14 @@ static int ca_make(const void *ctx, gnutls_datum_t *cert_pem, gnutls_datum_t *ke
     return 0;
 }
 
-static int crt_read(const char *pem, gnutls_x509_crt_t *ret)
+static int certificate_parse(const char *pem, gnutls_x509_crt_t *ret)
 {
     const gnutls_datum_t text = tls_datum(pem);
     int rc = gnutls_x509_crt_init(ret);
     return rc < 0 ? rc : gnutls_x509_crt_import(*ret, &text, GNUTLS_X509_FMT_PEM);
 }
 
-static int key_read(const char *pem, gnutls_x509_privkey_t *ret)
+static int key_parse(const char *pem, gnutls_x509_privkey_t *ret)
 {
     const gnutls_datum_t text = tls_datum(pem);
     int rc = gnutls_x509_privkey_init(ret);
@@ -58,7 +58,7 @@ int tls_ca_ensure(const char *dir, int64_t now_ns, struct tls_identity *ret, str
 
     if (rc < 0)
         return rc;
-    bool signs = crt_read(id.cert_pem, &crt) == 0 && gnutls_x509_crt_get_ca_status(crt, &critical) > 0 &&
+    bool signs = certificate_parse(id.cert_pem, &crt) == 0 && gnutls_x509_crt_get_ca_status(crt, &critical) > 0 &&
                  (gnutls_x509_crt_get_key_usage(crt, &usage, &critical) < 0 || usage & GNUTLS_KEY_KEY_CERT_SIGN);
     if (!signs) {
         tls_identity_done(&id);
@@ -87,7 +87,7 @@ static int sign(gnutls_x509_crt_t crt, const struct tls_identity *ca, char **ret
     size_t id_len = sizeof id;
     int rc;
 
-    if ((rc = crt_read(ca->cert_pem, &ca_crt)) < 0 || (rc = key_read(ca->key_pem, &ca_key)) < 0)
+    if ((rc = certificate_parse(ca->cert_pem, &ca_crt)) < 0 || (rc = key_parse(ca->key_pem, &ca_key)) < 0)
         return rc;
     if (gnutls_x509_crt_get_subject_key_id(ca_crt, id, &id_len, NULL) == 0 &&
         (rc = gnutls_x509_crt_set_authority_key_id(crt, id, id_len)) < 0)
@@ -131,13 +131,13 @@ int tls_server_cert(const struct tls_identity *ca, const char *dir, const char *
         rc = server_key(dir, name, &id.key_pem, err);
     if (rc != 0)
         return rc;
-    const struct tls_fill fill = {
+    const struct tls_cert_fields fill = {
         .common_name = "berthd",
         .not_before_s = tls_begin_s(now_ns),
         .not_after_s = (time_t)(authority.not_after_ns / 1000000000),
         .purpose = GNUTLS_KP_TLS_WWW_SERVER,
     };
-    int code = key_read(id.key_pem, &key);
+    int code = key_parse(id.key_pem, &key);
     if (code < 0)
         rc = err_set(err, EINVAL, "%s/%s-key.pem is no key in PEM without a passphrase: %s", dir, name,
                      gnutls_strerror(code));
@@ -181,7 +181,7 @@ int tls_request_make(char **ret_key_pem, char **ret_request_pem, struct berth_er
 }
 
 /* Parses a request. Checks that its sender has the private key, and that the key is ECDSA P-256. */
-static int request_read(const char *pem, gnutls_x509_crq_t *ret, struct berth_err *err)
+static int request_parse(const char *pem, gnutls_x509_crq_t *ret, struct berth_err *err)
 {
     const gnutls_datum_t text = tls_datum(pem);
     CLEANUP(crq) gnutls_x509_crq_t crq = NULL;
@@ -203,7 +203,7 @@ static int request_read(const char *pem, gnutls_x509_crq_t *ret, struct berth_er
     return 0;
 }
 
-static bool name_good(const char *name)
+static bool name_is_valid(const char *name)
 {
     for (const char *p = name; *p; p++)
         if (*p <= ' ' || *p >= 0x7f)
@@ -211,24 +211,24 @@ static bool name_good(const char *name)
     return name[0] && strlen(name) <= COMMON_NAME_MAX;
 }
 
-int tls_request_sign(const struct tls_identity *ca, const char *request_pem, const struct tls_grant *grant,
+int tls_request_sign(const struct tls_identity *ca, const char *request_pem, const struct tls_client_cert_spec *grant,
                      char **ret_cert_pem, struct berth_err *err)
 {
     CLEANUP(crq) gnutls_x509_crq_t crq = NULL;
     CLEANUP(crt) gnutls_x509_crt_t crt = NULL;
     CLEANUP(pubkey) gnutls_pubkey_t key = NULL;
-    const struct tls_fill fill = {
+    const struct tls_cert_fields fill = {
         .common_name = grant->common_name,
         .stamp = grant->stamp,
         .not_before_s = (time_t)(grant->not_before_ns / 1000000000),
         .not_after_s = (time_t)(grant->not_after_ns / 1000000000),
         .purpose = GNUTLS_KP_TLS_WWW_CLIENT,
     };
-    int rc = request_read(request_pem, &crq, err);
+    int rc = request_parse(request_pem, &crq, err);
 
     if (rc < 0)
         return rc;
-    if (!name_good(grant->common_name) || fill.not_after_s <= fill.not_before_s)
+    if (!name_is_valid(grant->common_name) || fill.not_after_s <= fill.not_before_s)
         return err_set(err, EINVAL, "cannot sign a certificate for '%s': its name or its time is no good",
                        grant->common_name);
     if ((rc = gnutls_pubkey_init(&key)) < 0 || (rc = gnutls_pubkey_import_x509_crq(key, crq, 0)) < 0 ||
@@ -264,7 +264,7 @@ int tls_cert_info(const char *cert_pem, struct tls_cert_info *ret, struct berth_
     size_t size = sizeof info.common_name;
     int rc;
 
-    if ((rc = crt_read(cert_pem, &crt)) < 0 || (rc = serial_text(crt, info.serial)) < 0 ||
+    if ((rc = certificate_parse(cert_pem, &crt)) < 0 || (rc = serial_text(crt, info.serial)) < 0 ||
         (rc = tls_pin_of(cert_pem, info.pin)) < 0)
         return err_set(err, EINVAL, "not a certificate in PEM: %s", gnutls_strerror(rc));
     if (gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, 0, info.common_name, &size) < 0)

@@ -72,7 +72,7 @@ static void put(const char *path, const char *text)
     assert_int_equal(chmod(path, 0600), 0);
 }
 
-static void an_authority_is_made_once(void **state)
+static void ca_is_created_once(void **state)
 {
     CLEANUP(folder) struct folder f = folder_new();
     CLEANUP(identity) struct tls_identity again = {0}, server = {0};
@@ -103,7 +103,7 @@ static void an_authority_is_made_once(void **state)
     assert_int_equal(tls_ca_ensure(f.dir, f.now_ns, &again, &err), -ENOENT);
 }
 
-static void a_server_keeps_its_key_and_follows_its_names(void **state)
+static void server_certificate_keeps_key_and_updates_names(void **state)
 {
     static const char *const names[] = {"head.example", "10.1.2.3", NULL};
     CLEANUP(folder) struct folder f = folder_new();
@@ -136,13 +136,13 @@ static void a_server_keeps_its_key_and_follows_its_names(void **state)
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
-static struct tls_grant grant_for(const struct folder *f, const char *name)
+static struct tls_client_cert_spec grant_for(const struct folder *f, const char *name)
 {
-    static const unsigned char stamp[TLS_STAMP_BYTES] = {0xff, 0, 1, 2, 3, 4, 5, 0xab};
-    return (struct tls_grant){name, stamp, f->now_ns - DAY_NS, f->now_ns + DAY_NS};
+    static const unsigned char stamp[TLS_SERIAL_PREFIX_BYTES] = {0xff, 0, 1, 2, 3, 4, 5, 0xab};
+    return (struct tls_client_cert_spec){name, stamp, f->now_ns - DAY_NS, f->now_ns + DAY_NS};
 }
 
-static void a_request_is_signed_for_the_name_that_is_granted(void **state)
+static void request_is_signed_for_the_given_name(void **state)
 {
     static const char longest[] = "node:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; /* 63 */
     CLEANUP(folder) struct folder f = folder_new();
@@ -154,7 +154,7 @@ static void a_request_is_signed_for_the_name_that_is_granted(void **state)
         CLEANUP(mem) char *key = NULL, *request = NULL, *cert = NULL;
         struct tls_cert_info info;
         struct berth_err err;
-        const struct tls_grant grant = grant_for(&f, names[i]);
+        const struct tls_client_cert_spec grant = grant_for(&f, names[i]);
         assert_int_equal(tls_request_make(&key, &request, &err), 0);
         assert_non_null(strstr(key, "PRIVATE KEY"));
         if (tls_request_sign(&f.ca, request, &grant, &cert, &err) != 0)
@@ -193,12 +193,12 @@ static char *request_of(gnutls_pk_algorithm_t kind, unsigned bits, bool by_anoth
     return text;
 }
 
-static void what_a_request_asks_for_does_not_count(void **state)
+static void extensions_of_a_request_are_ignored(void **state)
 {
     CLEANUP(folder) struct folder f = folder_new();
     CLEANUP(mem) char *request = request_of(GNUTLS_PK_ECDSA, GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), false);
     CLEANUP(mem) char *cert = NULL;
-    const struct tls_grant grant = grant_for(&f, "node:n1");
+    const struct tls_client_cert_spec grant = grant_for(&f, "node:n1");
     struct tls_cert_info info;
     gnutls_x509_crt_t crt;
     unsigned critical;
@@ -218,7 +218,7 @@ static void hostile_requests_are_refused(void **state)
 {
     CLEANUP(folder) struct folder f = folder_new();
     const unsigned p256 = GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1);
-    const struct tls_grant grant = grant_for(&f, "node:n1");
+    const struct tls_client_cert_spec grant = grant_for(&f, "node:n1");
     CLEANUP(mem) char *good = request_of(GNUTLS_PK_ECDSA, p256, false);
     CLEANUP(mem) char *forged = request_of(GNUTLS_PK_ECDSA, p256, true);
     CLEANUP(mem) char *rsa = request_of(GNUTLS_PK_RSA, 2048, false);
@@ -252,10 +252,10 @@ static void hostile_requests_are_refused(void **state)
     }
     static const char *const bad_names[] = {"", "two words", "node:\xc3\xa4", "line\nbreak"};
     for (size_t i = 0; i < ROWS(bad_names); i++) {
-        const struct tls_grant bad = grant_for(&f, bad_names[i]);
+        const struct tls_client_cert_spec bad = grant_for(&f, bad_names[i]);
         assert_int_equal(tls_request_sign(&f.ca, good, &bad, &cert, &err), -EINVAL);
     }
-    struct tls_grant backwards = grant;
+    struct tls_client_cert_spec backwards = grant;
     backwards.not_after_ns = backwards.not_before_ns;
     assert_int_equal(tls_request_sign(&f.ca, good, &backwards, &cert, &err), -EINVAL);
     assert_int_equal(tls_cert_info("nonsense", &(struct tls_cert_info){0}, &err), -EINVAL);
@@ -263,7 +263,7 @@ static void hostile_requests_are_refused(void **state)
 
 /* ---- handshakes ------------------------------------------------------------------------------------------------- */
 
-static void say_peer(void *ctx, struct http_exchange *x)
+static void say_peer(void *ctx, struct http_request *x)
 {
     const struct http_peer *peer = http_peer(x);
     CLEANUP(str) struct str said = {0};
@@ -280,7 +280,7 @@ static void certify(const struct folder *f, const struct tls_identity *ca, const
                     int64_t to_ns)
 {
     CLEANUP(mem) char *key = NULL, *request = NULL, *cert = NULL;
-    struct tls_grant grant = grant_for(f, name);
+    struct tls_client_cert_spec grant = grant_for(f, name);
     char path[128];
     grant.not_before_ns = f->now_ns + from_ns;
     grant.not_after_ns = f->now_ns + to_ns;
@@ -353,7 +353,7 @@ static void handshakes(void **state)
     assert_int_equal(ask(plain, &said, &err), -EPERM);
 }
 
-static void certificates_of_clients_that_are_no_good(void **state)
+static void invalid_client_certificates_are_rejected(void **state)
 {
     CLEANUP(folder) struct folder f = folder_new();
     CLEANUP(str) struct str said = {0};
@@ -388,13 +388,13 @@ static void certificates_of_clients_that_are_no_good(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_authority_is_made_once),
-        cmocka_unit_test(a_server_keeps_its_key_and_follows_its_names),
-        cmocka_unit_test(a_request_is_signed_for_the_name_that_is_granted),
-        cmocka_unit_test(what_a_request_asks_for_does_not_count),
+        cmocka_unit_test(ca_is_created_once),
+        cmocka_unit_test(server_certificate_keeps_key_and_updates_names),
+        cmocka_unit_test(request_is_signed_for_the_given_name),
+        cmocka_unit_test(extensions_of_a_request_are_ignored),
         cmocka_unit_test(hostile_requests_are_refused),
         cmocka_unit_test(handshakes),
-        cmocka_unit_test(certificates_of_clients_that_are_no_good),
+        cmocka_unit_test(invalid_client_certificates_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

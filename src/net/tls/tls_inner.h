@@ -14,7 +14,7 @@
 #include "net/tls/tls.h"
 
 enum {
-    TLS_SERIAL_BYTES = 1 + 2 * TLS_STAMP_BYTES,
+    TLS_SERIAL_BYTES = 1 + 2 * TLS_SERIAL_PREFIX_BYTES,
     TLS_DAY_S = 86400,
     TLS_LIFE_S = 3653 * TLS_DAY_S, /* ten years */
 };
@@ -90,7 +90,7 @@ int tls_file_read(const char *path, bool is_secret, char **ret, struct berth_err
 /* Writes the file atomically. The mode is set before the content is written. */
 int tls_file_write(const char *dir, const char *name, mode_t mode, const gnutls_datum_t *text, struct berth_err *err);
 /* Checks that the key belongs to the certificate, and computes the pin. The paths are only used in error texts. */
-int tls_identity_judge(struct tls_identity *id, const char *cert_path, const char *key_path, struct berth_err *err);
+int tls_identity_check(struct tls_identity *id, const char *cert_path, const char *key_path, struct berth_err *err);
 /* Computes the pin of the first certificate in the text. Returns a GnuTLS code. */
 int tls_pin_of(const char *cert_pem, char ret[static TLS_PIN_MAX]);
 /* Reads DIR/NAME-cert.pem and DIR/NAME-key.pem, or creates both with `make`. */
@@ -100,13 +100,13 @@ int tls_pair_ensure(const char *dir, const char *name, tls_pair_make *make, cons
 
 /* ---- creating certificates (tls.c); functions without `err` return a GnuTLS code -------------------------------- */
 
-struct tls_fill {
+struct tls_cert_fields {
     const char *common_name, *purpose; /* purpose: an OID; NULL: any purpose */
-    const unsigned char *stamp;        /* TLS_STAMP_BYTES of the serial number; NULL: random */
+    const unsigned char *stamp;        /* TLS_SERIAL_PREFIX_BYTES of the serial number; NULL: random */
     time_t not_before_s, not_after_s;
     bool is_authority;
 };
-int tls_certificate_fill(gnutls_x509_crt_t crt, const struct tls_fill *fill);
+int tls_certificate_fill(gnutls_x509_crt_t crt, const struct tls_cert_fields *fill);
 int tls_names_add(gnutls_x509_crt_t crt, const char *const *names, struct berth_err *err);
 int tls_key_new(gnutls_x509_privkey_t *ret); /* ECDSA P-256 */
 int tls_key_export(gnutls_x509_privkey_t key, gnutls_datum_t *ret_pem);

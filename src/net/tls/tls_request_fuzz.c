@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct tls_identity ca;
     if (!ca.cert_pem)
         ca = authority();
-    const struct tls_grant grant = {"node:n1", NULL, NOW_NS, NOW_NS + 1000000000};
+    const struct tls_client_cert_spec grant = {"node:n1", NULL, NOW_NS, NOW_NS + 1000000000};
     CLEANUP(mem) char *text = mem_zalloc(size + 1), *cert = NULL;
     struct berth_err err = {0};
     struct tls_cert_info info;

@@ -24,7 +24,7 @@ static int write_whole(int fd, const char *at, size_t len)
     return 0;
 }
 
-static int sum_up(gnutls_hash_hd_t hash, int fd, int to, uint64_t max, uint64_t *ret_len, struct berth_err *err)
+static int digest_content(gnutls_hash_hd_t hash, int fd, int to, uint64_t max, uint64_t *ret_len, struct berth_err *err)
 {
     CLEANUP(mem) char *block = mem_alloc(BLOCK_BYTES);
     uint64_t len = 0;
@@ -57,7 +57,7 @@ int sha256_fd(int fd, int to, uint64_t max, char ret[static SHA256_TEXT_MAX], ui
     int rc = gnutls_hash_init(&hash, GNUTLS_DIG_SHA256);
     if (rc < 0)
         return err_set(err, EIO, "cannot compute a hash: %s", gnutls_strerror(rc));
-    rc = sum_up(hash, fd, to, max, &len, err);
+    rc = digest_content(hash, fd, to, max, &len, err);
     gnutls_hash_deinit(hash, sum);
     if (rc < 0)
         return rc;

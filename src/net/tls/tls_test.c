@@ -72,7 +72,7 @@ static gnutls_x509_crt_t certificate_of(const struct tls_identity *id)
     return crt;
 }
 
-static void an_identity_is_made_once(void **state)
+static void identity_is_created_once(void **state)
 {
     CLEANUP(folder) struct folder f = folder_new();
     CLEANUP(identity) struct tls_identity made = {0}, again = {0};
@@ -105,7 +105,7 @@ static void an_identity_is_made_once(void **state)
     gnutls_x509_crt_deinit(crt);
 }
 
-static void names_and_addresses_are_in_it(void **state)
+static void certificate_contains_names_and_addresses(void **state)
 {
     static const char *const names[] = {
         "head.cluster.example", "10.1.2.3", "2001:db8::5", "localhost", "10.1.2.3", NULL};
@@ -141,7 +141,7 @@ static void names_and_addresses_are_in_it(void **state)
     gnutls_x509_crt_deinit(crt);
 }
 
-static void names_that_are_none_are_refused(void **state)
+static void invalid_names_are_rejected(void **state)
 {
     static const char *const bad[] = {"", "two words", "line\nbreak", "\xc3\xa4.example"};
     CLEANUP(folder) struct folder f = folder_new();
@@ -159,7 +159,7 @@ static void names_that_are_none_are_refused(void **state)
 }
 
 /* Tests the states that a crash between the two files can leave, and states that it cannot leave. */
-static void half_an_identity(void **state)
+static void incomplete_identity_is_recreated_or_rejected(void **state)
 {
     CLEANUP(folder) struct folder f = folder_new();
     CLEANUP(identity) struct tls_identity first = {0}, second = {0};
@@ -177,7 +177,7 @@ static void half_an_identity(void **state)
     assert_null(first.cert_pem);
 }
 
-static void pairs_that_are_wrong_are_refused(void **state)
+static void mismatched_pairs_are_rejected(void **state)
 {
     CLEANUP(folder) struct folder f = folder_new(), other = folder_new();
     CLEANUP(identity) struct tls_identity id = {0}, stranger = {0}, none = {0};
@@ -214,7 +214,7 @@ static void pairs_that_are_wrong_are_refused(void **state)
     assert_null(none.cert_pem);
 }
 
-static void a_folder_that_is_not_there(void **state)
+static void missing_directory_is_an_error(void **state)
 {
     struct tls_identity id = {0};
     struct berth_err err;
@@ -227,9 +227,9 @@ static void a_folder_that_is_not_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_identity_is_made_once),         cmocka_unit_test(names_and_addresses_are_in_it),
-        cmocka_unit_test(names_that_are_none_are_refused),  cmocka_unit_test(half_an_identity),
-        cmocka_unit_test(pairs_that_are_wrong_are_refused), cmocka_unit_test(a_folder_that_is_not_there),
+        cmocka_unit_test(identity_is_created_once),      cmocka_unit_test(certificate_contains_names_and_addresses),
+        cmocka_unit_test(invalid_names_are_rejected),    cmocka_unit_test(incomplete_identity_is_recreated_or_rejected),
+        cmocka_unit_test(mismatched_pairs_are_rejected), cmocka_unit_test(missing_directory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

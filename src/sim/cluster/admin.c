@@ -5,8 +5,8 @@
 
 #include "sim/cluster/batch.h"
 
-void admin_ask(struct world *w, const char *method, const char *path, json_t *body, const char *query, ask_then *then,
-               void *ctx, void (*drop)(void *))
+void admin_ask(struct world *w, const char *method, const char *path, json_t *body, const char *query,
+               request_callback *then, void *ctx, void (*drop)(void *))
 {
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     struct ask ask = {.who = "admin",
@@ -21,8 +21,8 @@ void admin_ask(struct world *w, const char *method, const char *path, json_t *bo
         ask.query[0] = query;
         ask.query[1] = "true";
     }
-    world_says(w, "admin: %s %s%s%s %s", method, path, query ? "?" : "", query ? query : "", text ? text : "");
-    (void)world_ask(w, &ask);
+    world_trace(w, "admin: %s %s%s%s %s", method, path, query ? "?" : "", query ? query : "", text ? text : "");
+    (void)world_request(w, &ask);
     free(text);
     json_decref(body);
 }
@@ -31,7 +31,7 @@ void admin_ask(struct world *w, const char *method, const char *path, json_t *bo
 
 static void token_came(struct world *w, void *ctx, const struct outcome *o)
 {
-    struct person *p = ctx;
+    struct sim_user *p = ctx;
     const char *token = json_string_value(json_object_get(o->body, "token"));
     (void)w;
     p->asking = false;
@@ -39,7 +39,7 @@ static void token_came(struct world *w, void *ctx, const struct outcome *o)
         (void)snprintf(p->token, sizeof p->token, "%s", token);
 }
 
-static bool person_set_up(struct world *w, struct person *p)
+static bool person_set_up(struct world *w, struct sim_user *p)
 {
     if (p->group[0] && !mirror_find(&w->mirror, KIND_GROUP, p->group)) {
         admin_ask(w, "POST", "/v1/groups", json_pack("{s:s}", "id", p->group), NULL, NULL, NULL, NULL);
@@ -90,7 +90,7 @@ static bool node_set_up(struct world *w, size_t number)
     if (!mirror_find(&w->mirror, KIND_NODE, id)) {
         if (agents_has(w, id))
             return false; /* the old machine must be removed first */
-        json_t *body = body_node(&w->people_luck);
+        json_t *body = body_node(&w->users_rng);
         (void)json_object_set_new(body, "id", json_string(id));
         admin_ask(w, "POST", "/v1/nodes", body, NULL, NULL, NULL, NULL);
         return true;
@@ -117,9 +117,9 @@ bool admin_set_up(struct world *w)
 
 static void node_act(struct world *w, const char *id)
 {
-    struct chance *luck = &w->people_luck;
+    struct random_stream *rng = &w->users_rng;
     char path[128];
-    switch (chance_below(luck, 12)) {
+    switch (random_below(rng, 12)) {
     case 0:
     case 1:
     case 2:
@@ -132,55 +132,55 @@ static void node_act(struct world *w, const char *id)
     case 6:
     case 7:
         (void)snprintf(path, sizeof path, "/v1/nodes/%s/%s", id,
-                       CHANCE_PICK(luck, char *, "cordon", "drain", "disable"));
+                       RANDOM_PICK(rng, char *, "cordon", "drain", "disable"));
         admin_ask(w, "POST", path, NULL, NULL, NULL, NULL, NULL);
         break;
     case 8:
     case 9:
         (void)snprintf(path, sizeof path, "/v1/nodes/%s/capabilities", id);
-        admin_ask(w, "PUT", path, body_capabilities(luck), NULL, NULL, NULL, NULL);
+        admin_ask(w, "PUT", path, body_capabilities(rng), NULL, NULL, NULL, NULL);
         break;
     case 10:
         (void)snprintf(path, sizeof path, "/v1/nodes/%s/settings", id);
-        admin_ask(w, "PUT", path, body_settings(luck), NULL, NULL, NULL, NULL);
+        admin_ask(w, "PUT", path, body_settings(rng), NULL, NULL, NULL, NULL);
         break;
     default:
         (void)snprintf(path, sizeof path, "/v1/nodes/%s", id);
-        admin_ask(w, "DELETE", path, NULL, chance_in(luck, 400) ? "force" : NULL, NULL, NULL, NULL);
+        admin_ask(w, "DELETE", path, NULL, random_per_mille(rng, 400) ? "force" : NULL, NULL, NULL, NULL);
         break;
     }
 }
 
-static void user_act(struct world *w, const struct person *p)
+static void user_act(struct world *w, const struct sim_user *p)
 {
-    struct chance *luck = &w->people_luck;
-    const struct seen *user = mirror_find(&w->mirror, KIND_USER, p->id);
+    struct random_stream *rng = &w->users_rng;
+    const struct mirror_doc *user = mirror_find(&w->mirror, KIND_USER, p->id);
     char path[128];
     if (!user)
         return;
-    if (chance_in(luck, 60)) {
+    if (random_per_mille(rng, 60)) {
         (void)snprintf(path, sizeof path, "/v1/users/%s", p->id);
         admin_ask(w, "DELETE", path, NULL, "force", NULL, NULL, NULL);
         return;
     }
-    if (chance_in(luck, 100) && p->group[0]) {
+    if (random_per_mille(rng, 100) && p->group[0]) {
         (void)snprintf(path, sizeof path, "/v1/users/%s", p->id);
-        admin_ask(w, "PATCH", path, json_pack("{s:s}", "group", chance_in(luck, 500) ? p->group : "group0"), NULL, NULL,
-                  NULL, NULL);
+        admin_ask(w, "PATCH", path, json_pack("{s:s}", "group", random_per_mille(rng, 500) ? p->group : "group0"), NULL,
+                  NULL, NULL, NULL);
         return;
     }
     (void)snprintf(path, sizeof path, "/v1/users/%s/%s", p->id,
-                   user->user.disabled    ? "enable"
-                   : chance_in(luck, 500) ? "disable"
-                                          : "enable");
+                   user->user.disabled          ? "enable"
+                   : random_per_mille(rng, 500) ? "disable"
+                                                : "enable");
     admin_ask(w, "POST", path, NULL, NULL, NULL, NULL, NULL);
 }
 
 /* Revokes the token of a user, who gets a new one. */
 static void token_act(struct world *w)
 {
-    struct chance *luck = &w->people_luck;
-    struct person *p = w->people->at.at[chance_below(luck, w->people->at.len)];
+    struct random_stream *rng = &w->users_rng;
+    struct sim_user *p = w->people->at.at[random_below(rng, w->people->at.len)];
     char path[128], id[TOKEN_ID_LEN + 1];
     if (strlen(p->token) < strlen("berth_") + TOKEN_ID_LEN)
         return;
@@ -192,28 +192,28 @@ static void token_act(struct world *w)
 
 static void settings_act(struct world *w)
 {
-    struct chance *luck = &w->people_luck;
-    if (chance_in(luck, 400)) {
-        admin_ask(w, "PATCH", "/v1/system/settings", json_pack("{s:i}", "seed", (int)chance_range(luck, 0, 9)), NULL,
+    struct random_stream *rng = &w->users_rng;
+    if (random_per_mille(rng, 400)) {
+        admin_ask(w, "PATCH", "/v1/system/settings", json_pack("{s:i}", "seed", (int)random_range(rng, 0, 9)), NULL,
                   NULL, NULL, NULL);
         return;
     }
     admin_ask(w, "PATCH", "/v1/system/settings",
-              json_pack("{s:s}", "profile", CHANCE_PICK(luck, char *, "default", "default", "balance", "no-such")),
-              NULL, NULL, NULL, NULL);
+              json_pack("{s:s}", "profile", RANDOM_PICK(rng, char *, "default", "default", "balance", "no-such")), NULL,
+              NULL, NULL, NULL);
 }
 
 void admin_act(struct world *w)
 {
-    struct chance *luck = &w->people_luck;
-    size_t draw = chance_below(luck, 100);
+    struct random_stream *rng = &w->users_rng;
+    size_t draw = random_below(rng, 100);
     size_t nodes = w->mirror.of[KIND_NODE].len;
-    if (chance_in(luck, 300))
+    if (random_per_mille(rng, 300))
         batch_act(w);
     else if (draw < 60 && nodes)
-        node_act(w, w->mirror.of[KIND_NODE].at[chance_below(luck, nodes)]->id);
+        node_act(w, w->mirror.of[KIND_NODE].at[random_below(rng, nodes)]->id);
     else if (draw < 80 && w->people->at.len)
-        user_act(w, w->people->at.at[chance_below(luck, w->people->at.len)]);
+        user_act(w, w->people->at.at[random_below(rng, w->people->at.len)]);
     else if (draw < 83 && w->people->at.len)
         token_act(w);
     else if (draw < 95)

@@ -10,7 +10,7 @@
 #include "sim/cluster/machine.h"
 
 /* What the daemon has accepted under a node's name, as known to the invariant checks. */
-struct heard_of {
+struct accepted_reports {
     int64_t ns;          /* when the daemon last accepted a report */
     uint64_t epoch, seq; /* of that report */
     uint64_t life;       /* number of that daemon process */
@@ -20,8 +20,8 @@ struct agent {
     struct world *w;
     char node[ID_MAX + 1], token[TOKEN_TEXT_MAX];
     bool removed;
-    bool rivalled;    /* a second machine has reported for its node since this process started */
-    struct agent *of; /* this is a second machine with a copy of that agent's disk; NULL: it is not */
+    bool was_duplicated; /* a second machine has reported for its node since this process started */
+    struct agent *of;    /* this is a second machine with a copy of that agent's disk; NULL: it is not */
     struct machine machine;
 
     /* The process. */
@@ -29,11 +29,11 @@ struct agent {
     uint64_t life;      /* number of starts */
     int64_t paused_ns;  /* end of the pause */
     int64_t wake_ns;
-    uint64_t awaiting;   /* number of the report in transit; 0: none */
-    uint64_t reading;    /* number of the configuration request in transit; 0: none */
-    uint64_t asked;      /* number of configuration requests so far */
-    bool gave_way;       /* the daemon said that another agent was superseding this one */
-    int64_t gave_way_ns; /* time of that message */
+    uint64_t awaiting;     /* number of the report in transit; 0: none */
+    uint64_t reading;      /* number of the configuration request in transit; 0: none */
+    uint64_t asked;        /* number of configuration requests so far */
+    bool was_superseded;   /* the daemon said that another agent was superseding this one */
+    int64_t superseded_ns; /* time of that message */
 
     /* The link: until when no message gets to the daemon (mute), or from the daemon (deaf). */
     int64_t mute_ns, deaf_ns;
@@ -41,8 +41,8 @@ struct agent {
     bool pushing;    /* a configuration is about to be pushed */
 
     /* For invariant checks. */
-    struct heard_of heard; /* a second machine uses that of the first */
-    json_t *listed;        /* the latest configuration that reached this process */
+    struct accepted_reports heard; /* a second machine uses that of the first */
+    json_t *listed;                /* the latest configuration that reached this process */
     uint64_t listed_revision;
     VEC(uint64_t) unknown; /* instances that the daemon has reported as unknown */
 };
@@ -53,7 +53,7 @@ struct agents {
     VEC(uint64_t) ids;
 };
 
-static inline struct heard_of *agent_heard(struct agent *a)
+static inline struct accepted_reports *agent_accepted_reports(struct agent *a)
 {
     return a->of ? &a->of->heard : &a->heard;
 }
@@ -62,7 +62,7 @@ static inline struct heard_of *agent_heard(struct agent *a)
 void agent_post(struct agent *a, int64_t delay_ns, void (*run)(struct agent *a, void *arg), void *arg,
                 void (*drop)(void *arg));
 /* Returns whether two machines report, or have reported while this process ran, for the agent's node. */
-bool agent_disputed(const struct agent *a);
+bool agent_is_duplicated(const struct agent *a);
 /* Starts a process; does nothing if one runs or the machine is off. */
 void agent_start(struct agent *a);
 void agent_kill(struct agent *a);
@@ -70,26 +70,26 @@ void agent_kill(struct agent *a);
 void agent_crash_soon(struct agent *a);
 struct agent *agent_new(struct world *w, const char *node, const char *token);
 /* Removes the machine with everything that runs on it. */
-void agent_take_away(struct agent *a);
+void agent_remove(struct agent *a);
 
 /* ---- network.c ---- */
 
 /* Implement node_env.report and node_env.reread. */
 void network_report(struct agent *a, uint64_t seq, char *text);
 void network_reread(struct agent *a);
-/* A forged report in the agent's name. network_claim takes ownership of the text. */
-struct claim {
+/* A forged report in the agent's name. network_forged_report takes ownership of the text. */
+struct forged_report {
     const char *node; /* the node that the report names */
     uint64_t epoch, seq;
     char *text;
     bool stale; /* must be rejected; not sent if the daemon cannot know that it is outdated */
 };
-void network_claim(struct agent *a, const struct claim *claim);
+void network_forged_report(struct agent *a, const struct forged_report *forged_report);
 
 /* ---- processes.c: invariant checks of running processes --------------------------------------------------------- */
 
-void trees_asked_to_start(struct agent *a, uint64_t id, const json_t *config);
-void trees_asked_to_stop(struct agent *a, const struct tree *t);
-void trees_began(struct agent *a, struct tree *t);
-void trees_forgotten(struct agent *a, const struct tree *t);
+void instance_start_check(struct agent *a, uint64_t id, const json_t *config);
+void instance_stop_check(struct agent *a, const struct sim_instance *t);
+void instance_began_check(struct agent *a, struct sim_instance *t);
+void instance_forgotten_check(struct agent *a, const struct sim_instance *t);
 bool agent_lists(const struct agent *a, uint64_t id);

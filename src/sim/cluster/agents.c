@@ -59,7 +59,7 @@ size_t agents_len(const struct world *w)
     return w->agents->at.len;
 }
 
-bool agents_there(const struct world *w, size_t which)
+bool agents_has_machine(const struct world *w, size_t which)
 {
     return !w->agents->at.at[which]->removed;
 }
@@ -92,7 +92,7 @@ static void posted_due(struct world *w, void *arg)
         struct posted *later = mem_zalloc(sizeof *later);
         *later = *p;
         p->drop = NULL;
-        world_later(w, a->paused_ns - w->now_ns, posted_due, later, posted_drop);
+        world_schedule(w, a->paused_ns - w->now_ns, posted_due, later, posted_drop);
         return;
     }
     p->run(a, p->arg);
@@ -103,7 +103,7 @@ void agent_post(struct agent *a, int64_t delay_ns, void (*run)(struct agent *a, 
 {
     struct posted *p = mem_zalloc(sizeof *p);
     *p = (struct posted){a, a->life, run, arg, drop};
-    world_later(a->w, delay_ns, posted_due, p, posted_drop);
+    world_schedule(a->w, delay_ns, posted_due, p, posted_drop);
 }
 
 static int64_t env_steady_ns(void *ctx)
@@ -156,7 +156,7 @@ static void measure(struct agent *a, void *arg)
 {
     (void)arg;
     machine_measure(&a->machine, a->logic);
-    agent_post(a, chance_range(&a->w->agents_luck, MEASURE_NS_MIN, MEASURE_NS_MAX), measure, NULL, NULL);
+    agent_post(a, random_range(&a->w->agents_rng, MEASURE_NS_MIN, MEASURE_NS_MAX), measure, NULL, NULL);
 }
 
 static void start_due(struct world *w, void *arg)
@@ -166,25 +166,25 @@ static void start_due(struct world *w, void *arg)
 }
 
 /* Ends a superseded process after all its instances have stopped. A supervisor restarts the process. */
-static void give_way(struct agent *a, void *arg)
+static void exit_when_stopped(struct agent *a, void *arg)
 {
     (void)arg;
-    for (size_t i = 0; i < a->machine.trees.len; i++)
-        if (a->machine.trees.at[i]->state == TREE_LIVES) { /* wait until all instances are over */
-            agent_post(a, SECOND, give_way, NULL, NULL);
+    for (size_t i = 0; i < a->machine.sim_instances.len; i++)
+        if (a->machine.sim_instances.at[i]->state == INSTANCE_ALIVE) { /* wait until all instances are over */
+            agent_post(a, SECOND, exit_when_stopped, NULL, NULL);
             return;
         }
     agent_kill(a);
     if (!a->of)
-        world_later(a->w, chance_range(&a->w->agents_luck, 5 * SECOND, 2 * MINUTE), start_due, a, NULL);
+        world_schedule(a->w, random_range(&a->w->agents_rng, 5 * SECOND, 2 * MINUTE), start_due, a, NULL);
 }
 
 static void env_superseded(void *ctx, const char *text)
 {
     struct agent *a = ctx;
     (void)text;
-    world_says(a->w, "%s gives way to another one of its name", a->node);
-    agent_post(a, 0, give_way, NULL, NULL);
+    world_trace(a->w, "%s gives way to another one of its name", a->node);
+    agent_post(a, 0, exit_when_stopped, NULL, NULL);
 }
 
 void agent_start(struct agent *a)
@@ -205,17 +205,17 @@ void agent_start(struct agent *a)
         .clock_ns = env_clock_ns,
     };
     /* Machines with copies of the same disk never use the same epoch. */
-    a->machine.epoch += a->of ? 16 : 1 + chance_below(&w->agents_luck, 3);
+    a->machine.epoch += a->of ? 16 : 1 + random_below(&w->agents_rng, 3);
     if (!a->of && a->machine.epoch % 16 == 0)
         a->machine.epoch++;
     const struct node_options options = {.id = a->node, .epoch = a->machine.epoch, .heard_ns = a->machine.heard_ns};
-    world_says(w, "the agent of %s starts, epoch %" PRIu64, a->node, a->machine.epoch);
+    world_trace(w, "the agent of %s starts, epoch %" PRIu64, a->node, a->machine.epoch);
     a->life++;
     a->paused_ns = 0;
     a->wake_ns = INT64_MAX;
     a->awaiting = a->reading = 0;
-    a->gave_way = a->rivalled = false;
-    a->rivalled = agent_disputed(a);
+    a->was_superseded = a->was_duplicated = false;
+    a->was_duplicated = agent_is_duplicated(a);
     json_decref(a->listed);
     a->listed = NULL;
     a->listed_revision = 0;
@@ -227,7 +227,7 @@ void agent_start(struct agent *a)
     machine_find_all(&a->machine, a->logic);
     node_begin(a->logic);
     network_reread(a);
-    agent_post(a, chance_range(&w->agents_luck, SECOND, MEASURE_NS_MAX), measure, NULL, NULL);
+    agent_post(a, random_range(&w->agents_rng, SECOND, MEASURE_NS_MAX), measure, NULL, NULL);
 }
 
 void agent_kill(struct agent *a)
@@ -242,9 +242,9 @@ void agent_kill(struct agent *a)
 static void crash_due(struct agent *a, void *arg)
 {
     (void)arg;
-    world_says(a->w, "the agent of %s dies in the middle of it", a->node);
+    world_trace(a->w, "the agent of %s dies in the middle of it", a->node);
     agent_kill(a);
-    world_later(a->w, chance_range(&a->w->agents_luck, 10 * MILLISECOND, 20 * SECOND), start_due, a, NULL);
+    world_schedule(a->w, random_range(&a->w->agents_rng, 10 * MILLISECOND, 20 * SECOND), start_due, a, NULL);
 }
 
 void agent_crash_soon(struct agent *a)
@@ -260,7 +260,7 @@ struct agent *agent_new(struct world *w, const char *node, const char *token)
     a->w = w;
     (void)snprintf(a->node, sizeof a->node, "%s", node);
     (void)snprintf(a->token, sizeof a->token, "%s", token);
-    machine_init(&a->machine, a, w->now_ns - chance_range(&w->agents_luck, SECOND, HOUR));
+    machine_init(&a->machine, a, w->now_ns - random_range(&w->agents_rng, SECOND, HOUR));
     a->heard.ns = w->now_ns;
     vec_push(&w->agents->at, a);
     return a;
@@ -269,10 +269,10 @@ struct agent *agent_new(struct world *w, const char *node, const char *token)
 void agents_add(struct world *w, const char *node, const char *token)
 {
     struct agent *a = agent_new(w, node, token);
-    world_later(w, chance_range(&w->agents_luck, 0, 5 * SECOND), start_due, a, NULL);
+    world_schedule(w, random_range(&w->agents_rng, 0, 5 * SECOND), start_due, a, NULL);
 }
 
-void agent_take_away(struct agent *a)
+void agent_remove(struct agent *a)
 {
     agent_kill(a);
     machine_cut_power(&a->machine);
@@ -283,12 +283,12 @@ void agents_remove(struct world *w, const char *node)
 {
     for (size_t i = 0; i < w->agents->at.len; i++)
         if (!w->agents->at.at[i]->removed && strcmp(w->agents->at.at[i]->node, node) == 0)
-            agent_take_away(w->agents->at.at[i]);
+            agent_remove(w->agents->at.at[i]);
 }
 
-bool agent_disputed(const struct agent *a)
+bool agent_is_duplicated(const struct agent *a)
 {
-    if (a->rivalled)
+    if (a->was_duplicated)
         return true;
     for (size_t i = 0; i < a->w->agents->at.len && !a->of; i++)
         if (a->w->agents->at.at[i]->of == a && !a->w->agents->at.at[i]->removed)
@@ -302,38 +302,38 @@ void agents_cut(struct world *w, size_t which, int64_t for_ns, enum cut cut)
 {
     struct agent *a = w->agents->at.at[which];
     static const char *const words[] = {
-        [CUT_BOTH] = "is cut off", [CUT_MUTE] = "is not heard", [CUT_DEAF] = "hears nothing"};
-    world_says(w, "%s %s for %" PRId64 " s", a->node, words[cut], for_ns / SECOND);
-    if (cut != CUT_DEAF)
+        [CUT_BOTH] = "is cut off", [CUT_TO_DAEMON] = "is not heard", [CUT_FROM_DAEMON] = "hears nothing"};
+    world_trace(w, "%s %s for %" PRId64 " s", a->node, words[cut], for_ns / SECOND);
+    if (cut != CUT_FROM_DAEMON)
         a->mute_ns = w->now_ns + for_ns;
-    if (cut != CUT_MUTE)
+    if (cut != CUT_TO_DAEMON)
         a->deaf_ns = w->now_ns + for_ns;
 }
 
 void agents_flap(struct world *w, size_t which, int64_t for_ns)
 {
     struct agent *a = w->agents->at.at[which];
-    world_says(w, "the link of %s comes and goes for %" PRId64 " s", a->node, for_ns / SECOND);
+    world_trace(w, "the link of %s comes and goes for %" PRId64 " s", a->node, for_ns / SECOND);
     a->flap_ns = w->now_ns + for_ns;
 }
 
 void agents_kill(struct world *w, size_t which)
 {
     struct agent *a = w->agents->at.at[which];
-    struct chance *luck = &w->agents_luck;
+    struct random_stream *rng = &w->agents_rng;
     if (!a->logic)
         return;
-    world_says(w, "the agent of %s is killed", a->node);
+    world_trace(w, "the agent of %s is killed", a->node);
     agent_kill(a);
-    world_later(
-        w, chance_in(luck, 800) ? chance_range(luck, MILLISECOND, 20 * SECOND) : chance_range(luck, 0, 15 * MINUTE),
+    world_schedule(
+        w, random_per_mille(rng, 800) ? random_range(rng, MILLISECOND, 20 * SECOND) : random_range(rng, 0, 15 * MINUTE),
         start_due, a, NULL);
 }
 
 void agents_pause(struct world *w, size_t which, int64_t for_ns)
 {
     struct agent *a = w->agents->at.at[which];
-    world_says(w, "the agent of %s is paused for %" PRId64 " s", a->node, for_ns / SECOND);
+    world_trace(w, "the agent of %s is paused for %" PRId64 " s", a->node, for_ns / SECOND);
     if (a->logic)
         a->paused_ns = w->now_ns + for_ns;
 }
@@ -341,41 +341,41 @@ void agents_pause(struct world *w, size_t which, int64_t for_ns)
 void agents_reboot(struct world *w, size_t which)
 {
     struct agent *a = w->agents->at.at[which];
-    struct chance *luck = &w->agents_luck;
+    struct random_stream *rng = &w->agents_rng;
     if (a->machine.off)
         return;
     int64_t down_ns =
-        chance_in(luck, 700) ? chance_range(luck, 5 * SECOND, MINUTE) : chance_range(luck, 0, 10 * MINUTE);
-    world_says(w, "the machine of %s starts anew within %" PRId64 " s", a->node, down_ns / SECOND);
+        random_per_mille(rng, 700) ? random_range(rng, 5 * SECOND, MINUTE) : random_range(rng, 0, 10 * MINUTE);
+    world_trace(w, "the machine of %s starts anew within %" PRId64 " s", a->node, down_ns / SECOND);
     agent_kill(a);
     machine_cut_power(&a->machine);
-    a->machine.booted_ns = w->now_ns + down_ns - chance_range(luck, 0, down_ns < SECOND ? down_ns : SECOND);
-    world_later(w, down_ns, start_due, a, NULL);
+    a->machine.booted_ns = w->now_ns + down_ns - random_range(rng, 0, down_ns < SECOND ? down_ns : SECOND);
+    world_schedule(w, down_ns, start_due, a, NULL);
 }
 
 static void twin_ends(struct world *w, void *arg)
 {
     struct agent *a = arg;
-    world_says(w, "the second machine of %s is switched off", a->node);
+    world_trace(w, "the second machine of %s is switched off", a->node);
     if (!a->removed)
-        agent_take_away(a);
+        agent_remove(a);
 }
 
 /* Adds a second machine with a copy of the current disk: instance directories without processes. */
-void agents_twin(struct world *w, size_t which)
+void agents_duplicate(struct world *w, size_t which)
 {
     struct agent *a = w->agents->at.at[which];
-    struct chance *luck = &w->agents_luck;
+    struct random_stream *rng = &w->agents_rng;
     if (a->of || a->removed || w->calm)
         return;
-    world_says(w, "a second machine is %s", a->node);
+    world_trace(w, "a second machine is %s", a->node);
     struct agent *twin = agent_new(w, a->node, a->token);
     twin->of = a;
-    a->rivalled = true;
+    a->was_duplicated = true;
     twin->machine.epoch = a->machine.epoch / 16 * 16;
     machine_copy_disk(&twin->machine, &a->machine);
-    world_later(w, chance_range(luck, 0, SECOND), start_due, twin, NULL);
-    world_later(w, chance_range(luck, 20 * SECOND, 10 * MINUTE), twin_ends, twin, NULL);
+    world_schedule(w, random_range(rng, 0, SECOND), start_due, twin, NULL);
+    world_schedule(w, random_range(rng, 20 * SECOND, 10 * MINUTE), twin_ends, twin, NULL);
 }
 
 void agents_calm(struct world *w)
@@ -384,22 +384,22 @@ void agents_calm(struct world *w)
         struct agent *a = w->agents->at.at[i];
         a->mute_ns = a->deaf_ns = a->flap_ns = 0;
         if (a->of && !a->removed)
-            agent_take_away(a);
+            agent_remove(a);
         if (a->paused_ns > w->now_ns + MINUTE)
             a->paused_ns = w->now_ns + MINUTE;
         machine_calm(&a->machine);
         if (!a->logic && !a->removed)
-            world_later(w, SECOND, start_due, a, NULL);
+            world_schedule(w, SECOND, start_due, a, NULL);
     }
 }
 
 /* ---- invariant checks ------------------------------------------------------------------------------------------- */
 
-void agents_lost(struct world *w, const char *node)
+void agents_lost_check(struct world *w, const char *node)
 {
     const struct agent *a = find(w, node);
     int64_t since_ns = a && a->heard.ns > w->daemon.started_ns ? a->heard.ns : w->daemon.started_ns;
-    world_checked(w, 5);
+    world_count_check(w, 5);
     if (w->now_ns - since_ns < LEASE_S * SECOND)
         world_breach(w, 5, "node %s counts as lost after %" PRId64 " s, its lease is %d", node,
                      (w->now_ns - since_ns) / SECOND, LEASE_S);
@@ -411,6 +411,6 @@ void agents_check(struct world *w)
     for (size_t i = 0; i < w->agents->at.len; i++) {
         struct agent *a = w->agents->at.at[i];
         if (!a->removed && w->daemon.control && !mirror_find(&w->mirror, KIND_NODE, a->node))
-            agent_take_away(a);
+            agent_remove(a);
     }
 }

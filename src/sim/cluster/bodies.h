@@ -6,15 +6,15 @@
 #include "sim/random.h"
 
 /* Return new references. A workload has no name yet. */
-json_t *body_app(struct chance *luck);
-json_t *body_job(struct chance *luck);
-json_t *body_vm(struct chance *luck);
+json_t *body_app(struct random_stream *rng);
+json_t *body_job(struct random_stream *rng);
+json_t *body_vm(struct random_stream *rng);
 /* Returns a merge patch for a workload. */
-json_t *body_patch(struct chance *luck);
-json_t *body_node(struct chance *luck);
+json_t *body_patch(struct random_stream *rng);
+json_t *body_node(struct random_stream *rng);
 /* Return bodies for PUT /v1/nodes/ID/capabilities and .../settings. */
-json_t *body_capabilities(struct chance *luck);
-json_t *body_settings(struct chance *luck);
+json_t *body_capabilities(struct random_stream *rng);
+json_t *body_settings(struct random_stream *rng);
 
 /* Returns the text of an app or job that must be rejected. */
-const char *body_wrong(struct chance *luck, size_t *ret_len);
+const char *body_invalid(struct random_stream *rng, size_t *ret_len);

@@ -15,7 +15,7 @@ static void run_until(struct world *w, int64_t end_ns)
 {
     struct due due;
     while (!w->invariant && w->queue.heap.len && w->queue.heap.at[0].at_ns <= end_ns &&
-           due_queue_take(&w->queue, &due)) {
+           event_queue_pop(&w->queue, &due)) {
         w->now_ns = due.at_ns;
         w->event++;
         due.run(w, due.arg);
@@ -31,17 +31,17 @@ static void run_until(struct world *w, int64_t end_ns)
 static void calm_down(struct world *w)
 {
     int64_t begin_ns = w->now_ns;
-    world_says(w, "calm");
+    world_trace(w, "calm");
     w->calm = true;
     agents_calm(w);
     faults_end(w);
     world_settle(w);
     run_until(w, begin_ns + CALM_MIN_NS);
-    while (!w->invariant && !rest_reached(w) && w->now_ns < begin_ns + CALM_MAX_NS)
+    while (!w->invariant && !has_settled(w) && w->now_ns < begin_ns + CALM_MAX_NS)
         run_until(w, w->now_ns + 20 * SECOND);
-    if (!rest_reached(w))
+    if (!has_settled(w))
         world_breach(w, 18, "%d minutes after the last fault: %s", (int)((w->now_ns - begin_ns) / MINUTE),
-                     str_text(&w->unrest));
+                     str_text(&w->unsettled));
 }
 
 static int set_up(struct world *w, struct berth_err *err)
@@ -49,16 +49,16 @@ static int set_up(struct world *w, struct berth_err *err)
     char token[TOKEN_TEXT_MAX];
     w->agents = agents_new(w);
     w->ids = ids_new();
-    w->promises = promises_new();
-    w->limbo = limbo_new();
-    w->jobs = jobs_seen_new();
+    w->guarantees = guarantees_new();
+    w->unexplained = unexplained_new();
+    w->jobs = jobs_history_new();
     w->watchers = watchers_new(w);
     w->faults = faults_new(w);
     int rc = daemon_start(w, err);
     if (rc == 0)
         rc = control_init(w->daemon.control, token, err);
     if (rc == 0)
-        w->people = people_new(w, token);
+        w->people = sim_users_new(w, token);
     return rc;
 }
 
@@ -67,18 +67,18 @@ static void tear_down(struct world *w)
     if (w->daemon.store || w->daemon.control)
         daemon_close(w);
     requests_done(w);
-    due_queue_done(&w->queue);
-    judge_done(w);
-    people_free(w->people);
+    event_queue_done(&w->queue);
+    verify_done(w);
+    sim_users_free(w->people);
     agents_free(w->agents);
     faults_free(w->faults);
     watchers_free(w->watchers);
-    promises_free(w->promises);
-    limbo_free(w->limbo);
-    jobs_seen_free(w->jobs);
+    guarantees_free(w->guarantees);
+    unexplained_free(w->unexplained);
+    jobs_history_free(w->jobs);
     ids_free(w->ids);
     str_done(&w->doing);
-    str_done(&w->unrest);
+    str_done(&w->unsettled);
     str_done(&w->breach);
 }
 
@@ -141,11 +141,11 @@ int sim_cluster_run(const struct sim_options *options, struct sim_result *ret, s
     double hours = options->hours > 0 ? options->hours : 1;
     struct world w = {
         .options = options,
-        .luck = chance_of(options->seed, 1),
-        .daemon_luck = chance_of(options->seed, 2),
-        .agents_luck = chance_of(options->seed, 3),
-        .people_luck = chance_of(options->seed, 4),
-        .faults_luck = chance_of(options->seed, 5),
+        .rng = random_stream_new(options->seed, 1),
+        .daemon_rng = random_stream_new(options->seed, 2),
+        .agents_rng = random_stream_new(options->seed, 3),
+        .users_rng = random_stream_new(options->seed, 4),
+        .faults_rng = random_stream_new(options->seed, 5),
         .now_ns = SECOND,
     };
     int rc = sim_faults_parse(options->faults ? options->faults : "all", &w.allowed, err);
@@ -158,9 +158,9 @@ int sim_cluster_run(const struct sim_options *options, struct sim_result *ret, s
         if (!w.invariant)
             calm_down(&w);
         if (!w.invariant && w.daemon.store)
-            judge_replay(&w);
+            verify_replay(&w);
         if (w.daemon.control)
-            w.counts.plans += scheduler_seen(control_scheduler(w.daemon.control)).plans;
+            w.counts.plans += scheduler_status(control_scheduler(w.daemon.control)).plans;
     }
     result_fill(&w, ret);
     if (rc == 0 && w.invariant)

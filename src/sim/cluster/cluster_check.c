@@ -60,7 +60,7 @@ static int run_one(const struct character *c, uint64_t seed)
 }
 
 /* Returns whether another seed runs after this many of the same character. */
-static bool goes_on(unsigned done)
+static bool runs_another_seed(unsigned done)
 {
     const char *bed = getenv("BERTH_BED");
     return done < LEAST || (bed && strcmp(bed, "whole") == 0) || clock() < (clock_t)SECONDS * CLOCKS_PER_SEC;
@@ -77,7 +77,7 @@ static int days_work(long worker, long workers)
             if (k >= characters[i].seeds)
                 continue;
             left++;
-            if (turn++ % workers == worker && goes_on(k) && run_one(&characters[i], seed) < 0)
+            if (turn++ % workers == worker && runs_another_seed(k) && run_one(&characters[i], seed) < 0)
                 return 1;
         }
     }
@@ -155,19 +155,19 @@ static void share(int (*work)(long worker, long workers))
     assert_int_equal(failed, 0);
 }
 
-static void nothing_breaks_for_days(void **state)
+static void no_invariant_breaks_in_fixed_seeds(void **state)
 {
     (void)state;
     share(days_work);
 }
 
-static void what_once_broke_holds(void **state)
+static void fixed_regressions_stay_fixed(void **state)
 {
     (void)state;
     share(broken_work);
 }
 
-static void new_seeds_break_nothing(void **state)
+static void no_invariant_breaks_in_new_seeds(void **state)
 {
     (void)state;
     new_first = number_from("BERTH_SEEDS", (uint64_t)time(NULL) * 1000);
@@ -178,9 +178,9 @@ static void new_seeds_break_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_once_broke_holds),
-        cmocka_unit_test(new_seeds_break_nothing),
-        cmocka_unit_test(nothing_breaks_for_days),
+        cmocka_unit_test(fixed_regressions_stay_fixed),
+        cmocka_unit_test(no_invariant_breaks_in_new_seeds),
+        cmocka_unit_test(no_invariant_breaks_in_fixed_seeds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@
 
 #define HOURS 0.2
 
-static void nothing_breaks(void **state)
+static void no_invariant_breaks(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 5; seed++) {
@@ -34,7 +34,7 @@ static void nothing_breaks(void **state)
 }
 
 /* Many users, many faults, few nodes: more conflicts than in any real cluster. */
-static void nothing_breaks_in_a_crowd(void **state)
+static void no_invariant_breaks_under_high_load(void **state)
 {
     (void)state;
     struct sim_options options = {
@@ -235,7 +235,7 @@ static void commit(struct store *store, const struct forgery *row, const char *k
         free(texts[i]);
 }
 
-static int consider(void *ctx, const struct store_entry *entry)
+static int try_document(void *ctx, const struct store_entry *entry)
 {
     struct forger *f = ctx;
     json_t *doc = json_loadb(entry->value.at, entry->value.len, 0, NULL);
@@ -248,10 +248,10 @@ static int consider(void *ctx, const struct store_entry *entry)
     return 1;
 }
 
-static void forge(void *ctx, struct store *store, uint64_t event)
+static void commit_forgery(void *ctx, struct store *store, uint64_t event)
 {
     struct forger *f = ctx;
-    if (f->done || event < BEGIN_AT || store_range(store, f->row->prefix, 0, consider, f, NULL) != 1)
+    if (f->done || event < BEGIN_AT || store_range(store, f->row->prefix, 0, try_document, f, NULL) != 1)
         return;
     f->done = true;
     if (f->row->kind == TWICE)
@@ -261,12 +261,12 @@ static void forge(void *ctx, struct store *store, uint64_t event)
     json_decref(f->doc);
 }
 
-static void forgeries_are_noticed(void **state)
+static void forged_changes_are_detected(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof forgeries / sizeof *forgeries; i++) {
         struct forger forger = {.row = &forgeries[i]};
-        struct sim_sabotage sabotage = {.ctx = &forger, .after_event = forge};
+        struct sim_sabotage sabotage = {.ctx = &forger, .after_event = commit_forgery};
         struct sim_options options = {.seed = 2, .hours = 1, .rates = {.people = 300}, .sabotage = &sabotage};
         struct sim_result result = {0};
         struct berth_err err = {0};
@@ -296,7 +296,7 @@ static void write_past(void *ctx, struct store *store, uint64_t event)
     }
 }
 
-static void a_change_without_a_record_is_noticed(void **state)
+static void change_without_a_record_is_detected(void **state)
 {
     (void)state;
     struct sim_sabotage sabotage = {.after_event = write_past};
@@ -314,7 +314,7 @@ static bool lose_a_line(void *ctx, const char *line, size_t len)
     return ++*told != 20;
 }
 
-static void a_lost_event_of_a_watch_is_noticed(void **state)
+static void lost_watch_event_is_detected(void **state)
 {
     (void)state;
     unsigned told = 0;
@@ -326,52 +326,52 @@ static void a_lost_event_of_a_watch_is_noticed(void **state)
 }
 
 /* A crash loses the last acknowledged data, because the disk had wrongly confirmed the write. */
-struct liar {
+struct lying_disk {
     struct store *older;
 };
 
 static void remember(void *ctx, struct store *store, uint64_t event)
 {
-    struct liar *liar = ctx;
+    struct lying_disk *lying_disk = ctx;
     if (event % 50)
         return;
-    store_close(liar->older);
-    liar->older = store_memory_crash(store);
+    store_close(lying_disk->older);
+    lying_disk->older = store_memory_crash(store);
 }
 
 static struct store *lose_the_last(void *ctx, struct store *store)
 {
-    struct liar *liar = ctx;
-    if (!liar->older || store_revision(liar->older) == store_revision(store))
+    struct lying_disk *lying_disk = ctx;
+    if (!lying_disk->older || store_revision(lying_disk->older) == store_revision(store))
         return store;
     store_close(store);
-    return take_ptr(&liar->older);
+    return take_ptr(&lying_disk->older);
 }
 
-static void acknowledged_work_that_is_lost_is_noticed(void **state)
+static void lost_acknowledged_data_is_detected(void **state)
 {
     (void)state;
-    struct liar liar = {0};
-    struct sim_sabotage sabotage = {.ctx = &liar, .after_event = remember, .crashed = lose_the_last};
+    struct lying_disk lying_disk = {0};
+    struct sim_sabotage sabotage = {.ctx = &lying_disk, .after_event = remember, .crashed = lose_the_last};
     struct sim_options options = {.seed = 3, .hours = 2, .rates = {.faults = 400}, .sabotage = &sabotage};
     struct sim_result result = {0};
     assert_int_equal(sim_cluster_run(&options, &result, NULL), -EBADMSG);
     assert_int_equal(result.invariant, 7);
-    store_close(liar.older);
+    store_close(lying_disk.older);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_breaks),
-        cmocka_unit_test(nothing_breaks_in_a_crowd),
+        cmocka_unit_test(no_invariant_breaks),
+        cmocka_unit_test(no_invariant_breaks_under_high_load),
         cmocka_unit_test(every_fault_happens),
         cmocka_unit_test(faults_are_named),
         cmocka_unit_test(the_same_seed_gives_the_same_run),
-        cmocka_unit_test(forgeries_are_noticed),
-        cmocka_unit_test(a_change_without_a_record_is_noticed),
-        cmocka_unit_test(a_lost_event_of_a_watch_is_noticed),
-        cmocka_unit_test(acknowledged_work_that_is_lost_is_noticed),
+        cmocka_unit_test(forged_changes_are_detected),
+        cmocka_unit_test(change_without_a_record_is_detected),
+        cmocka_unit_test(lost_watch_event_is_detected),
+        cmocka_unit_test(lost_acknowledged_data_is_detected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,26 +27,26 @@ static void fill_random(void *ctx, void *buf, size_t len)
     struct world *w = ctx;
     unsigned char *at = buf;
     for (size_t i = 0; i < len; i++)
-        at[i] = (unsigned char)chance_next(&w->daemon_luck);
+        at[i] = (unsigned char)random_next(&w->daemon_rng);
 }
 
-static void errand_end(struct world *w)
+static void worker_task_end(struct world *w)
 {
-    struct errand *e = take_ptr(&w->daemon.errand);
+    struct worker_task *e = take_ptr(&w->daemon.worker_task);
     if (!e->worked)
         e->work(e->arg);
     e->after(e->arg);
     mem_free(e);
 }
 
-static void errand_due(struct world *w, void *arg)
+static void worker_task_due(struct world *w, void *arg)
 {
     uint64_t life = (uint64_t)(uintptr_t)arg;
-    if (!w->daemon.errand || life != w->daemon.life)
+    if (!w->daemon.worker_task || life != w->daemon.life)
         return;
-    world_says(w, "the plan is made");
-    errand_end(w);
-    daemon_touched(w);
+    world_trace(w, "the plan is made");
+    worker_task_end(w);
+    daemon_schedule_pump(w);
 }
 
 /* Runs a plan at once, soon, or so late that the state has changed much. The work itself runs at the beginning or at
@@ -54,24 +54,24 @@ static void errand_due(struct world *w, void *arg)
 static void run(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
 {
     struct world *w = ctx;
-    struct chance *luck = &w->daemon_luck;
-    assert(!w->daemon.errand);
-    if (chance_in(luck, 100)) {
+    struct random_stream *rng = &w->daemon_rng;
+    assert(!w->daemon.worker_task);
+    if (random_per_mille(rng, 100)) {
         work(arg);
         after(arg);
         return;
     }
-    struct errand *e = mem_zalloc(sizeof *e);
-    *e = (struct errand){.work = work, .after = after, .arg = arg};
-    if (chance_in(luck, 500)) {
+    struct worker_task *e = mem_zalloc(sizeof *e);
+    *e = (struct worker_task){.work = work, .after = after, .arg = arg};
+    if (random_per_mille(rng, 500)) {
         work(arg);
         e->worked = true;
     }
-    w->daemon.errand = e;
-    int64_t delay_ns = chance_in(luck, 600)   ? chance_range(luck, 100 * MICROSECOND, 3 * MILLISECOND)
-                       : chance_in(luck, 800) ? chance_range(luck, 10 * MILLISECOND, 500 * MILLISECOND)
-                                              : chance_range(luck, SECOND, 15 * SECOND);
-    world_later(w, delay_ns, errand_due, (void *)(uintptr_t)w->daemon.life, NULL);
+    w->daemon.worker_task = e;
+    int64_t delay_ns = random_per_mille(rng, 600)   ? random_range(rng, 100 * MICROSECOND, 3 * MILLISECOND)
+                       : random_per_mille(rng, 800) ? random_range(rng, 10 * MILLISECOND, 500 * MILLISECOND)
+                                                    : random_range(rng, SECOND, 15 * SECOND);
+    world_schedule(w, delay_ns, worker_task_due, (void *)(uintptr_t)w->daemon.life, NULL);
 }
 
 /* Runs a forecast immediately: forecasts only answer queries and decide nothing. */
@@ -88,16 +88,16 @@ static void tick(struct world *w, void *arg)
     if (!d->control || (uint64_t)(uintptr_t)arg != d->life || d->wake_ns != w->now_ns)
         return;
     d->wake_ns = INT64_MAX;
-    world_says(w, "tick");
+    world_trace(w, "tick");
     control_tick(d->control);
-    daemon_touched(w);
+    daemon_schedule_pump(w);
 }
 
 static void wake_at(void *ctx, int64_t at_ns)
 {
     struct world *w = ctx;
     struct daemon *d = &w->daemon;
-    int64_t soonest = w->now_ns + chance_range(&w->daemon_luck, 20 * MICROSECOND, 2 * MILLISECOND);
+    int64_t soonest = w->now_ns + random_range(&w->daemon_rng, 20 * MICROSECOND, 2 * MILLISECOND);
     if (d->dying)
         return;
     if (at_ns < soonest)
@@ -105,7 +105,7 @@ static void wake_at(void *ctx, int64_t at_ns)
     if (at_ns >= d->wake_ns)
         return;
     d->wake_ns = at_ns;
-    world_later(w, at_ns - w->now_ns, tick, (void *)(uintptr_t)d->life, NULL);
+    world_schedule(w, at_ns - w->now_ns, tick, (void *)(uintptr_t)d->life, NULL);
 }
 
 /* ---- speed of the store ----------------------------------------------------------------------------------------- */
@@ -124,11 +124,11 @@ static void heard(void *ctx, const struct store_event *event)
     vec_push(&w->heard, h);
 }
 
-static uint64_t stirred(const struct world *w)
+static uint64_t activity_count(const struct world *w)
 {
-    struct scheduler_seen seen = scheduler_seen(control_scheduler(w->daemon.control));
+    struct scheduler_status mirror_doc = scheduler_status(control_scheduler(w->daemon.control));
     uint64_t x = hash_pair(store_revision(w->daemon.store), w->answered.len);
-    return hash_pair(x, hash_pair(seen.cycles * 1000003 + seen.plans, seen.assumed));
+    return hash_pair(x, hash_pair(mirror_doc.cycles * 1000003 + mirror_doc.plans, mirror_doc.assumed));
 }
 
 static void pump(struct world *w, void *arg)
@@ -136,31 +136,31 @@ static void pump(struct world *w, void *arg)
     struct daemon *d = &w->daemon;
     if (!d->control || (uint64_t)(uintptr_t)arg != d->life)
         return;
-    world_says(w, "the store writes");
+    world_trace(w, "the store writes");
     d->pump_ns = INT64_MAX;
-    uint64_t before = stirred(w);
+    uint64_t before = activity_count(w);
     control_pump(d->control);
-    if (stirred(w) != before)
+    if (activity_count(w) != before)
         d->pumps = 3;
     if (d->pumps && --d->pumps)
-        daemon_touched(w);
+        daemon_schedule_pump(w);
 }
 
-void daemon_touched(struct world *w)
+void daemon_schedule_pump(struct world *w)
 {
     struct daemon *d = &w->daemon;
-    struct chance *luck = &w->daemon_luck;
+    struct random_stream *rng = &w->daemon_rng;
     if (!d->control || d->dying)
         return;
     if (d->pumps == 0)
         d->pumps = 2;
     if (d->pump_ns != INT64_MAX)
         return;
-    int64_t delay_ns = faults_store_slow(w)   ? chance_range(luck, SECOND, 12 * SECOND)
-                       : chance_in(luck, 970) ? chance_range(luck, 50 * MICROSECOND, 4 * MILLISECOND)
-                                              : chance_range(luck, 20 * MILLISECOND, 900 * MILLISECOND);
+    int64_t delay_ns = faults_store_slow(w)         ? random_range(rng, SECOND, 12 * SECOND)
+                       : random_per_mille(rng, 970) ? random_range(rng, 50 * MICROSECOND, 4 * MILLISECOND)
+                                                    : random_range(rng, 20 * MILLISECOND, 900 * MILLISECOND);
     d->pump_ns = w->now_ns + delay_ns;
-    world_later(w, delay_ns, pump, (void *)(uintptr_t)d->life, NULL);
+    world_schedule(w, delay_ns, pump, (void *)(uintptr_t)d->life, NULL);
 }
 
 /* ---- start and end ---------------------------------------------------------------------------------------------- */
@@ -200,20 +200,20 @@ int daemon_start(struct world *w, struct berth_err *err)
         return rc;
     d->control = control;
     rc = store_watch(d->store, "", store_revision(d->store), heard, w, &d->watch, err);
-    daemon_touched(w);
+    daemon_schedule_pump(w);
     return rc;
 }
 
 /* Shuts down the daemon; anything that it still outputs or writes is ignored. */
-static void take_apart(struct world *w)
+static void shut_down(struct world *w)
 {
     struct daemon *d = &w->daemon;
     d->dying = true;
     store_unwatch(take_ptr(&d->watch));
     store_memory_fail(d->store, EIO, SIZE_MAX);
     control_quiesce(d->control);
-    if (d->errand)
-        errand_end(w);
+    if (d->worker_task)
+        worker_task_end(w);
     store_drain(d->store);
     control_free(take_ptr(&d->control));
     for (size_t i = 0; i < w->asked.len; i++) {
@@ -239,10 +239,10 @@ void daemon_crash(struct world *w, bool orderly)
     struct store *left = store_memory_crash(d->store);
     if (w->options->sabotage && w->options->sabotage->crashed)
         left = w->options->sabotage->crashed(w->options->sabotage->ctx, left);
-    w->counts.plans += scheduler_seen(control_scheduler(d->control)).plans;
+    w->counts.plans += scheduler_status(control_scheduler(d->control)).plans;
     w->counts.crashes++;
     watchers_down(w);
-    take_apart(w);
+    shut_down(w);
     d->store = left;
 }
 
@@ -251,7 +251,7 @@ void daemon_close(struct world *w)
     struct daemon *d = &w->daemon;
     if (d->control) {
         watchers_down(w);
-        take_apart(w);
+        shut_down(w);
     }
     store_close(d->store);
     d->store = NULL;

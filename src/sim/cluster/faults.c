@@ -19,7 +19,7 @@ struct faults *faults_new(struct world *w)
 {
     struct faults *f = mem_zalloc(sizeof *f);
     f->failed_ns = -SETTLES_NS;
-    world_later(w, chance_range(&w->faults_luck, 10 * SECOND, MINUTE), trouble, NULL, NULL);
+    world_schedule(w, random_range(&w->faults_rng, 10 * SECOND, MINUTE), trouble, NULL, NULL);
     return f;
 }
 
@@ -51,43 +51,43 @@ static void start(struct world *w, void *arg)
     (void)arg;
     if (w->daemon.control)
         return;
-    world_says(w, "the daemon starts");
+    world_trace(w, "the daemon starts");
     if (daemon_start(w, &err) < 0) {
         world_breach(w, 7, "the daemon does not start again: %s", err.text);
         return;
     }
-    judge_recovered(w);
+    verify_recovered(w);
 }
 
 static void crash(struct world *w, bool orderly, int64_t down_ns)
 {
     if (!w->daemon.control)
         return;
-    world_says(w, "the daemon %s, for %" PRId64 " s", orderly ? "is stopped" : "is killed", down_ns / SECOND);
+    world_trace(w, "the daemon %s, for %" PRId64 " s", orderly ? "is stopped" : "is killed", down_ns / SECOND);
     daemon_crash(w, orderly);
     w->faults->failing = false; /* the copy is on a working disk */
-    world_later(w, down_ns, start, NULL, NULL);
+    world_schedule(w, down_ns, start, NULL, NULL);
 }
 
-static int64_t moment_ns(struct chance *luck)
+static int64_t moment_ns(struct random_stream *rng)
 {
-    return chance_in(luck, 800) ? chance_range(luck, MILLISECOND, 5 * SECOND) : chance_range(luck, SECOND, MINUTE);
+    return random_per_mille(rng, 800) ? random_range(rng, MILLISECOND, 5 * SECOND) : random_range(rng, SECOND, MINUTE);
 }
 
 static void daemon_kill(struct world *w)
 {
-    crash(w, false, moment_ns(&w->faults_luck));
+    crash(w, false, moment_ns(&w->faults_rng));
 }
 
 static void daemon_stop(struct world *w)
 {
-    crash(w, true, moment_ns(&w->faults_luck));
+    crash(w, true, moment_ns(&w->faults_rng));
 }
 
 static void daemon_down(struct world *w)
 {
-    int64_t down_ns = chance_range(&w->faults_luck, 2 * MINUTE, 10 * MINUTE);
-    crash(w, chance_in(&w->faults_luck, 500), down_ns);
+    int64_t down_ns = random_range(&w->faults_rng, 2 * MINUTE, 10 * MINUTE);
+    crash(w, random_per_mille(&w->faults_rng, 500), down_ns);
 }
 
 /* ---- store ------------------------------------------------------------------------------------------------------ */
@@ -97,7 +97,7 @@ static void store_heals(struct world *w, void *arg)
     (void)arg;
     if (!w->faults->failing)
         return;
-    world_says(w, "the store writes again");
+    world_trace(w, "the store writes again");
     w->faults->failing = false;
     w->faults->failed_ns = w->now_ns;
     if (w->daemon.store)
@@ -106,39 +106,39 @@ static void store_heals(struct world *w, void *arg)
 
 static void store_fails(struct world *w)
 {
-    struct chance *luck = &w->faults_luck;
-    int code = chance_in(luck, 500) ? ENOSPC : EIO;
-    bool whole = chance_in(luck, 400);
+    struct random_stream *rng = &w->faults_rng;
+    int code = random_per_mille(rng, 500) ? ENOSPC : EIO;
+    bool whole = random_per_mille(rng, 400);
     if (!w->daemon.control)
         return;
-    world_says(w, "the store fails with %s", code == EIO ? "EIO" : "ENOSPC");
+    world_trace(w, "the store fails with %s", code == EIO ? "EIO" : "ENOSPC");
     w->counts.store_failures++;
     w->faults->failing = true;
     w->faults->failed_ns = w->now_ns;
-    store_memory_fail(w->daemon.store, code, whole ? SIZE_MAX : (size_t)chance_range(luck, 1, 20));
-    world_later(w, chance_range(luck, 10 * MILLISECOND, 90 * SECOND), store_heals, NULL, NULL);
+    store_memory_fail(w->daemon.store, code, whole ? SIZE_MAX : (size_t)random_range(rng, 1, 20));
+    world_schedule(w, random_range(rng, 10 * MILLISECOND, 90 * SECOND), store_heals, NULL, NULL);
 }
 
 static void disk_slows(struct world *w)
 {
-    w->faults->slow_ns = w->now_ns + chance_range(&w->faults_luck, 10 * SECOND, 4 * MINUTE);
+    w->faults->slow_ns = w->now_ns + random_range(&w->faults_rng, 10 * SECOND, 4 * MINUTE);
     w->faults->failed_ns = w->faults->slow_ns;
-    world_says(w, "every write takes seconds, for %" PRId64 " s", (w->faults->slow_ns - w->now_ns) / SECOND);
+    world_trace(w, "every write takes seconds, for %" PRId64 " s", (w->faults->slow_ns - w->now_ns) / SECOND);
 }
 
 /* ---- clocks ----------------------------------------------------------------------------------------------------- */
 
 static void clock_jumps(struct world *w)
 {
-    struct chance *luck = &w->faults_luck;
-    int64_t by_ns = chance_in(luck, 100)   ? chance_range(luck, -30 * HOUR, 30 * HOUR)
-                    : chance_in(luck, 500) ? chance_range(luck, -HOUR, HOUR)
-                                           : chance_range(luck, -5 * SECOND, 5 * SECOND);
+    struct random_stream *rng = &w->faults_rng;
+    int64_t by_ns = random_per_mille(rng, 100)   ? random_range(rng, -30 * HOUR, 30 * HOUR)
+                    : random_per_mille(rng, 500) ? random_range(rng, -HOUR, HOUR)
+                                                 : random_range(rng, -5 * SECOND, 5 * SECOND);
     if (by_ns % 3 == 0 && (by_ns > HOUR || by_ns < -HOUR))
         by_ns *= 24; /* turns some jumps by hours into days and weeks */
     w->wall_ns += by_ns;
     w->jumped_ns += by_ns < 0 ? -by_ns : by_ns;
-    world_says(w, "the wall clock jumps by %" PRId64 " s", by_ns / SECOND);
+    world_trace(w, "the wall clock jumps by %" PRId64 " s", by_ns / SECOND);
 }
 
 /* ---- agents and their links ------------------------------------------------------------------------------------- */
@@ -148,16 +148,16 @@ static size_t one(struct world *w)
 {
     size_t which = 0;
     for (unsigned tries = 0; tries < 16; tries++) {
-        which = chance_below(&w->faults_luck, agents_len(w));
-        if (agents_there(w, which))
+        which = random_below(&w->faults_rng, agents_len(w));
+        if (agents_has_machine(w, which))
             break;
     }
     return which;
 }
 
-static int64_t while_ns(struct chance *luck)
+static int64_t while_ns(struct random_stream *rng)
 {
-    return chance_in(luck, 500) ? chance_range(luck, SECOND, MINUTE) : chance_range(luck, MINUTE, 12 * MINUTE);
+    return random_per_mille(rng, 500) ? random_range(rng, SECOND, MINUTE) : random_range(rng, MINUTE, 12 * MINUTE);
 }
 
 static void agent_kill(struct world *w)
@@ -167,7 +167,7 @@ static void agent_kill(struct world *w)
 
 static void agent_pause(struct world *w)
 {
-    int64_t for_ns = while_ns(&w->faults_luck);
+    int64_t for_ns = while_ns(&w->faults_rng);
     agents_pause(w, one(w), for_ns);
 }
 
@@ -178,45 +178,45 @@ static void reboot(struct world *w)
 
 static void partition(struct world *w)
 {
-    int64_t for_ns = while_ns(&w->faults_luck);
+    int64_t for_ns = while_ns(&w->faults_rng);
     agents_cut(w, one(w), for_ns, CUT_BOTH);
 }
 
 static void one_way(struct world *w)
 {
-    bool mute = chance_in(&w->faults_luck, 500);
-    int64_t for_ns = while_ns(&w->faults_luck);
-    agents_cut(w, one(w), for_ns, mute ? CUT_MUTE : CUT_DEAF);
+    bool mute = random_per_mille(&w->faults_rng, 500);
+    int64_t for_ns = while_ns(&w->faults_rng);
+    agents_cut(w, one(w), for_ns, mute ? CUT_TO_DAEMON : CUT_FROM_DAEMON);
 }
 
 static void flap(struct world *w)
 {
-    int64_t for_ns = while_ns(&w->faults_luck);
+    int64_t for_ns = while_ns(&w->faults_rng);
     agents_flap(w, one(w), for_ns);
 }
 
 /* Cuts off more than a third of the nodes, as a failed switch does. */
 static void mass(struct world *w)
 {
-    struct chance *luck = &w->faults_luck;
-    size_t every = 1 + chance_below(luck, 2);
-    for (size_t i = chance_below(luck, every); i < agents_len(w); i += every)
-        agents_cut(w, i, chance_range(luck, 20 * SECOND, 15 * MINUTE), CUT_BOTH);
+    struct random_stream *rng = &w->faults_rng;
+    size_t every = 1 + random_below(rng, 2);
+    for (size_t i = random_below(rng, every); i < agents_len(w); i += every)
+        agents_cut(w, i, random_range(rng, 20 * SECOND, 15 * MINUTE), CUT_BOTH);
 }
 
 static void twin(struct world *w)
 {
-    agents_twin(w, one(w));
+    agents_duplicate(w, one(w));
 }
 
 static void impostor(struct world *w)
 {
-    agents_impostor(w, one(w));
+    agents_forge(w, one(w));
 }
 
 static void lie(struct world *w)
 {
-    agents_lie(w, one(w));
+    agents_report_falsely(w, one(w));
 }
 
 /* ---- table of faults -------------------------------------------------------------------------------------------- */
@@ -291,15 +291,15 @@ int sim_faults_parse(const char *list, uint64_t *ret, struct berth_err *err)
 
 static void trouble(struct world *w, void *arg)
 {
-    struct chance *luck = &w->faults_luck;
+    struct random_stream *rng = &w->faults_rng;
     unsigned rate = w->options->rates.faults ? w->options->rates.faults : 100, total = 0;
     (void)arg;
     if (w->calm)
         return;
-    world_later(w, chance_range(luck, SECOND, 80 * SECOND) * 100 / rate, trouble, NULL, NULL);
+    world_schedule(w, random_range(rng, SECOND, 80 * SECOND) * 100 / rate, trouble, NULL, NULL);
     for (unsigned i = 0; i < SIM_FAULTS; i++)
         total += faults_allow(w, i) ? rows[i].weight : 0;
-    unsigned draw = (unsigned)chance_below(luck, total);
+    unsigned draw = (unsigned)random_below(rng, total);
     for (unsigned i = 0; i < SIM_FAULTS && total; i++) {
         unsigned weight = faults_allow(w, i) ? rows[i].weight : 0;
         if (draw < weight) {

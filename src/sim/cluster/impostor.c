@@ -12,12 +12,12 @@ static json_t *item(uint64_t id, const char *state)
 }
 
 /* Returns reports that all instances of the machine are over. */
-static json_t *all_over(struct chance *luck, const struct agent *a)
+static json_t *all_over(struct random_stream *rng, const struct agent *a)
 {
     json_t *items = json_array();
-    for (size_t i = 0; i < a->machine.trees.len; i++)
+    for (size_t i = 0; i < a->machine.sim_instances.len; i++)
         (void)json_array_append_new(
-            items, item(a->machine.trees.at[i]->id, CHANCE_PICK(luck, char *, "failed", "ended", "stopped")));
+            items, item(a->machine.sim_instances.at[i]->id, RANDOM_PICK(rng, char *, "failed", "ended", "stopped")));
     return items;
 }
 
@@ -30,42 +30,42 @@ static char *report_text(uint64_t epoch, uint64_t seq, json_t *items)
     return text;
 }
 
-static void claim(struct agent *a, const char *node, uint64_t epoch, uint64_t seq, json_t *items, bool stale)
+static void forged_report(struct agent *a, const char *node, uint64_t epoch, uint64_t seq, json_t *items, bool stale)
 {
-    struct claim claim = {
+    struct forged_report forged_report = {
         .node = node, .epoch = epoch, .seq = seq, .text = report_text(epoch, seq, items), .stale = stale};
     a->w->counts.double_agents++;
-    network_claim(a, &claim);
+    network_forged_report(a, &forged_report);
 }
 
-void agents_impostor(struct world *w, size_t which)
+void agents_forge(struct world *w, size_t which)
 {
-    struct chance *luck = &w->agents_luck;
-    struct agent *a = w->agents->at.at[which], *other = w->agents->at.at[chance_below(luck, w->agents->at.len)];
-    const struct heard_of *heard = agent_heard(a);
-    world_says(w, "somebody speaks as %s", a->node);
-    switch (chance_below(luck, 3)) {
+    struct random_stream *rng = &w->agents_rng;
+    struct agent *a = w->agents->at.at[which], *other = w->agents->at.at[random_below(rng, w->agents->at.len)];
+    const struct accepted_reports *heard = agent_accepted_reports(a);
+    world_trace(w, "somebody speaks as %s", a->node);
+    switch (random_below(rng, 3)) {
     case 0: /* an agent that was replaced */
-        claim(a, a->node, heard->epoch ? heard->epoch - 1 : 0, 1000000, all_over(luck, a), true);
+        forged_report(a, a->node, heard->epoch ? heard->epoch - 1 : 0, 1000000, all_over(rng, a), true);
         break;
     case 1: /* the number of the last report with other contents */
-        claim(a, a->node, heard->epoch, heard->seq, all_over(luck, a), true);
+        forged_report(a, a->node, heard->epoch, heard->seq, all_over(rng, a), true);
         break;
     default: /* the name of another node */
         if (strcmp(other->node, a->node) != 0)
-            claim(a, other->node, other->machine.epoch, 1000000, all_over(luck, other), false);
+            forged_report(a, other->node, other->machine.epoch, 1000000, all_over(rng, other), false);
         break;
     }
 }
 
 /* A genuine agent sends wrong reports: about instances that are not its own, or that never existed. */
-void agents_lie(struct world *w, size_t which)
+void agents_report_falsely(struct world *w, size_t which)
 {
-    struct chance *luck = &w->agents_luck;
-    struct agent *a = w->agents->at.at[which], *other = w->agents->at.at[chance_below(luck, w->agents->at.len)];
-    uint64_t seq = agent_heard(a)->seq + 1;
-    json_t *items = strcmp(other->node, a->node) != 0 ? all_over(luck, other) : json_array();
-    world_says(w, "%s lies", a->node);
+    struct random_stream *rng = &w->agents_rng;
+    struct agent *a = w->agents->at.at[which], *other = w->agents->at.at[random_below(rng, w->agents->at.len)];
+    uint64_t seq = agent_accepted_reports(a)->seq + 1;
+    json_t *items = strcmp(other->node, a->node) != 0 ? all_over(rng, other) : json_array();
+    world_trace(w, "%s lies", a->node);
     (void)json_array_append_new(items, item(UINT64_C(1) << 40, "running"));
-    claim(a, a->node, agent_heard(a)->epoch, seq, items, false);
+    forged_report(a, a->node, agent_accepted_reports(a)->epoch, seq, items, false);
 }

@@ -13,9 +13,9 @@ static struct world *world_of(const struct machine *m)
     return m->agent->w;
 }
 
-static struct chance *luck_of(const struct machine *m)
+static struct random_stream *rng_of(const struct machine *m)
 {
-    return &m->agent->w->agents_luck;
+    return &m->agent->w->agents_rng;
 }
 
 int64_t machine_steady_ns(const struct machine *m)
@@ -28,7 +28,7 @@ void machine_init(struct machine *m, struct agent *agent, int64_t booted_ns)
     *m = (struct machine){.agent = agent, .booted_ns = booted_ns};
 }
 
-static void tree_free(struct tree *t)
+static void sim_instance_free(struct sim_instance *t)
 {
     json_decref(t->config);
     mem_free(t);
@@ -36,28 +36,28 @@ static void tree_free(struct tree *t)
 
 void machine_done(struct machine *m)
 {
-    for (size_t i = 0; i < m->trees.len; i++)
-        tree_free(m->trees.at[i]);
-    vec_done(&m->trees);
+    for (size_t i = 0; i < m->sim_instances.len; i++)
+        sim_instance_free(m->sim_instances.at[i]);
+    vec_done(&m->sim_instances);
 }
 
-struct tree *machine_find(const struct machine *m, uint64_t id)
+struct sim_instance *machine_find(const struct machine *m, uint64_t id)
 {
-    for (size_t i = 0; i < m->trees.len; i++)
-        if (m->trees.at[i]->id == id)
-            return m->trees.at[i];
+    for (size_t i = 0; i < m->sim_instances.len; i++)
+        if (m->sim_instances.at[i]->id == id)
+            return m->sim_instances.at[i];
     return NULL;
 }
 
 /* ---- end of an instance ----------------------------------------------------------------------------------------- */
 
-struct errand_of {
+struct instance_event {
     uint64_t id;
 };
 
-static void *errand_new(uint64_t id)
+static void *instance_event_new(uint64_t id)
 {
-    struct errand_of *e = mem_zalloc(sizeof *e);
+    struct instance_event *e = mem_zalloc(sizeof *e);
     e->id = id;
     return e;
 }
@@ -65,41 +65,41 @@ static void *errand_new(uint64_t id)
 /* The agent notices that the shim has ended, and reads the outcome. */
 static void agent_sees_end(struct agent *a, void *arg)
 {
-    struct tree *t = machine_find(&a->machine, ((struct errand_of *)arg)->id);
-    if (!t || t->state != TREE_OVER || t->told)
+    struct sim_instance *t = machine_find(&a->machine, ((struct instance_event *)arg)->id);
+    if (!t || t->state != INSTANCE_OVER || t->told)
         return;
     t->told = true;
-    world_says(a->w, "%s sees that %" PRIu64 " is over", a->node, t->id);
+    world_trace(a->w, "%s sees that %" PRIu64 " is over", a->node, t->id);
     node_over(a->logic, t->id, &t->end);
 }
 
-static void tree_end(struct machine *m, struct tree *t, enum node_end end, int code, const char *text)
+static void sim_instance_end(struct machine *m, struct sim_instance *t, enum node_end end, int code, const char *text)
 {
-    t->state = TREE_OVER;
+    t->state = INSTANCE_OVER;
     t->kept = true;
     t->end = (struct node_outcome){.end = end, .exit = code, .text = text};
     t->next_ns = t->stop_ns = t->kill_ns = INT64_MAX;
-    agent_post(m->agent, 0, agent_sees_end, errand_new(t->id), mem_free);
+    agent_post(m->agent, 0, agent_sees_end, instance_event_new(t->id), mem_free);
 }
 
 /* ---- progress of an instance ------------------------------------------------------------------------------------ */
 
 static int64_t soon(const struct machine *m, int64_t low_ns, int64_t high_ns)
 {
-    return world_of(m)->now_ns + chance_range(luck_of(m), low_ns, high_ns);
+    return world_of(m)->now_ns + random_range(rng_of(m), low_ns, high_ns);
 }
 
 /* Returns when the shim fences the instance, in simulation time. The shim reads when the daemon last answered the
  * node. */
-static int64_t shim_due_ns(const struct machine *m, const struct tree *t)
+static int64_t shim_due_ns(const struct machine *m, const struct sim_instance *t)
 {
     int64_t heard_ns = m->booted_ns + m->heard_ns;
-    return t->fence_ns && t->state != TREE_OVER ? heard_ns + t->fence_ns : INT64_MAX;
+    return t->fence_ns && t->state != INSTANCE_OVER ? heard_ns + t->fence_ns : INT64_MAX;
 }
 
-static int64_t tree_due_ns(const struct machine *m, const struct tree *t)
+static int64_t sim_instance_next_ns(const struct machine *m, const struct sim_instance *t)
 {
-    int64_t due_ns = t->state == TREE_LIVES ? shim_due_ns(m, t) : INT64_MAX;
+    int64_t due_ns = t->state == INSTANCE_ALIVE ? shim_due_ns(m, t) : INT64_MAX;
     due_ns = t->next_ns < due_ns ? t->next_ns : due_ns;
     due_ns = t->stop_ns < due_ns ? t->stop_ns : due_ns;
     return t->kill_ns < due_ns ? t->kill_ns : due_ns;
@@ -107,29 +107,29 @@ static int64_t tree_due_ns(const struct machine *m, const struct tree *t)
 
 static void agent_sees_health(struct agent *a, void *arg)
 {
-    const struct tree *t = machine_find(&a->machine, ((struct errand_of *)arg)->id);
-    if (t && t->state == TREE_LIVES)
+    const struct sim_instance *t = machine_find(&a->machine, ((struct instance_event *)arg)->id);
+    if (t && t->state == INSTANCE_ALIVE)
         node_health(a->logic, t->id, t->ready, t->ready ? NULL : "connection refused");
 }
 
 /* Does the next random change: a task ends, a service fails, health changes. */
-static void tree_passes(struct machine *m, struct tree *t)
+static void sim_instance_progress(struct machine *m, struct sim_instance *t)
 {
-    struct chance *luck = luck_of(m);
+    struct random_stream *rng = rng_of(m);
     bool calm = world_of(m)->calm;
     t->next_ns = INT64_MAX;
     if (t->job) {
-        bool well = calm || chance_in(luck, 850);
-        tree_end(m, t, well ? NODE_ENDED : NODE_FAILED, well ? 0 : 3, well ? NULL : "it fell over\n\x01");
+        bool well = calm || random_per_mille(rng, 850);
+        sim_instance_end(m, t, well ? NODE_ENDED : NODE_FAILED, well ? 0 : 3, well ? NULL : "it fell over\n\x01");
         return;
     }
-    if (!calm && chance_in(luck, 60)) {
-        tree_end(m, t, NODE_FAILED, chance_in(luck, 500) ? 1 : 139, NULL);
+    if (!calm && random_per_mille(rng, 60)) {
+        sim_instance_end(m, t, NODE_FAILED, random_per_mille(rng, 500) ? 1 : 139, NULL);
         return;
     }
-    t->ready = calm || !t->ready || chance_in(luck, 500);
+    t->ready = calm || !t->ready || random_per_mille(rng, 500);
     if (json_object_get(t->config, "health"))
-        agent_post(m->agent, 0, agent_sees_health, errand_new(t->id), mem_free);
+        agent_post(m->agent, 0, agent_sees_health, instance_event_new(t->id), mem_free);
     if (!calm)
         t->next_ns = soon(m, 20 * SECOND, 25 * MINUTE);
 }
@@ -139,51 +139,51 @@ struct tree_event {
     uint64_t id;
 };
 
-static void tree_arm(struct machine *m, struct tree *t);
+static void sim_instance_set_timer(struct machine *m, struct sim_instance *t);
 
-static void tree_due(struct world *w, void *arg)
+static void sim_instance_timer(struct world *w, void *arg)
 {
     struct tree_event *e = arg;
     struct machine *m = e->m;
-    struct tree *t = machine_find(m, e->id);
+    struct sim_instance *t = machine_find(m, e->id);
     if (!t || t->armed_ns > w->now_ns)
         return;
     t->armed_ns = INT64_MAX;
-    if (t->state == TREE_LIVES && t->kill_ns <= w->now_ns) {
-        world_says(w, "%" PRIu64 " on %s is killed", t->id, m->agent->node);
-        tree_end(m, t, NODE_STOPPED, 137, NULL);
-    } else if (t->state == TREE_LIVES && t->stop_ns <= w->now_ns) {
-        world_says(w, "%" PRIu64 " on %s stops", t->id, m->agent->node);
-        tree_end(m, t, t->job && chance_in(luck_of(m), 100) ? NODE_ENDED : NODE_STOPPED, 143, NULL);
-    } else if (t->state == TREE_LIVES && shim_due_ns(m, t) <= w->now_ns) {
-        world_says(w, "the shim of %" PRIu64 " on %s fences it", t->id, m->agent->node);
-        tree_end(m, t, NODE_FAILED, 137, "fenced: no word from the daemon");
-    } else if (t->state == TREE_LIVES && t->next_ns <= w->now_ns) {
-        world_says(w, "time passes for %" PRIu64 " on %s", t->id, m->agent->node);
-        tree_passes(m, t);
+    if (t->state == INSTANCE_ALIVE && t->kill_ns <= w->now_ns) {
+        world_trace(w, "%" PRIu64 " on %s is killed", t->id, m->agent->node);
+        sim_instance_end(m, t, NODE_STOPPED, 137, NULL);
+    } else if (t->state == INSTANCE_ALIVE && t->stop_ns <= w->now_ns) {
+        world_trace(w, "%" PRIu64 " on %s stops", t->id, m->agent->node);
+        sim_instance_end(m, t, t->job && random_per_mille(rng_of(m), 100) ? NODE_ENDED : NODE_STOPPED, 143, NULL);
+    } else if (t->state == INSTANCE_ALIVE && shim_due_ns(m, t) <= w->now_ns) {
+        world_trace(w, "the shim of %" PRIu64 " on %s fences it", t->id, m->agent->node);
+        sim_instance_end(m, t, NODE_FAILED, 137, "fenced: no word from the daemon");
+    } else if (t->state == INSTANCE_ALIVE && t->next_ns <= w->now_ns) {
+        world_trace(w, "time passes for %" PRIu64 " on %s", t->id, m->agent->node);
+        sim_instance_progress(m, t);
     }
-    tree_arm(m, t);
+    sim_instance_set_timer(m, t);
 }
 
-static void tree_arm(struct machine *m, struct tree *t)
+static void sim_instance_set_timer(struct machine *m, struct sim_instance *t)
 {
     struct world *w = world_of(m);
-    int64_t due_ns = tree_due_ns(m, t);
+    int64_t due_ns = sim_instance_next_ns(m, t);
     if (due_ns == INT64_MAX || due_ns >= t->armed_ns)
         return;
     struct tree_event *e = mem_zalloc(sizeof *e);
     *e = (struct tree_event){m, t->id};
     t->armed_ns = due_ns;
-    world_later(w, due_ns > w->now_ns ? due_ns - w->now_ns : 0, tree_due, e, mem_free);
+    world_schedule(w, due_ns > w->now_ns ? due_ns - w->now_ns : 0, sim_instance_timer, e, mem_free);
 }
 
 void machine_calm(struct machine *m)
 {
-    for (size_t i = 0; i < m->trees.len; i++) {
-        struct tree *t = m->trees.at[i];
-        if (t->state == TREE_LIVES && t->next_ns != INT64_MAX)
+    for (size_t i = 0; i < m->sim_instances.len; i++) {
+        struct sim_instance *t = m->sim_instances.at[i];
+        if (t->state == INSTANCE_ALIVE && t->next_ns != INT64_MAX)
             t->next_ns = soon(m, 0, MINUTE);
-        tree_arm(m, t);
+        sim_instance_set_timer(m, t);
     }
 }
 
@@ -191,15 +191,16 @@ void machine_calm(struct machine *m)
 
 static bool port_taken(const struct machine *m, uint16_t port)
 {
-    for (size_t i = 0; i < m->trees.len; i++)
-        for (size_t k = 0; k < m->trees.at[i]->ports_len && m->trees.at[i]->state == TREE_LIVES; k++)
-            if (m->trees.at[i]->ports[k].port == port)
+    for (size_t i = 0; i < m->sim_instances.len; i++)
+        for (size_t k = 0; k < m->sim_instances.at[i]->ports_len && m->sim_instances.at[i]->state == INSTANCE_ALIVE;
+             k++)
+            if (m->sim_instances.at[i]->ports[k].port == port)
                 return true;
     return false;
 }
 
 /* Binds the first free port of each endpoint's block; other programs hold some ports. */
-static bool ports_bind(struct machine *m, struct tree *t)
+static bool ports_bind(struct machine *m, struct sim_instance *t)
 {
     size_t i;
     json_t *want;
@@ -207,11 +208,11 @@ static bool ports_bind(struct machine *m, struct tree *t)
     {
         json_int_t start = json_integer_value(json_object_get(want, "start"));
         json_int_t count = json_integer_value(json_object_get(want, "count")), at = 0;
-        while (at < count && (port_taken(m, (uint16_t)(start + at)) || chance_in(luck_of(m), 30)))
+        while (at < count && (port_taken(m, (uint16_t)(start + at)) || random_per_mille(rng_of(m), 30)))
             at++;
         if (at == count)
             return false;
-        if (t->ports_len == TREE_PORTS_MAX)
+        if (t->ports_len == INSTANCE_PORTS_MAX)
             continue;
         char *name = t->names[t->ports_len];
         (void)snprintf(name, sizeof t->names[0], "%s", json_string_value(json_object_get(want, "endpoint")));
@@ -223,79 +224,79 @@ static bool ports_bind(struct machine *m, struct tree *t)
 /* An awaited port accepts connections one second after the start. Only that decides readiness. */
 static void agent_sees_ports(struct agent *a, void *arg)
 {
-    const struct tree *t = machine_find(&a->machine, ((struct errand_of *)arg)->id);
-    if (t && t->state == TREE_LIVES && !json_object_get(t->config, "health"))
+    const struct sim_instance *t = machine_find(&a->machine, ((struct instance_event *)arg)->id);
+    if (t && t->state == INSTANCE_ALIVE && !json_object_get(t->config, "health"))
         node_health(a->logic, t->id, true, NULL);
 }
 
 static void launch(struct agent *a, void *arg)
 {
     struct machine *m = &a->machine;
-    struct tree *t = machine_find(m, ((struct errand_of *)arg)->id);
-    struct chance *luck = luck_of(m);
-    if (!t || t->state != TREE_MARKED || t->life != a->life)
+    struct sim_instance *t = machine_find(m, ((struct instance_event *)arg)->id);
+    struct random_stream *rng = rng_of(m);
+    if (!t || t->state != INSTANCE_RECORDED || t->life != a->life)
         return;
     if (shim_due_ns(m, t) <= a->w->now_ns) { /* the shim checks the fence before it executes anything */
-        tree_end(m, t, NODE_FAILED, -1, "fenced: no word from the daemon");
+        sim_instance_end(m, t, NODE_FAILED, -1, "fenced: no word from the daemon");
         return;
     }
     if (t->fails || !ports_bind(m, t)) {
-        world_says(a->w, "%s cannot start %" PRIu64, a->node, t->id);
-        t->state = TREE_OVER;
+        world_trace(a->w, "%s cannot start %" PRIu64, a->node, t->id);
+        t->state = INSTANCE_OVER;
         t->kept = t->told = true;
         t->end = (struct node_outcome){NODE_FAILED, -1, t->fails ? "/bin/sleep: no such file" : "no port is free"};
         node_over(a->logic, t->id, &t->end);
         return;
     }
-    world_says(a->w, "%s launches %" PRIu64 " of %s", a->node, t->id, t->workload);
-    t->state = TREE_LIVES;
-    t->next_ns =
-        t->job ? soon(m, 2 * SECOND, chance_in(luck, 800) ? MINUTE : 20 * MINUTE) : soon(m, 10 * SECOND, 25 * MINUTE);
+    world_trace(a->w, "%s launches %" PRIu64 " of %s", a->node, t->id, t->workload);
+    t->state = INSTANCE_ALIVE;
+    t->next_ns = t->job ? soon(m, 2 * SECOND, random_per_mille(rng, 800) ? MINUTE : 20 * MINUTE)
+                        : soon(m, 10 * SECOND, 25 * MINUTE);
     if (a->w->calm)
         t->next_ns = t->job ? soon(m, SECOND, 20 * SECOND) : soon(m, 0, 5 * SECOND);
-    trees_began(a, t);
-    tree_arm(m, t);
+    instance_began_check(a, t);
+    sim_instance_set_timer(m, t);
     node_started(a->logic, t->id, &(struct node_start){t->ports, t->ports_len});
     if (t->ports_len)
-        agent_post(a, SECOND, agent_sees_ports, errand_new(t->id), mem_free);
+        agent_post(a, SECOND, agent_sees_ports, instance_event_new(t->id), mem_free);
 }
 
 static void start(void *ctx, uint64_t id, const json_t *config)
 {
     struct machine *m = ctx;
     struct agent *a = m->agent;
-    struct chance *luck = luck_of(m);
+    struct random_stream *rng = rng_of(m);
     bool calm = a->w->calm;
     const char *workload = json_string_value(json_object_get(config, "workload"));
     const char *kind = json_string_value(json_object_get(config, "kind"));
-    trees_asked_to_start(a, id, config);
-    struct tree *t = mem_zalloc(sizeof *t);
-    *t = (struct tree){.id = id,
-                       .config = json_deep_copy(config),
-                       .ordinal = (uint32_t)json_integer_value(json_object_get(config, "ordinal")),
-                       .job = kind && strcmp(kind, "job") == 0,
-                       .fails = !calm && chance_in(luck, 40),
-                       .stubborn = chance_in(luck, 150),
-                       .disputed = agent_disputed(a),
-                       .life = a->life,
-                       .fence_ns = json_integer_value(json_object_get(config, "fence_ns")),
-                       .next_ns = INT64_MAX,
-                       .stop_ns = INT64_MAX,
-                       .kill_ns = INT64_MAX,
-                       .armed_ns = INT64_MAX,
-                       .progress = -1};
+    instance_start_check(a, id, config);
+    struct sim_instance *t = mem_zalloc(sizeof *t);
+    *t = (struct sim_instance){.id = id,
+                               .config = json_deep_copy(config),
+                               .ordinal = (uint32_t)json_integer_value(json_object_get(config, "ordinal")),
+                               .job = kind && strcmp(kind, "job") == 0,
+                               .fails = !calm && random_per_mille(rng, 40),
+                               .stubborn = random_per_mille(rng, 150),
+                               .is_duplicated = agent_is_duplicated(a),
+                               .life = a->life,
+                               .fence_ns = json_integer_value(json_object_get(config, "fence_ns")),
+                               .next_ns = INT64_MAX,
+                               .stop_ns = INT64_MAX,
+                               .kill_ns = INT64_MAX,
+                               .armed_ns = INT64_MAX,
+                               .progress = -1};
     (void)snprintf(t->workload, sizeof t->workload, "%s", workload ? workload : "");
-    vec_push(&m->trees, t);
-    struct errand_of now = {id};
-    if (chance_in(luck, 100)) {
+    vec_push(&m->sim_instances, t);
+    struct instance_event now = {id};
+    if (random_per_mille(rng, 100)) {
         launch(a, &now);
         return;
     }
-    int64_t delay_ns = calm || chance_in(luck, 850)
-                           ? chance_range(luck, 2 * MILLISECOND, 3 * SECOND)
-                           : chance_range(luck, 3 * SECOND, 2 * MINUTE); /* an image is pulled */
-    agent_post(a, delay_ns, launch, errand_new(id), mem_free);
-    if (faults_allow(a->w, FAULT_AGENT_KILL) && chance_in(luck, 4)) /* between the mark and the start */
+    int64_t delay_ns = calm || random_per_mille(rng, 850)
+                           ? random_range(rng, 2 * MILLISECOND, 3 * SECOND)
+                           : random_range(rng, 3 * SECOND, 2 * MINUTE); /* an image is pulled */
+    agent_post(a, delay_ns, launch, instance_event_new(id), mem_free);
+    if (faults_allow(a->w, FAULT_AGENT_KILL) && random_per_mille(rng, 4)) /* between the mark and the start */
         agent_crash_soon(a);
 }
 
@@ -303,7 +304,7 @@ static void start(void *ctx, uint64_t id, const json_t *config)
 
 static void change(void *ctx, uint64_t id, const json_t *config)
 {
-    struct tree *t = machine_find(ctx, id);
+    struct sim_instance *t = machine_find(ctx, id);
     if (!t) {
         world_breach(world_of(ctx), 24, "%" PRIu64 " is changed, and nothing of it is there", id);
         return;
@@ -312,7 +313,7 @@ static void change(void *ctx, uint64_t id, const json_t *config)
     t->config = json_deep_copy(config);
 }
 
-static int64_t grace_ns(const struct tree *t)
+static int64_t grace_ns(const struct sim_instance *t)
 {
     const json_t *grace = json_object_get(json_object_get(t->config, "stop"), "grace_ns");
     return grace ? json_integer_value(grace) : GRACE_NS_DEFAULT;
@@ -321,39 +322,39 @@ static int64_t grace_ns(const struct tree *t)
 static void stop(void *ctx, uint64_t id, bool now)
 {
     struct machine *m = ctx;
-    struct tree *t = machine_find(m, id);
-    struct chance *luck = luck_of(m);
+    struct sim_instance *t = machine_find(m, id);
+    struct random_stream *rng = rng_of(m);
     int64_t now_ns = world_of(m)->now_ns;
     if (!t) {
         world_breach(world_of(m), 24, "%" PRIu64 " is told to stop on %s, and nothing of it is there", id,
                      m->agent->node);
         return;
     }
-    trees_asked_to_stop(m->agent, t);
-    if (t->state == TREE_MARKED) { /* nothing runs, and nothing will be launched */
-        tree_end(m, t, NODE_STOPPED, -1, NULL);
+    instance_stop_check(m->agent, t);
+    if (t->state == INSTANCE_RECORDED) { /* nothing runs, and nothing will be launched */
+        sim_instance_end(m, t, NODE_STOPPED, -1, NULL);
         return;
     }
-    if (t->state == TREE_OVER)
+    if (t->state == INSTANCE_OVER)
         return;
     if (now && t->kill_ns == INT64_MAX)
-        t->kill_ns = soon(m, MILLISECOND, chance_in(luck, 950) ? SECOND : 8 * SECOND);
+        t->kill_ns = soon(m, MILLISECOND, random_per_mille(rng, 950) ? SECOND : 8 * SECOND);
     else if (!now && t->stop_ns == INT64_MAX) {
-        int64_t grace = grace_ns(t), by_itself_ns = chance_range(luck, 0, 8 * SECOND);
+        int64_t grace = grace_ns(t), by_itself_ns = random_range(rng, 0, 8 * SECOND);
         t->stop_ns =
-            now_ns + (t->stubborn || by_itself_ns > grace ? grace + chance_range(luck, 0, SECOND) : by_itself_ns);
+            now_ns + (t->stubborn || by_itself_ns > grace ? grace + random_range(rng, 0, SECOND) : by_itself_ns);
     }
-    tree_arm(m, t);
+    sim_instance_set_timer(m, t);
 }
 
 static void forget(void *ctx, uint64_t id)
 {
     struct machine *m = ctx;
-    for (size_t i = 0; i < m->trees.len; i++)
-        if (m->trees.at[i]->id == id) {
-            trees_forgotten(m->agent, m->trees.at[i]);
-            tree_free(m->trees.at[i]);
-            m->trees.at[i] = m->trees.at[--m->trees.len];
+    for (size_t i = 0; i < m->sim_instances.len; i++)
+        if (m->sim_instances.at[i]->id == id) {
+            instance_forgotten_check(m->agent, m->sim_instances.at[i]);
+            sim_instance_free(m->sim_instances.at[i]);
+            m->sim_instances.at[i] = m->sim_instances.at[--m->sim_instances.len];
             return;
         }
 }
@@ -364,15 +365,15 @@ const struct node_machine sim_machine = {start, change, stop, forget};
 
 void machine_find_all(struct machine *m, struct node *logic)
 {
-    for (size_t i = 0; i < m->trees.len; i++) {
-        struct tree *t = m->trees.at[i];
-        if (t->state == TREE_LIVES) {
+    for (size_t i = 0; i < m->sim_instances.len; i++) {
+        struct sim_instance *t = m->sim_instances.at[i];
+        if (t->state == INSTANCE_ALIVE) {
             node_found(logic, t->id, t->config, &(struct node_start){t->ports, t->ports_len});
             continue;
         }
         if (!t->kept)
             t->end = (struct node_outcome){NODE_FAILED, -1, "nobody knows how it ended"};
-        t->state = TREE_OVER;
+        t->state = INSTANCE_OVER;
         t->told = true;
         node_found_over(logic, t->id, &t->end);
     }
@@ -380,16 +381,16 @@ void machine_find_all(struct machine *m, struct node *logic)
 
 void machine_agent_died(struct machine *m)
 {
-    for (size_t i = 0; i < m->trees.len; i++)
-        if (m->trees.at[i]->state == TREE_MARKED)
-            m->trees.at[i]->state = TREE_OVER; /* without an outcome on disk */
+    for (size_t i = 0; i < m->sim_instances.len; i++)
+        if (m->sim_instances.at[i]->state == INSTANCE_RECORDED)
+            m->sim_instances.at[i]->state = INSTANCE_OVER; /* without an outcome on disk */
 }
 
 void machine_cut_power(struct machine *m)
 {
-    for (size_t i = 0; i < m->trees.len; i++) {
-        struct tree *t = m->trees.at[i];
-        t->state = TREE_OVER;
+    for (size_t i = 0; i < m->sim_instances.len; i++) {
+        struct sim_instance *t = m->sim_instances.at[i];
+        t->state = INSTANCE_OVER;
         t->next_ns = t->stop_ns = t->kill_ns = INT64_MAX;
     }
     m->heard_ns = 0;
@@ -397,53 +398,54 @@ void machine_cut_power(struct machine *m)
 
 void machine_copy_disk(struct machine *to, const struct machine *from)
 {
-    for (size_t i = 0; i < from->trees.len; i++) {
-        from->trees.at[i]->disputed = true;
-        struct tree *t = mem_zalloc(sizeof *t);
-        *t = *from->trees.at[i];
+    for (size_t i = 0; i < from->sim_instances.len; i++) {
+        from->sim_instances.at[i]->is_duplicated = true;
+        struct sim_instance *t = mem_zalloc(sizeof *t);
+        *t = *from->sim_instances.at[i];
         t->config = json_deep_copy(t->config);
         for (size_t k = 0; k < t->ports_len; k++)
             t->ports[k].endpoint = t->names[k];
-        t->state = TREE_OVER;
+        t->state = INSTANCE_OVER;
         t->next_ns = t->stop_ns = t->kill_ns = t->armed_ns = INT64_MAX;
-        vec_push(&to->trees, t);
+        vec_push(&to->sim_instances, t);
     }
 }
 
 /* ---- measuring -------------------------------------------------------------------------------------------------- */
 
 /* Reports usage that rises and falls. */
-static void measure(struct machine *m, struct node *logic, struct tree *t)
+static void measure(struct machine *m, struct node *logic, struct sim_instance *t)
 {
-    struct chance *luck = luck_of(m);
+    struct random_stream *rng = rng_of(m);
     if (world_of(m)->calm) { /* in the calm phase no node stays under pressure */
         t->cpu = 10;
         t->memory = INT64_C(16) << 20;
-    } else if (t->cpu == 0 || chance_in(luck, 150)) {
-        t->cpu = chance_range(luck, 1, 1800);
-        t->memory = chance_range(luck, 1, 4096) << 20;
-    } else if (chance_in(luck, 500)) {
-        t->cpu = t->cpu * chance_range(luck, 80, 125) / 100 + 1;
-        t->memory = t->memory / 100 * chance_range(luck, 90, 115) + 1;
+    } else if (t->cpu == 0 || random_per_mille(rng, 150)) {
+        t->cpu = random_range(rng, 1, 1800);
+        t->memory = random_range(rng, 1, 4096) << 20;
+    } else if (random_per_mille(rng, 500)) {
+        t->cpu = t->cpu * random_range(rng, 80, 125) / 100 + 1;
+        t->memory = t->memory / 100 * random_range(rng, 90, 115) + 1;
     }
     const struct berth_amount use[] = {
         {.resource = "cpu",    .amount = t->cpu   },
         {.resource = "memory", .amount = t->memory}
     };
     node_usage(logic, t->id, use, sizeof use / sizeof *use);
-    if (t->job && chance_in(luck, 300)) {
-        t->progress = (int)chance_range(luck, t->progress < 0 ? 0 : t->progress, 1000);
+    if (t->job && random_per_mille(rng, 300)) {
+        t->progress = (int)random_range(rng, t->progress < 0 ? 0 : t->progress, 1000);
         node_progress(logic, t->id, t->progress, "at it");
     }
-    if (chance_in(luck, 10))
-        node_trouble(logic, t->id, "io", chance_in(luck, 500) ? "memory" : "");
+    if (random_per_mille(rng, 10))
+        node_limit_state(logic, t->id, "io", random_per_mille(rng, 500) ? "memory" : "");
 }
 
 void machine_measure(struct machine *m, struct node *logic)
 {
-    for (size_t i = 0; i < m->trees.len; i++)
-        if (m->trees.at[i]->state == TREE_LIVES)
-            measure(m, logic, m->trees.at[i]);
-    if (chance_in(luck_of(m), 300))
-        node_self(logic, json_pack("{s:{s:s}}", "usage", "cpu", chance_in(luck_of(m), 500) ? "1" : "3500m"));
+    for (size_t i = 0; i < m->sim_instances.len; i++)
+        if (m->sim_instances.at[i]->state == INSTANCE_ALIVE)
+            measure(m, logic, m->sim_instances.at[i]);
+    if (random_per_mille(rng_of(m), 300))
+        node_machine_state(logic,
+                           json_pack("{s:{s:s}}", "usage", "cpu", random_per_mille(rng_of(m), 500) ? "1" : "3500m"));
 }

@@ -12,29 +12,29 @@
 
 struct agent;
 
-enum tree_state {
-    TREE_MARKED, /* on disk, but no process runs */
-    TREE_LIVES,
-    TREE_OVER,
+enum sim_instance_state {
+    INSTANCE_RECORDED, /* on disk, but no process runs */
+    INSTANCE_ALIVE,
+    INSTANCE_OVER,
 };
 
-enum { TREE_PORTS_MAX = 4 };
+enum { INSTANCE_PORTS_MAX = 4 };
 
 /* The directory of an instance, and its processes. */
-struct tree {
+struct sim_instance {
     uint64_t id;
     char workload[ID_OWNED_MAX + 1];
     uint32_t ordinal;
-    json_t *config;  /* as started, with later changes */
-    bool job, fails; /* fails: the start fails */
-    bool stubborn;   /* stops only with SIGKILL */
-    bool twice;      /* the workload preferred two copies over none when it was placed */
-    bool disputed;   /* two machines report for its node: reports about it may come from the other one */
-    enum tree_state state;
-    uint64_t life;                          /* number of the agent process that starts it */
-    int64_t fence_ns;                       /* as told to its shim; 0: never */
-    struct node_port ports[TREE_PORTS_MAX]; /* names of endpoints are stored in `names` */
-    char names[TREE_PORTS_MAX][ID_MAX + 1];
+    json_t *config;     /* as started, with later changes */
+    bool job, fails;    /* fails: the start fails */
+    bool stubborn;      /* stops only with SIGKILL */
+    bool twice;         /* the workload preferred two copies over none when it was placed */
+    bool is_duplicated; /* two machines report for its node: reports about it may come from the other one */
+    enum sim_instance_state state;
+    uint64_t life;                              /* number of the agent process that starts it */
+    int64_t fence_ns;                           /* as told to its shim; 0: never */
+    struct node_port ports[INSTANCE_PORTS_MAX]; /* names of endpoints are stored in `names` */
+    char names[INSTANCE_PORTS_MAX][ID_MAX + 1];
     size_t ports_len;
     int64_t next_ns, stop_ns, kill_ns, armed_ns; /* simulation time; INT64_MAX: not set */
     bool ready, told;                            /* told: the agent knows of its end */
@@ -51,7 +51,7 @@ struct machine {
     /* On disk. */
     uint64_t epoch;
     int64_t heard_ns; /* when the daemon last answered, by the clock of this boot; 0: never */
-    VEC(struct tree *) trees;
+    VEC(struct sim_instance *) sim_instances;
 };
 
 extern const struct node_machine sim_machine;
@@ -60,7 +60,7 @@ void machine_init(struct machine *m, struct agent *agent, int64_t booted_ns);
 void machine_done(struct machine *m);
 /* Returns the machine's CLOCK_BOOTTIME. */
 int64_t machine_steady_ns(const struct machine *m);
-struct tree *machine_find(const struct machine *m, uint64_t id);
+struct sim_instance *machine_find(const struct machine *m, uint64_t id);
 /* Reports to a starting agent's logic what is on disk. */
 void machine_find_all(struct machine *m, struct node *logic);
 /* Copies the instance directories of another machine, without processes. */

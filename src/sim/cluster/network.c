@@ -60,12 +60,12 @@ static struct message *message_copy(const struct message *from)
 
 static int64_t latency_ns(struct world *w)
 {
-    struct chance *luck = &w->agents_luck;
-    if (!faults_allow(w, FAULT_LATE) || chance_in(luck, 930))
-        return chance_range(luck, 200 * MICROSECOND, 50 * MILLISECOND);
-    if (chance_in(luck, 900))
-        return chance_range(luck, 50 * MILLISECOND, 5 * SECOND);
-    return chance_range(luck, 5 * SECOND, 3 * MINUTE); /* certainly out of order */
+    struct random_stream *rng = &w->agents_rng;
+    if (!faults_allow(w, FAULT_LATE) || random_per_mille(rng, 930))
+        return random_range(rng, 200 * MICROSECOND, 50 * MILLISECOND);
+    if (random_per_mille(rng, 900))
+        return random_range(rng, 50 * MILLISECOND, 5 * SECOND);
+    return random_range(rng, 5 * SECOND, 3 * MINUTE); /* certainly out of order */
 }
 
 static bool gets_lost(struct agent *a, bool to_agent)
@@ -75,7 +75,7 @@ static bool gets_lost(struct agent *a, bool to_agent)
         return true;
     if (w->now_ns < a->flap_ns && (w->now_ns / (7 * SECOND)) % 2)
         return true;
-    return faults_allow(w, FAULT_LOST) && chance_in(&w->agents_luck, 15);
+    return faults_allow(w, FAULT_LOST) && random_per_mille(&w->agents_rng, 15);
 }
 
 /* ---- reports ---------------------------------------------------------------------------------------------------- */
@@ -90,8 +90,8 @@ static bool is_after(uint64_t epoch, uint64_t seq, uint64_t than_epoch, uint64_t
  * unknown. */
 static bool is_stale(const struct world *w, struct agent *a, const struct message *m)
 {
-    const struct seen *node = mirror_find(&w->mirror, KIND_NODE, m->node);
-    const struct heard_of *heard = agent_heard(a);
+    const struct mirror_doc *node = mirror_find(&w->mirror, KIND_NODE, m->node);
+    const struct accepted_reports *heard = agent_accepted_reports(a);
     bool known = heard->life == w->daemon.life && !is_after(m->epoch, m->seq, heard->epoch, heard->seq);
     return known || (node && !is_after(m->epoch, m->seq, node->node.epoch, node->node.seq));
 }
@@ -108,12 +108,12 @@ static void report_answer(struct agent *a, void *arg)
     struct message *m = arg;
     if (a->awaiting != m->seq)
         return;
-    world_says(a->w, "%s hears of report %" PRIu64 ".%" PRIu64 ": %d", a->node, m->epoch, m->seq, m->status);
+    world_trace(a->w, "%s hears of report %" PRIu64 ".%" PRIu64 ": %d", a->node, m->epoch, m->seq, m->status);
     a->awaiting = 0;
     const char *code = json_string_value(json_object_get(json_object_get(m->answer, "error"), "code"));
     if (code && strcmp(code, "superseded") == 0) {
-        a->gave_way = true;
-        a->gave_way_ns = a->w->now_ns;
+        a->was_superseded = true;
+        a->superseded_ns = a->w->now_ns;
     }
     note_unknown(a, m->answer);
     node_reported(a->logic, m->seq, m->status, m->answer);
@@ -136,7 +136,7 @@ static void hang_up(struct agent *a, void *arg)
     uint64_t seq = ((struct message *)arg)->seq;
     if (a->awaiting != seq)
         return;
-    world_says(a->w, "%s waits no longer for report %" PRIu64, a->node, seq);
+    world_trace(a->w, "%s waits no longer for report %" PRIu64, a->node, seq);
     a->awaiting = 0;
     node_reported(a->logic, seq, 0, NULL);
 }
@@ -145,9 +145,9 @@ static void report_answered(struct world *w, void *ctx, const struct outcome *o)
 {
     struct message *m = ctx;
     struct agent *a = m->agent;
-    struct heard_of *heard = agent_heard(a);
+    struct accepted_reports *heard = agent_accepted_reports(a);
     if (o->status == 200) {
-        const struct seen *node = mirror_find(&w->mirror, KIND_NODE, m->node);
+        const struct mirror_doc *node = mirror_find(&w->mirror, KIND_NODE, m->node);
         w->counts.reports++;
         if (node && node->node.epoch < m->epoch)
             world_breach(w, 14, "a report of epoch %" PRIu64 " of %s was taken, and it is known to be at %" PRIu64,
@@ -164,7 +164,7 @@ static void report_answered(struct world *w, void *ctx, const struct outcome *o)
     struct message *back = message_copy(m);
     back->status = o->status;
     back->answer = json_deep_copy(o->body);
-    world_later(w, latency_ns(w), report_arrives, back, message_free);
+    world_schedule(w, latency_ns(w), report_arrives, back, message_free);
 }
 
 static void report_deliver(struct world *w, void *arg)
@@ -179,9 +179,9 @@ static void report_deliver(struct world *w, void *arg)
     }
     (void)snprintf(path, sizeof path, "/v1/nodes/%s/report", sent->node);
     (void)snprintf(who, sizeof who, "%s%s", sent->genuine ? "" : "somebody as ", a->node);
-    world_says(w, "report %" PRIu64 ".%" PRIu64 " of %s arrives", m->epoch, m->seq, who);
+    world_trace(w, "report %" PRIu64 ".%" PRIu64 " of %s arrives", m->epoch, m->seq, who);
     bool foreign = strcmp(sent->node, a->node) != 0, stale = is_stale(w, a, m);
-    world_checked(w, foreign ? 22 : 14);
+    world_count_check(w, foreign ? 22 : 14);
     struct ask ask = {.who = who,
                       .method = "POST",
                       .path = path,
@@ -193,21 +193,21 @@ static void report_deliver(struct world *w, void *arg)
                       .then = report_answered,
                       .ctx = m,
                       .drop = message_free};
-    (void)world_ask(w, &ask);
+    (void)world_request(w, &ask);
 }
 
 static void report_send(struct agent *a, struct message *m)
 {
     struct world *w = a->w;
-    struct chance *luck = &w->agents_luck;
+    struct random_stream *rng = &w->agents_rng;
     if (gets_lost(a, false)) {
         message_free(m);
         return;
     }
-    if (faults_allow(w, FAULT_REPEATED) && chance_in(luck, 30)) /* soon or late */
-        world_later(w, chance_in(luck, 700) ? latency_ns(w) : chance_range(luck, SECOND, 20 * MINUTE), report_deliver,
-                    message_copy(m), message_free);
-    world_later(w, latency_ns(w), report_deliver, m, message_free);
+    if (faults_allow(w, FAULT_REPEATED) && random_per_mille(rng, 30)) /* soon or late */
+        world_schedule(w, random_per_mille(rng, 700) ? latency_ns(w) : random_range(rng, SECOND, 20 * MINUTE),
+                       report_deliver, message_copy(m), message_free);
+    world_schedule(w, latency_ns(w), report_deliver, m, message_free);
 }
 
 void network_report(struct agent *a, uint64_t seq, char *text)
@@ -219,15 +219,15 @@ void network_report(struct agent *a, uint64_t seq, char *text)
     report_send(a, m);
 }
 
-void network_claim(struct agent *a, const struct claim *claim)
+void network_forged_report(struct agent *a, const struct forged_report *forged_report)
 {
     struct message *m = message_new(a);
-    (void)snprintf(m->node, sizeof m->node, "%s", claim->node);
+    (void)snprintf(m->node, sizeof m->node, "%s", forged_report->node);
     m->genuine = false;
-    m->epoch = claim->epoch;
-    m->seq = claim->seq;
-    m->stale = claim->stale;
-    m->body = claim->text;
+    m->epoch = forged_report->epoch;
+    m->seq = forged_report->seq;
+    m->stale = forged_report->stale;
+    m->body = forged_report->text;
     report_send(a, m);
 }
 
@@ -241,7 +241,7 @@ static void config_configure(struct agent *a, void *arg)
         a->reading = 0;
     if (m->status != 200)
         return;
-    world_says(a->w, "%s reads its configuration of revision %" PRIu64, a->node, m->revision);
+    world_trace(a->w, "%s reads its configuration of revision %" PRIu64, a->node, m->revision);
     if (m->revision >= a->listed_revision) {
         json_decref(a->listed);
         a->listed = json_incref(m->answer);
@@ -264,11 +264,11 @@ static void config_arrives(struct world *w, void *arg)
 }
 
 /* Checks that a node's configuration lists exactly its instances, with the state to run or to stop. */
-static void config_judge(struct world *w, const char *node, const json_t *config)
+static void config_verify(struct world *w, const char *node, const json_t *config)
 {
     const json_t *list = json_object_get(config, "instances");
     size_t there = 0;
-    world_checked(w, 22);
+    world_count_check(w, 22);
     for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++) {
         const struct berth_instance *is = &w->mirror.of[KIND_INSTANCE].at[i]->instance.instance;
         if (!state_holds(is->state) || strcmp(is->node, node) != 0)
@@ -299,9 +299,9 @@ static void config_answered(struct world *w, void *ctx, const struct outcome *o)
         struct str text = {.at = (char *)o->text, .len = strlen(o->text)};
         (void)derived_hash(&text, back->hash);
         back->answer = json_loads(o->text, 0, NULL);
-        config_judge(w, m->node, back->answer);
+        config_verify(w, m->node, back->answer);
     }
-    world_later(w, latency_ns(w), config_arrives, back, message_free);
+    world_schedule(w, latency_ns(w), config_arrives, back, message_free);
 }
 
 static void config_ask(struct world *w, const struct message *m)
@@ -317,13 +317,13 @@ static void config_ask(struct world *w, const struct message *m)
                       .then = config_answered,
                       .ctx = message_copy(m),
                       .drop = message_free};
-    (void)world_ask(w, &ask);
+    (void)world_request(w, &ask);
 }
 
 static void config_asked(struct world *w, void *arg)
 {
     struct message *m = arg;
-    world_says(w, "%s asks for its configuration", m->node);
+    world_trace(w, "%s asks for its configuration", m->node);
     config_ask(w, m);
 }
 
@@ -347,7 +347,7 @@ void network_reread(struct agent *a)
         message_free(m);
         return;
     }
-    world_later(a->w, latency_ns(a->w), config_asked, m, message_free);
+    world_schedule(a->w, latency_ns(a->w), config_asked, m, message_free);
 }
 
 /* Sends on a stream that was already open, so only the direction to the agent must work. */
@@ -358,18 +358,18 @@ static void config_push(struct world *w, void *arg)
     a->pushing = false;
     if (!a->logic || a->life != m->life || a->removed)
         return;
-    world_says(w, "the configuration of %s is pushed", m->node);
+    world_trace(w, "the configuration of %s is pushed", m->node);
     config_ask(w, m);
 }
 
-void agents_told(struct world *w, const char *node)
+void agents_config_changed(struct world *w, const char *node)
 {
     for (size_t i = 0; i < w->agents->at.len; i++) {
         struct agent *a = w->agents->at.at[i];
         if (!a->logic || a->pushing || a->removed || strcmp(a->node, node) != 0 || w->now_ns < a->deaf_ns)
             continue;
         a->pushing = true;
-        world_later(w, chance_range(&w->agents_luck, 100 * MICROSECOND, 20 * MILLISECOND), config_push, message_new(a),
-                    message_free);
+        world_schedule(w, random_range(&w->agents_rng, 100 * MICROSECOND, 20 * MILLISECOND), config_push,
+                       message_new(a), message_free);
     }
 }

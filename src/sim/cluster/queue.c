@@ -13,7 +13,7 @@ static void swap(struct due *a, struct due *b)
     *b = t;
 }
 
-void due_queue_add(struct due_queue *q, struct due due)
+void event_queue_add(struct event_queue *q, struct due due)
 {
     due.order = ++q->order;
     vec_push(&q->heap, due);
@@ -22,7 +22,7 @@ void due_queue_add(struct due_queue *q, struct due due)
         swap(&heap[i], &heap[(i - 1) / 2]);
 }
 
-bool due_queue_take(struct due_queue *q, struct due *ret)
+bool event_queue_pop(struct event_queue *q, struct due *ret)
 {
     struct due *heap = q->heap.at;
     if (q->heap.len == 0)
@@ -42,7 +42,7 @@ bool due_queue_take(struct due_queue *q, struct due *ret)
     }
 }
 
-void due_queue_done(struct due_queue *q)
+void event_queue_done(struct event_queue *q)
 {
     for (size_t i = 0; i < q->heap.len; i++)
         if (q->heap.at[i].drop)

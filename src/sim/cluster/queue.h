@@ -21,13 +21,13 @@ struct due {
     void (*drop)(void *arg); /* called after `run`, or if the event never runs; NULL: nothing to free */
 };
 
-struct due_queue {
+struct event_queue {
     VEC(struct due) heap;
     uint64_t order;
 };
 
 /* Adds an event. The queue sets `order`. */
-void due_queue_add(struct due_queue *q, struct due due);
+void event_queue_add(struct event_queue *q, struct due due);
 /* Removes the next event. Returns false if the queue is empty. */
-bool due_queue_take(struct due_queue *q, struct due *ret);
-void due_queue_done(struct due_queue *q);
+bool event_queue_pop(struct event_queue *q, struct due *ret);
+void event_queue_done(struct event_queue *q);

@@ -10,7 +10,7 @@ static const char *keep(struct arena *arena, const char *text)
     return text ? arena_strdup(arena, text) : NULL;
 }
 
-static struct asked *asked_new(struct world *w, const struct ask *ask)
+static struct asked *pending_request_new(struct world *w, const struct ask *ask)
 {
     struct asked *a = mem_zalloc(sizeof *a);
     arena_init(&a->arena);
@@ -33,7 +33,7 @@ static struct asked *asked_new(struct world *w, const struct ask *ask)
     return a;
 }
 
-static void asked_free(struct asked *a)
+static void pending_request_free(struct asked *a)
 {
     if (!a)
         return;
@@ -56,7 +56,7 @@ static const char *query_of(const void *from, const char *name)
     return NULL;
 }
 
-static void came(void *ctx, struct answer *answer)
+static void answer_arrived(void *ctx, struct answer *answer)
 {
     struct asked *a = ctx;
     struct world *w = a->world;
@@ -74,9 +74,9 @@ static void came(void *ctx, struct answer *answer)
     vec_push(&w->answered, a);
 }
 
-uint64_t world_ask(struct world *w, const struct ask *ask)
+uint64_t world_request(struct world *w, const struct ask *ask)
 {
-    struct asked *a = asked_new(w, ask);
+    struct asked *a = pending_request_new(w, ask);
     char remote[32];
     vec_push(&w->asked, a);
     struct past past = {0};
@@ -85,7 +85,7 @@ uint64_t world_ask(struct world *w, const struct ask *ask)
     w->waiting++;
     if (!w->daemon.control) {
         struct answer none = {.status = 0};
-        came(a, &none);
+        answer_arrived(a, &none);
         return a->number;
     }
     (void)snprintf(remote, sizeof remote, "r%" PRIu64, a->number);
@@ -102,8 +102,8 @@ uint64_t world_ask(struct world *w, const struct ask *ask)
         .query_from = &a->ask,
     };
     uint64_t number = a->number;
-    control_handle(w->daemon.control, &request, came, a);
-    daemon_touched(w);
+    control_handle(w->daemon.control, &request, answer_arrived, a);
+    daemon_schedule_pump(w);
     return number;
 }
 
@@ -148,9 +148,9 @@ static void deliver(struct world *w, struct asked *a)
     w->counts.refused += is_refusal(a->status);
     world_mix(w, a->number * 1000 + (uint64_t)a->status);
     check(w, a, &o);
-    if (a->ask.key && !w->calm && chance_in(&w->luck, 30))
+    if (a->ask.key && !w->calm && random_per_mille(&w->rng, 30))
         o = (struct outcome){.text = "", .changed = o.changed}; /* the answer is lost, so the effect is unknown */
-    promises_answered(w, a->number, &a->ask, &o);
+    guarantees_answered(w, a->number, &a->ask, &o);
     if (w->options->trace && a->ask.who[0] != '.') {
         CLEANUP(str) struct str line = {0};
         CLEANUP(json_text) char *text = a->body ? json_dumps(a->body, JSON_COMPACT) : NULL;
@@ -169,7 +169,7 @@ bool requests_settle(struct world *w)
         struct asked *a = w->answered.at[i];
         deliver(w, a);
         w->asked.at[a->number - 1] = NULL;
-        asked_free(a);
+        pending_request_free(a);
     }
     w->answered.len = 0;
     return some;
@@ -195,7 +195,7 @@ void requests_record(struct world *w, uint64_t number, uint64_t revision)
 void requests_done(struct world *w)
 {
     for (size_t i = 0; i < w->asked.len; i++)
-        asked_free(w->asked.at[i]);
+        pending_request_free(w->asked.at[i]);
     vec_done(&w->asked);
     vec_done(&w->answered);
     vec_done(&w->past);

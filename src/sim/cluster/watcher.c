@@ -17,7 +17,7 @@ enum { CLIENTS = 2, COMPARE_EVERY = 40 };
 #define LAG_NS (20 * SECOND)
 
 /* An expected event. */
-struct told {
+struct expected_event {
     uint64_t revision;
     char id[24];
     json_t *doc; /* NULL: deleted */
@@ -33,10 +33,10 @@ struct client {
     bool everything;
     char user[ID_MAX + 1], token[TOKEN_TEXT_MAX]; /* of the user without a role */
     struct stream *stream;                        /* NULL: not connected */
-    bool asking, listed, choked;
+    bool asking, listed, paused;
     uint64_t revision; /* of the last event or list */
     uint64_t whole;    /* all events up to this revision have arrived */
-    VEC(struct told) due;
+    VEC(struct expected_event) due;
     size_t next;       /* index of the next expected event in `due` */
     int64_t behind_ns; /* since when an event is overdue; 0: none */
     int64_t retry_ns;
@@ -51,18 +51,18 @@ struct watchers {
 
 /* ---- visibility ------------------------------------------------------------------------------------------------- */
 
-static const char *owner_of(const struct mirror *m, const struct seen *instance)
+static const char *owner_of(const struct mirror *m, const struct mirror_doc *instance)
 {
     const char *workload = instance->instance.instance.workload, *dot = strchr(workload, '.');
     if (dot)
         return dot + 1;
-    const struct seen *job = mirror_find(m, KIND_JOB, workload);
+    const struct mirror_doc *job = mirror_find(m, KIND_JOB, workload);
     if (!job)
         job = mirror_placed_from(m, instance);
     return job && job->work.owner ? job->work.owner : "";
 }
 
-static bool sees(const struct client *c, const struct seen *instance)
+static bool is_visible_to(const struct client *c, const struct mirror_doc *instance)
 {
     return c->everything || strcmp(owner_of(&c->w->mirror, instance), c->user) == 0;
 }
@@ -80,9 +80,9 @@ static void compare(struct client *c)
 {
     size_t visible = 0;
     for (size_t i = 0; i < c->w->mirror.of[KIND_INSTANCE].len; i++) {
-        const struct seen *s = c->w->mirror.of[KIND_INSTANCE].at[i];
+        const struct mirror_doc *s = c->w->mirror.of[KIND_INSTANCE].at[i];
         const struct copy *has = copy_find(c, s->id);
-        if (!sees(c, s) && !has) /* the job of the instance may have been deleted first */
+        if (!is_visible_to(c, s) && !has) /* the job of the instance may have been deleted first */
             continue;
         visible++;
         if (!has || has->revision != s->revision)
@@ -109,7 +109,7 @@ static void due_drop(struct client *c, size_t n)
 
 /* Returns whether the client knows the instance, or is about to. The job may be deleted before its instance: when the
  * clock jumps by weeks, jobs expire while a lost node still has an instance. */
-static bool knows(struct client *c, const char *id)
+static bool is_known_to(struct client *c, const char *id)
 {
     bool is_due = false;
     for (size_t i = 0; i < c->due.len; i++)
@@ -117,17 +117,18 @@ static bool knows(struct client *c, const char *id)
     return is_due || copy_find(c, id);
 }
 
-static void due_add(struct client *c, const struct transaction *t, const struct seen_change *change)
+static void due_add(struct client *c, const struct transaction *t, const struct mirror_change *change)
 {
-    const struct seen *s = change->now ? change->now : change->old;
-    if (!s || !c->listed || !(sees(c, s) || (!change->now && knows(c, s->id))))
+    const struct mirror_doc *s = change->now ? change->now : change->old;
+    if (!s || !c->listed || !(is_visible_to(c, s) || (!change->now && is_known_to(c, s->id))))
         return;
-    struct told told = {.revision = t->revision, .doc = change->now ? json_incref(change->now->doc) : NULL};
-    (void)snprintf(told.id, sizeof told.id, "%s", s->id);
-    vec_push(&c->due, told);
+    struct expected_event expected_event = {.revision = t->revision,
+                                            .doc = change->now ? json_incref(change->now->doc) : NULL};
+    (void)snprintf(expected_event.id, sizeof expected_event.id, "%s", s->id);
+    vec_push(&c->due, expected_event);
 }
 
-void watchers_judge(struct world *w, const struct transaction *t)
+void watchers_expect(struct world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < CLIENTS; i++)
         for (size_t k = 0; k < t->len; k++)
@@ -137,30 +138,30 @@ void watchers_judge(struct world *w, const struct transaction *t)
 
 /* ---- received events -------------------------------------------------------------------------------------------- */
 
-static void copy_apply(struct client *c, const struct told *told)
+static void copy_apply(struct client *c, const struct expected_event *expected_event)
 {
-    struct copy *has = copy_find(c, told->id);
-    if (!told->doc) {
+    struct copy *has = copy_find(c, expected_event->id);
+    if (!expected_event->doc) {
         if (has)
             *has = c->copy.at[--c->copy.len];
         return;
     }
     if (!has) {
         struct copy fresh = {0};
-        memcpy(fresh.id, told->id, sizeof fresh.id);
+        memcpy(fresh.id, expected_event->id, sizeof fresh.id);
         vec_push(&c->copy, fresh);
         has = &c->copy.at[c->copy.len - 1];
     }
-    has->revision = told->revision;
+    has->revision = expected_event->revision;
 }
 
-static void same_object(struct client *c, const struct told *told, const json_t *line)
+static void same_object(struct client *c, const struct expected_event *expected_event, const json_t *line)
 {
     json_t *object = json_copy(json_object_get(line, "object"));
     (void)json_object_del(object, "revision");
-    if (!json_equal(object, told->doc))
-        world_breach(c->w, 28, "%s is told another instance %s than is stored, at revision %" PRIu64, c->user, told->id,
-                     told->revision);
+    if (!json_equal(object, expected_event->doc))
+        world_breach(c->w, 28, "%s is told another instance %s than is stored, at revision %" PRIu64, c->user,
+                     expected_event->id, expected_event->revision);
     json_decref(object);
 }
 
@@ -181,21 +182,23 @@ static void line_read(struct client *c, const char *text, size_t len)
     (void)snprintf(id, sizeof id, "%" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(object, "id")));
     if (gone)
         (void)snprintf(id, sizeof id, "%s", gone);
-    const struct told *told = c->next < c->due.len ? &c->due.at[c->next] : NULL;
+    const struct expected_event *expected_event = c->next < c->due.len ? &c->due.at[c->next] : NULL;
     if (!type)
         world_breach(c->w, 28, "%s is told what is no line: %.200s", c->user, text);
     else if (strcmp(type, "end") == 0)
         ended(c, json_string_value(json_object_get(line, "code")));
-    else if (!told)
+    else if (!expected_event)
         world_breach(c->w, 28, "%s is told of instance %s at revision %" PRIu64 ", and nothing was to come", c->user,
                      id, revision);
-    else if (told->revision != revision || strcmp(told->id, id) != 0 || !told->doc != (strcmp(type, "gone") == 0))
+    else if (expected_event->revision != revision || strcmp(expected_event->id, id) != 0 ||
+             !expected_event->doc != (strcmp(type, "gone") == 0))
         world_breach(c->w, 28, "%s is told %s %s at revision %" PRIu64 ", but %s %s at %" PRIu64 " was to come",
-                     c->user, type, id, revision, told->doc ? "put" : "gone", told->id, told->revision);
+                     c->user, type, id, revision, expected_event->doc ? "put" : "gone", expected_event->id,
+                     expected_event->revision);
     else {
-        if (told->doc)
-            same_object(c, told, line);
-        copy_apply(c, told);
+        if (expected_event->doc)
+            same_object(c, expected_event, line);
+        copy_apply(c, expected_event);
         if (revision > c->revision)
             c->whole = revision - 1;
         c->revision = revision;
@@ -240,13 +243,13 @@ static void sink_end(void *ctx)
 {
     struct client *c = ctx;
     c->stream = NULL;
-    c->choked = false;
+    c->paused = false;
     c->retry_ns = c->w->now_ns + RETRY_NS;
 }
 
 static size_t sink_backlog(void *ctx)
 {
-    return ((struct client *)ctx)->choked ? SIZE_MAX / 2 : 0;
+    return ((struct client *)ctx)->paused ? SIZE_MAX / 2 : 0;
 }
 
 /* ---- connecting ------------------------------------------------------------------------------------------------- */
@@ -294,9 +297,9 @@ static void listed(struct world *w, void *ctx, const struct outcome *o)
 static void connect(struct world *w, struct client *c)
 {
     char from[24];
-    const char *user, *token = people_admin_token(w);
+    const char *user, *token = sim_users_admin_token(w);
     if (!c->everything) {
-        if (!people_watcher(w, &user, &token))
+        if (!sim_users_watcher(w, &user, &token))
             return;
         (void)snprintf(c->user, sizeof c->user, "%s", user);
     }
@@ -313,24 +316,24 @@ static void connect(struct world *w, struct client *c)
         ask.then = listed;
     }
     c->asking = true;
-    (void)world_ask(w, &ask);
+    (void)world_request(w, &ask);
 }
 
 /* ---- periodic actions ------------------------------------------------------------------------------------------- */
 
 /* Disconnects, reads slowly, or reads normally. */
-static void vary(struct world *w, struct client *c)
+static void change_behaviour(struct world *w, struct client *c)
 {
-    struct chance *luck = &w->luck;
-    if (chance_in(luck, 2)) {
+    struct random_stream *rng = &w->rng;
+    if (random_per_mille(rng, 2)) {
         stream_stop(take_ptr(&c->stream));
-        c->choked = false;
-        c->retry_ns = w->now_ns + chance_range(luck, MILLISECOND, 20 * SECOND);
+        c->paused = false;
+        c->retry_ns = w->now_ns + random_range(rng, MILLISECOND, 20 * SECOND);
         str_clear(&c->text);
-    } else if (!c->choked && chance_in(luck, 3)) {
-        c->choked = true;
-    } else if (c->choked && chance_in(luck, 20)) {
-        c->choked = false;
+    } else if (!c->paused && random_per_mille(rng, 3)) {
+        c->paused = true;
+    } else if (c->paused && random_per_mille(rng, 20)) {
+        c->paused = false;
         stream_drained(c->stream);
     }
 }
@@ -342,8 +345,8 @@ static void client_check(struct world *w, struct client *c)
     if (!c->stream && !c->asking && w->daemon.control && w->now_ns >= c->retry_ns)
         connect(w, c);
     if (c->stream && !w->calm)
-        vary(w, c);
-    bool behind = c->stream && !c->choked && c->next < c->due.len;
+        change_behaviour(w, c);
+    bool behind = c->stream && !c->paused && c->next < c->due.len;
     if (!behind)
         c->behind_ns = 0;
     else if (c->behind_ns == 0)
@@ -367,7 +370,7 @@ void watchers_down(struct world *w)
         struct client *c = &w->watchers->at[i];
         if (c->stream)
             stream_stop(take_ptr(&c->stream));
-        c->choked = false;
+        c->paused = false;
         str_clear(&c->text);
     }
 }

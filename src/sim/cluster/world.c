@@ -5,11 +5,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void world_later(struct world *w, int64_t delay_ns, void (*run)(struct world *w, void *arg), void *arg,
-                 void (*drop)(void *arg))
+void world_schedule(struct world *w, int64_t delay_ns, void (*run)(struct world *w, void *arg), void *arg,
+                    void (*drop)(void *arg))
 {
     struct due due = {.at_ns = w->now_ns + delay_ns, .run = run, .arg = arg, .drop = drop};
-    due_queue_add(&w->queue, due);
+    event_queue_add(&w->queue, due);
 }
 
 static void add_text(struct str *to, const char *fmt, va_list ap)
@@ -19,7 +19,7 @@ static void add_text(struct str *to, const char *fmt, va_list ap)
     str_add(to, text);
 }
 
-void world_says(struct world *w, const char *fmt, ...)
+void world_trace(struct world *w, const char *fmt, ...)
 {
     va_list ap;
     str_clear(&w->doing);

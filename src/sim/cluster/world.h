@@ -41,24 +41,24 @@ struct outcome {
     bool changed;           /* the journal has a change by this request */
     uint64_t revision;
 };
-typedef void ask_then(struct world *w, void *ctx, const struct outcome *reply);
+typedef void request_callback(struct world *w, void *ctx, const struct outcome *reply);
 
 /* A request. Texts are copied. `then` is called exactly once. */
 struct ask {
     const char *who; /* for the trace */
     const char *method, *path, *token, *key, *if_match;
-    const char *query[8]; /* name, value, ... */
-    const char *body;     /* text; NULL: none */
-    size_t body_len;      /* 0: length of the text */
-    bool refuse;          /* the request must not succeed */
-    bool harmless;        /* the request must not change anything, whatever the answer */
-    int invariant;        /* the invariant that `refuse` or `harmless` checks */
-    ask_then *then;       /* may be NULL */
+    const char *query[8];   /* name, value, ... */
+    const char *body;       /* text; NULL: none */
+    size_t body_len;        /* 0: length of the text */
+    bool refuse;            /* the request must not succeed */
+    bool harmless;          /* the request must not change anything, whatever the answer */
+    int invariant;          /* the invariant that `refuse` or `harmless` checks */
+    request_callback *then; /* may be NULL */
     void *ctx;
     void (*drop)(void *ctx); /* frees ctx, after `then`; NULL: not needed */
 };
 /* Sends a request. Returns its number, which the journal records. */
-uint64_t world_ask(struct world *w, const struct ask *ask);
+uint64_t world_request(struct world *w, const struct ask *ask);
 
 struct asked; /* a running request (request.h) */
 
@@ -78,7 +78,7 @@ void requests_done(struct world *w);
 /* ---- daemon (daemon.c) ------------------------------------------------------------------------------------------ */
 
 /* The arguments of control_env.run. */
-struct errand {
+struct worker_task {
     void (*work)(void *);
     void (*after)(void *);
     void *arg;
@@ -90,8 +90,8 @@ struct daemon {
     struct store *store;
     struct control *control; /* NULL: the daemon is down */
     struct store_watch *watch;
-    struct errand *errand; /* a plan in progress; NULL: none */
-    uint64_t life;         /* number of starts */
+    struct worker_task *worker_task; /* a plan in progress; NULL: none */
+    uint64_t life;                   /* number of starts */
     int64_t started_ns, wake_ns, pump_ns;
     unsigned pumps; /* number of useful pumps left */
     bool dying;     /* being shut down: its output is ignored */
@@ -105,7 +105,7 @@ int daemon_start(struct world *w, struct berth_err *err);
 void daemon_crash(struct world *w, bool orderly);
 void daemon_close(struct world *w);
 /* Called after the daemon received work: the store may have to be pumped. */
-void daemon_touched(struct world *w);
+void daemon_schedule_pump(struct world *w);
 
 /* ---- received store events (judge.c) ---------------------------------------------------------------------------- */
 
@@ -120,7 +120,7 @@ struct heard {
 /* A transaction with all known data. */
 struct transaction {
     uint64_t revision;
-    const struct seen_change *changes;
+    const struct mirror_change *changes;
     size_t len;
     const json_t *record; /* journal record; NULL: none */
     const char *verb, *who, *subject;
@@ -132,10 +132,10 @@ struct transaction {
 struct agents;
 struct people;
 struct faults;
-struct promises;
+struct guarantees;
 struct watchers;
-struct limbo;
-struct jobs_seen;
+struct unexplained;
+struct jobs_history;
 struct ids;
 
 struct counts {
@@ -146,15 +146,15 @@ struct counts {
 
 struct world {
     const struct sim_options *options;
-    struct chance luck, daemon_luck, agents_luck, people_luck, faults_luck;
-    struct due_queue queue;
+    struct random_stream rng, daemon_rng, agents_rng, users_rng, faults_rng;
+    struct event_queue queue;
     int64_t now_ns;  /* virtual steady clock */
     int64_t wall_ns; /* offset of the wall clock, which jumps */
     int64_t end_ns;
     bool calm;        /* calm phase: no more faults and changes; the cluster must settle */
     uint64_t event;   /* number of the current event */
     uint64_t allowed; /* bit set of allowed faults */
-    struct str doing, unrest;
+    struct str doing, unsettled;
     struct log quiet; /* of the agents */
     uint64_t hash;
     struct counts counts;
@@ -174,10 +174,10 @@ struct world {
     struct agents *agents;
     struct people *people;
     struct faults *faults;
-    struct promises *promises;
+    struct guarantees *guarantees;
     struct watchers *watchers;
-    struct limbo *limbo;
-    struct jobs_seen *jobs;
+    struct unexplained *unexplained;
+    struct jobs_history *jobs;
     struct ids *ids;
 
     int invariant; /* the broken invariant; 0: none */
@@ -189,14 +189,14 @@ struct world {
 /* ---- world (world.c) -------------------------------------------------------------------------------------------- */
 
 /* Runs `run(w, arg)` after a delay. */
-void world_later(struct world *w, int64_t delay_ns, void (*run)(struct world *w, void *arg), void *arg,
-                 void (*drop)(void *arg));
+void world_schedule(struct world *w, int64_t delay_ns, void (*run)(struct world *w, void *arg), void *arg,
+                    void (*drop)(void *arg));
 /* Describes the current event, for the trace and for a breach. */
-void world_says(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void world_trace(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Reports a broken invariant. Only the first report counts. */
 void world_breach(struct world *w, int invariant, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Counts a check of an invariant. */
-static inline void world_checked(struct world *w, int invariant)
+static inline void world_count_check(struct world *w, int invariant)
 {
     w->counts.checks++;
     w->counts.checked[invariant]++;
@@ -207,12 +207,12 @@ int64_t world_wall_ns(const struct world *w);
 
 /* Checks everything that the event has caused (judge.c). */
 void world_settle(struct world *w);
-void judge_done(struct world *w);
+void verify_done(struct world *w);
 /* Checks the store after a crash: the log from its beginning, its last record unchanged, and every decision
  * replayed. */
-void judge_recovered(struct world *w);
+void verify_recovered(struct world *w);
 /* Checks that replaying the log gives the same decisions (15). */
-void judge_replay(struct world *w);
+void verify_replay(struct world *w);
 
 /* ---- actors ----------------------------------------------------------------------------------------------------- */
 
@@ -224,35 +224,35 @@ void agents_add(struct world *w, const char *node, const char *token);
 void agents_remove(struct world *w, const char *node);
 bool agents_has(const struct world *w, const char *node);
 size_t agents_len(const struct world *w);
-bool agents_there(const struct world *w, size_t which); /* the machine has not been removed */
+bool agents_has_machine(const struct world *w, size_t which); /* the machine has not been removed */
 /* Faults of agents; `which` is the index of the agent. */
-enum cut { CUT_BOTH, CUT_MUTE, CUT_DEAF };
+enum cut { CUT_BOTH, CUT_TO_DAEMON, CUT_FROM_DAEMON };
 void agents_cut(struct world *w, size_t which, int64_t for_ns, enum cut cut);
 void agents_flap(struct world *w, size_t which, int64_t for_ns);
 void agents_kill(struct world *w, size_t which);
 void agents_pause(struct world *w, size_t which, int64_t for_ns);
 void agents_reboot(struct world *w, size_t which);
-void agents_twin(struct world *w, size_t which);
-void agents_impostor(struct world *w, size_t which);
-void agents_lie(struct world *w, size_t which);
+void agents_duplicate(struct world *w, size_t which);
+void agents_forge(struct world *w, size_t which);
+void agents_report_falsely(struct world *w, size_t which);
 /* Called when the configuration of a node has changed: pushes it to listening agents. */
-void agents_told(struct world *w, const char *node);
+void agents_config_changed(struct world *w, const char *node);
 /* Called when the daemon declares the node lost: checks that the node was silent long enough. */
-void agents_lost(struct world *w, const char *node);
+void agents_lost_check(struct world *w, const char *node);
 void agents_check(struct world *w);
 /* Restores all links. */
 void agents_calm(struct world *w);
 /* Checks that every superseded agent has stopped its instances. */
-void trees_check(struct world *w);
+void superseded_agents_check(struct world *w);
 /* Writes to w->unrest which processes or directories are left but should be gone. */
-void trees_rest(struct world *w);
+void instances_settled(struct world *w);
 
 /* Creates the administrator, groups, users and nodes, then starts random actions. */
-struct people *people_new(struct world *w, const char *admin_token);
-void people_free(struct people *p);
-const char *people_admin_token(const struct world *w);
+struct people *sim_users_new(struct world *w, const char *admin_token);
+void sim_users_free(struct people *p);
+const char *sim_users_admin_token(const struct world *w);
 /* Returns name and token of a user without the administrator role, for a watch; false: there is none yet. */
-bool people_watcher(const struct world *w, const char **ret_user, const char **ret_token);
+bool sim_users_watcher(const struct world *w, const char **ret_user, const char **ret_token);
 
 struct faults *faults_new(struct world *w);
 void faults_free(struct faults *f);
@@ -268,56 +268,56 @@ bool faults_store_slow(const struct world *w);
 /* ---- invariant checks ------------------------------------------------------------------------------------------- */
 
 /* Each function checks one transaction; the mirror is in the state after it. */
-void placements_judge(struct world *w, const struct transaction *t); /* 1, 2, 3, 5, 10, 12 (placement.c, fit.c) */
+void placements_verify(struct world *w, const struct transaction *t); /* 1, 2, 3, 5, 10, 12 (placement.c, fit.c) */
 /* Returns whether this workload prefers two copies over none. */
-bool placement_twice(const struct seen *work);
+bool prefers_two_copies(const struct mirror_doc *work);
 /* The same for the document that an instance was placed from, which may be kept without its kind. */
-bool placement_was_twice(const struct mirror *m, const char *workload, const struct seen *from);
+bool preferred_two_copies(const struct mirror *m, const char *workload, const struct mirror_doc *from);
 /* Returns whether the workload is neither held nor stopped and its owner is not disabled. */
-bool mirror_wanted(const struct mirror *m, const struct seen *work);
+bool mirror_should_run(const struct mirror *m, const struct mirror_doc *work);
 /* Returns why the instance may not be on its node, by simple rules; NULL: it may. The text may be in `buf`. */
-const char *fit_against(const struct mirror *m, const struct seen *instance, int *ret_invariant, char *buf,
+const char *fit_refusal(const struct mirror *m, const struct mirror_doc *instance, int *ret_invariant, char *buf,
                         size_t size);
 /* Returns whether one more pod of this workload fits on the node. */
-bool fit_takes(const struct mirror *m, const struct seen *node, const struct seen *work);
+bool fit_has_room(const struct mirror *m, const struct mirror_doc *node, const struct mirror_doc *work);
 
 /* Returns the amount of a resource that the shape requests. */
 int64_t fit_request(const struct berth_shape *shape, const char *resource);
 
-void quotas_judge(struct world *w, const struct transaction *t); /* 11 (quota.c) */
+void quotas_verify(struct world *w, const struct transaction *t); /* 11 (quota.c) */
 /* Returns whether all quotas of the workload have room for one more pod. */
-bool quota_takes(const struct mirror *m, const struct seen *work);
+bool quota_has_room(const struct mirror *m, const struct mirror_doc *work);
 
-struct jobs_seen *jobs_seen_new(void);
-void jobs_seen_free(struct jobs_seen *j);
-void jobs_judge(struct world *w, const struct transaction *t); /* 17, 19 (jobs.c) */
+struct jobs_history *jobs_history_new(void);
+void jobs_history_free(struct jobs_history *j);
+void jobs_verify(struct world *w, const struct transaction *t); /* 17, 19 (jobs.c) */
 
-void trees_judge(struct world *w, const struct transaction *t); /* 5, 6, 24, P10 (processes.c) */
+void instances_verify(struct world *w, const struct transaction *t); /* 5, 6, 24, P10 (processes.c) */
 
 struct ids *ids_new(void);
 void ids_free(struct ids *i);
-void states_judge(struct world *w, const struct transaction *t); /* 8, 13, 22 (states.c) */
+void states_verify(struct world *w, const struct transaction *t); /* 8, 13, 22 (states.c) */
 /* 4: each instance that ran has exactly one usage record */
-void used_judge(struct world *w, const struct transaction *t);
+void usage_records_verify(struct world *w, const struct transaction *t);
 /* 4, and compares the daemon's state with the mirror */
 void states_check(struct world *w);
 
 /* Guarantees to clients: 7, 9, 20. */
-struct promises *promises_new(void);
-void promises_free(struct promises *p);
-void promises_answered(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *reply);
+struct guarantees *guarantees_new(void);
+void guarantees_free(struct guarantees *p);
+void guarantees_answered(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *reply);
 /* Forgets the keys of a deleted user. */
-void promises_judge(struct world *w, const struct transaction *t);
+void guarantees_verify(struct world *w, const struct transaction *t);
 
 struct watchers *watchers_new(struct world *w);
 void watchers_free(struct watchers *x);
-void watchers_judge(struct world *w, const struct transaction *t); /* 28: notes which events they must receive */
+void watchers_expect(struct world *w, const struct transaction *t); /* 28: notes which events they must receive */
 void watchers_check(struct world *w);
 void watchers_down(struct world *w); /* the daemon is down, so all streams have ended */
 
 /* 17 and 18: no pod is forgotten, and the cluster settles in the calm phase (liveness.c). */
-struct limbo *limbo_new(void);
-void limbo_free(struct limbo *l);
-void limbo_check(struct world *w);
+struct unexplained *unexplained_new(void);
+void unexplained_free(struct unexplained *l);
+void unexplained_check(struct world *w);
 /* Returns whether the cluster has settled; otherwise w->unrest says what is missing. */
-bool rest_reached(struct world *w);
+bool has_settled(struct world *w);

@@ -13,7 +13,7 @@
 
 enum { PROMISES_MAX = 2000 };
 
-struct promise {
+struct key_use {
     char *who, *key;
     uint64_t request; /* hash of method, path, query and body */
     int status;
@@ -21,28 +21,28 @@ struct promise {
     uint64_t number;
 };
 
-struct promises {
-    VEC(struct promise) at;
+struct guarantees {
+    VEC(struct key_use) at;
 };
 
-struct promises *promises_new(void)
+struct guarantees *guarantees_new(void)
 {
-    return mem_zalloc(sizeof(struct promises));
+    return mem_zalloc(sizeof(struct guarantees));
 }
 
-static void promise_done(struct promise *p)
+static void key_use_done(struct key_use *p)
 {
     mem_free(p->who);
     mem_free(p->key);
     json_decref(p->body);
 }
 
-void promises_free(struct promises *p)
+void guarantees_free(struct guarantees *p)
 {
     if (!p)
         return;
     for (size_t i = 0; i < p->at.len; i++)
-        promise_done(&p->at.at[i]);
+        key_use_done(&p->at.at[i]);
     vec_done(&p->at);
     mem_free(p);
 }
@@ -60,7 +60,7 @@ static uint64_t request_hash(const struct ask *ask)
     return hash_bytes(ask->body ? ask->body : "", ask->body_len, h);
 }
 
-static struct promise *find(struct promises *p, const char *who, const char *key)
+static struct key_use *find(struct guarantees *p, const char *who, const char *key)
 {
     for (size_t i = 0; i < p->at.len; i++)
         if (strcmp(p->at.at[i].who, who) == 0 && strcmp(p->at.at[i].key, key) == 0)
@@ -71,18 +71,18 @@ static struct promise *find(struct promises *p, const char *who, const char *key
 /* Notes a request after its answer, so concurrent requests with one key are checked by their answers. */
 static void keep(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *o)
 {
-    struct promise p = {.who = mem_strdup(ask->who),
+    struct key_use p = {.who = mem_strdup(ask->who),
                         .key = mem_strdup(ask->key),
                         .request = request_hash(ask),
                         .status = o->status,
                         .body = json_deep_copy(o->body),
                         .number = number};
-    if (w->promises->at.len < PROMISES_MAX) {
-        vec_push(&w->promises->at, p);
+    if (w->guarantees->at.len < PROMISES_MAX) {
+        vec_push(&w->guarantees->at, p);
         return;
     }
-    struct promise *old = &w->promises->at.at[number % PROMISES_MAX];
-    promise_done(old);
+    struct key_use *old = &w->guarantees->at.at[number % PROMISES_MAX];
+    key_use_done(old);
     *old = p;
 }
 
@@ -92,7 +92,7 @@ static bool same_body(const json_t *a, const json_t *b)
 }
 
 static void again(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *o,
-                  const struct promise *p)
+                  const struct key_use *p)
 {
     bool same = p->request == request_hash(ask), good = o->status >= 200 && o->status < 300;
     if (!same && good)
@@ -112,7 +112,7 @@ static void again(struct world *w, uint64_t number, const struct ask *ask, const
                      ask->method, ask->path, ask->who, p->number, p->status, o->status);
 }
 
-void promises_answered(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *o)
+void guarantees_answered(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *o)
 {
     bool good = o->status >= 200 && o->status < 300;
     if (good && o->changed && o->revision != w->past.at[number - 1].changed)
@@ -122,7 +122,7 @@ void promises_answered(struct world *w, uint64_t number, const struct ask *ask, 
         return;
     if (w->now_ns + w->jumped_ns > FORGET_NS) /* by some clock a day may have passed */
         return;
-    struct promise *p = find(w->promises, ask->who, ask->key);
+    struct key_use *p = find(w->guarantees, ask->who, ask->key);
     if (p)
         again(w, number, ask, o, p);
     else if (good)
@@ -130,12 +130,12 @@ void promises_answered(struct world *w, uint64_t number, const struct ask *ask, 
 }
 
 /* A new user with the name of a deleted one is another user. */
-void promises_judge(struct world *w, const struct transaction *t)
+void guarantees_verify(struct world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < t->len; i++)
-        for (size_t k = 0; k < w->promises->at.len && t->changes[i].kind == KIND_USER && !t->changes[i].now; k++)
-            if (strcmp(w->promises->at.at[k].who, t->changes[i].old->id) == 0) {
-                promise_done(&w->promises->at.at[k]);
-                w->promises->at.at[k--] = w->promises->at.at[--w->promises->at.len];
+        for (size_t k = 0; k < w->guarantees->at.len && t->changes[i].kind == KIND_USER && !t->changes[i].now; k++)
+            if (strcmp(w->guarantees->at.at[k].who, t->changes[i].old->id) == 0) {
+                key_use_done(&w->guarantees->at.at[k]);
+                w->guarantees->at.at[k--] = w->guarantees->at.at[--w->guarantees->at.len];
             }
 }

@@ -10,7 +10,7 @@
 #include "sim/cluster/world.h"
 
 /* A pod and the node to be checked. */
-struct door {
+struct fit_check {
     const struct mirror *m;
     const struct berth_node *node;
     const char *workload;
@@ -35,7 +35,7 @@ static bool is_in(const char *text, const char *const *list, size_t len)
 }
 
 /* Returns whether the other instance blocks the pod: it is on the node, and is not stopping for the pod. */
-static bool counts(const struct door *d, const struct seen *s)
+static bool counts(const struct fit_check *d, const struct mirror_doc *s)
 {
     const struct berth_instance *i = &s->instance.instance;
     if (i->state == BERTH_ENDED || (d->self && d->self->id == i->id))
@@ -46,25 +46,25 @@ static bool counts(const struct door *d, const struct seen *s)
     return true;
 }
 
-static const struct berth_shape *shape_of(const struct door *d, const struct seen *s)
+static const struct berth_shape *shape_of(const struct fit_check *d, const struct mirror_doc *s)
 {
-    const struct seen *from = mirror_placed_from(d->m, s);
+    const struct mirror_doc *from = mirror_placed_from(d->m, s);
     return from ? &from->work.workload.shape : NULL;
 }
 
 #define EACH_ON_NODE(d, s)                                                                                             \
     for (size_t at_ = 0; at_ < (d)->m->of[KIND_INSTANCE].len; at_++)                                                   \
-        for (const struct seen *s = (d)->m->of[KIND_INSTANCE].at[at_];                                                 \
+        for (const struct mirror_doc *s = (d)->m->of[KIND_INSTANCE].at[at_];                                           \
              s && same(s->instance.instance.node, (d)->node->id) && counts((d), s); s = NULL)
 
 /* ---- node properties -------------------------------------------------------------------------------------------- */
 
-static const char *state_rule(const struct door *d)
+static const char *state_rule(const struct fit_check *d)
 {
     return d->node->state == BERTH_NODE_READY ? NULL : "the node is not ready";
 }
 
-static const char *name_rule(const struct door *d)
+static const char *name_rule(const struct fit_check *d)
 {
     const struct berth_shape *s = d->shape;
     const struct berth_node *n = d->node;
@@ -94,7 +94,7 @@ static bool expr_holds(const struct berth_expr *e, const struct berth_node *n)
     }
 }
 
-static const char *labels_rule(const struct door *d)
+static const char *labels_rule(const struct fit_check *d)
 {
     for (size_t i = 0; i < d->shape->require_len; i++) {
         const struct berth_term *t = &d->shape->require[i];
@@ -116,7 +116,7 @@ static bool tolerates(const struct berth_toleration *t, const struct berth_taint
     return same(t->key, taint->key) && (t->exists || same(t->value, taint->value));
 }
 
-static const char *taints_rule(const struct door *d)
+static const char *taints_rule(const struct fit_check *d)
 {
     for (size_t i = 0; i < d->node->taints_len; i++) {
         bool fine = d->node->taints[i].effect == BERTH_PREFER_NO_SCHEDULE;
@@ -145,7 +145,7 @@ int64_t fit_request(const struct berth_shape *shape, const char *resource)
 }
 
 /* Returns whether the instance is only reserved: stopping instances may still be there. */
-static bool is_promise(const struct door *d)
+static bool is_reservation(const struct fit_check *d)
 {
     return d->self && d->self->state == BERTH_RESERVED;
 }
@@ -155,7 +155,7 @@ struct held {
 };
 
 /* Sums up the use of a resource on the node by other instances. */
-static struct held held_of(const struct door *d, const char *resource)
+static struct held resource_use_of(const struct fit_check *d, const char *resource)
 {
     const struct berth_node *n = d->node;
     int64_t whole = amount_in(n->allocatable, n->allocatable_len, resource, same(resource, "pods") ? INT32_MAX : 0);
@@ -170,11 +170,11 @@ static struct held held_of(const struct door *d, const char *resource)
     return h;
 }
 
-static const char *capacity_rule(const struct door *d, const char *resource)
+static const char *capacity_rule(const struct fit_check *d, const char *resource)
 {
     int64_t own = fit_request(d->shape, resource);
-    struct held h = held_of(d, resource);
-    if (own <= 0 || ((is_promise(d) || h.active + own <= h.capacity) && h.promised + own <= h.capacity))
+    struct held h = resource_use_of(d, resource);
+    if (own <= 0 || ((is_reservation(d) || h.active + own <= h.capacity) && h.promised + own <= h.capacity))
         return NULL;
     (void)snprintf(d->buf, d->size, "%s of %s: %" PRId64 " held and %" PRId64 " promised of %" PRId64, resource,
                    d->node->id, h.active + own, h.promised + own, h.capacity);
@@ -182,22 +182,22 @@ static const char *capacity_rule(const struct door *d, const char *resource)
 }
 
 /* A node whose capacity has shrunk below its use accepts no new pod. */
-static const char *over_rule(const struct door *d)
+static const char *over_rule(const struct fit_check *d)
 {
     EACH_ON_NODE(d, s)
     {
         const struct berth_shape *shape = shape_of(d, s);
         for (size_t i = 0; shape && i < shape->requests_len; i++) {
-            struct held h = held_of(d, shape->requests[i].resource);
+            struct held h = resource_use_of(d, shape->requests[i].resource);
             if (h.active > h.capacity || h.promised > h.capacity)
                 return "the node holds more than it has";
         }
     }
-    struct held pods = held_of(d, "pods");
+    struct held pods = resource_use_of(d, "pods");
     return pods.active > pods.capacity || pods.promised > pods.capacity ? "the node holds more pods than it may" : NULL;
 }
 
-static const char *resources_rule(const struct door *d)
+static const char *resources_rule(const struct fit_check *d)
 {
     const char *against = capacity_rule(d, "pods");
     for (size_t i = 0; i < d->shape->requests_len && !against; i++)
@@ -222,7 +222,7 @@ static const struct berth_port *clash(const struct berth_shape *shape, const str
     return NULL;
 }
 
-static const char *ports_rule(const struct door *d)
+static const char *ports_rule(const struct fit_check *d)
 {
     const struct berth_port *at = clash(d->shape, d->node->ports, d->node->ports_len);
     uint64_t by = 0;
@@ -249,7 +249,7 @@ static int64_t milli_of(const struct berth_shape *shape)
 }
 
 /* Returns whether a device has the right kind and enough capacity left for the pod. */
-static bool device_will_do(const struct door *d, size_t device)
+static bool device_fits(const struct fit_check *d, size_t device)
 {
     const struct berth_gpu *gpu = &d->node->gpus[device];
     const struct berth_gpu_need *need = &d->shape->gpu;
@@ -265,11 +265,11 @@ static bool device_will_do(const struct door *d, size_t device)
         promised += s->instance.instance.state != BERTH_STOPPING ? milli_of(shape) : 0;
         bytes += shape && s->instance.instance.state != BERTH_STOPPING ? shape->gpu.memory_bytes : 0;
     }
-    return (is_promise(d) || active <= BERTH_GPU_MILLI) && promised <= BERTH_GPU_MILLI &&
+    return (is_reservation(d) || active <= BERTH_GPU_MILLI) && promised <= BERTH_GPU_MILLI &&
            (milli_of(d->shape) == BERTH_GPU_MILLI || bytes <= gpu->memory_bytes);
 }
 
-static const char *gpus_rule(const struct door *d)
+static const char *gpus_rule(const struct fit_check *d)
 {
     uint32_t len = 0;
     if (!d->shape->gpu.count)
@@ -280,7 +280,7 @@ static const char *gpus_rule(const struct door *d)
             continue;
         if (i >= d->node->gpus_len)
             return "it holds a GPU that the node does not have";
-        bool will_do = device_will_do(d, i);
+        bool will_do = device_fits(d, i);
         len += will_do;
         if (d->self && !will_do) {
             (void)snprintf(d->buf, d->size, "GPU %zu of %s will not do, or is held by others", i, d->node->id);
@@ -290,23 +290,23 @@ static const char *gpus_rule(const struct door *d)
     return (d->self ? len == d->shape->gpu.count : len >= d->shape->gpu.count) ? NULL : "too few GPUs";
 }
 
-static const char *member_of(const struct seen *s, const char *key)
+static const char *member_of(const struct mirror_doc *s, const char *key)
 {
     const char *text = json_string_value(json_object_get(s->doc, key));
     return text ? text : "";
 }
 
-static bool mounts(const struct door *d, const struct seen *s, const char *volume)
+static bool mounts(const struct fit_check *d, const struct mirror_doc *s, const char *volume)
 {
     const struct berth_shape *shape = shape_of(d, s);
     return shape && is_in(volume, shape->volumes, shape->volumes_len);
 }
 
 /* The volume must be reachable from the node and, unless it is shared, not be mounted on another node. */
-static const char *volumes_rule(const struct door *d)
+static const char *volumes_rule(const struct fit_check *d)
 {
     for (size_t v = 0; v < d->shape->volumes_len; v++) {
-        const struct seen *volume = mirror_find(d->m, KIND_VOLUME, d->shape->volumes[v]);
+        const struct mirror_doc *volume = mirror_find(d->m, KIND_VOLUME, d->shape->volumes[v]);
         if (!volume)
             continue; /* deleted since the request */
         if ((*member_of(volume, "zone") && !same(member_of(volume, "zone"), d->node->zone)) ||
@@ -315,7 +315,7 @@ static const char *volumes_rule(const struct door *d)
         if (json_is_true(json_object_get(volume->doc, "shared")))
             continue;
         for (size_t i = 0; i < d->m->of[KIND_INSTANCE].len; i++) {
-            const struct seen *s = d->m->of[KIND_INSTANCE].at[i];
+            const struct mirror_doc *s = d->m->of[KIND_INSTANCE].at[i];
             if (counts(d, s) && !same(s->instance.instance.node, d->node->id) && mounts(d, s, volume->id))
                 return "a volume is mounted on another node";
         }
@@ -324,9 +324,9 @@ static const char *volumes_rule(const struct door *d)
 }
 
 /* Uses the larger limit of the placed and the current document: an instance keeps its place when the limit changes. */
-static const char *count_rule(const struct door *d)
+static const char *count_rule(const struct fit_check *d)
 {
-    const struct seen *work = mirror_work(d->m, d->workload);
+    const struct mirror_doc *work = mirror_work(d->m, d->workload);
     uint32_t len = 1, now = work ? work->work.workload.shape.max_per_node : d->shape->max_per_node;
     uint32_t most = now > d->shape->max_per_node ? now : d->shape->max_per_node;
     if (!now || !d->shape->max_per_node)
@@ -336,10 +336,10 @@ static const char *count_rule(const struct door *d)
     return len > most ? "too many of one workload on the node" : NULL;
 }
 
-static const char *against(const struct door *d, int *ret_invariant)
+static const char *against(const struct fit_check *d, int *ret_invariant)
 {
     static const struct {
-        const char *(*rule)(const struct door *d);
+        const char *(*rule)(const struct fit_check *d);
         int invariant;
     } rules[] = {
         {state_rule,     12},
@@ -363,23 +363,24 @@ static const char *against(const struct door *d, int *ret_invariant)
     return NULL;
 }
 
-const char *fit_against(const struct mirror *m, const struct seen *instance, int *ret_invariant, char *buf, size_t size)
+const char *fit_refusal(const struct mirror *m, const struct mirror_doc *instance, int *ret_invariant, char *buf,
+                        size_t size)
 {
     const struct berth_instance *i = &instance->instance.instance;
-    const struct seen *node = mirror_find(m, KIND_NODE, i->node), *from = mirror_placed_from(m, instance);
+    const struct mirror_doc *node = mirror_find(m, KIND_NODE, i->node), *from = mirror_placed_from(m, instance);
     *ret_invariant = 12;
     if (!node)
         return "its node is not there";
     if (!from)
         return "what it was placed from is not known";
-    struct door d = {m, &node->node.node, i->workload, &from->work.workload.shape, i, buf, size};
+    struct fit_check d = {m, &node->node.node, i->workload, &from->work.workload.shape, i, buf, size};
     return against(&d, ret_invariant);
 }
 
-bool fit_takes(const struct mirror *m, const struct seen *node, const struct seen *work)
+bool fit_has_room(const struct mirror *m, const struct mirror_doc *node, const struct mirror_doc *work)
 {
     char buf[200];
     int invariant;
-    struct door d = {m, &node->node.node, work->id, &work->work.workload.shape, NULL, buf, sizeof buf};
+    struct fit_check d = {m, &node->node.node, work->id, &work->work.workload.shape, NULL, buf, sizeof buf};
     return !against(&d, &invariant);
 }

@@ -19,23 +19,23 @@ struct stopped {
     int64_t since_ns;
 };
 
-struct jobs_seen {
+struct jobs_history {
     VEC(struct stopped) at;
 };
 
-struct jobs_seen *jobs_seen_new(void)
+struct jobs_history *jobs_history_new(void)
 {
-    return mem_zalloc(sizeof(struct jobs_seen));
+    return mem_zalloc(sizeof(struct jobs_history));
 }
 
-void jobs_seen_free(struct jobs_seen *j)
+void jobs_history_free(struct jobs_history *j)
 {
     if (j)
         vec_done(&j->at);
     mem_free(j);
 }
 
-static bool is_over(const struct seen *work)
+static bool is_over(const struct mirror_doc *work)
 {
     return work->work.cancelled || work->work.failed || work->work.ended;
 }
@@ -48,7 +48,7 @@ static bool same(const char *a, const char *b)
 /* ---- dependencies ----------------------------------------------------------------------------------------------- */
 
 /* Returns whether the dependency is met, by the documents at this revision. A requeued job may have any state. */
-static bool has_come(const struct seen *of, enum after_when when)
+static bool has_come(const struct mirror_doc *of, enum after_when when)
 {
     if (!of)
         return when == AFTER_ENDED;
@@ -62,18 +62,18 @@ static bool has_come(const struct seen *of, enum after_when when)
     }
 }
 
-static void met_judge(struct world *w, const struct seen *job)
+static void dependencies_verify(struct world *w, const struct mirror_doc *job)
 {
     const struct job_terms *t = &job->work.job;
     for (size_t i = 0; i < t->after_len; i++) {
         char id[24];
-        const struct seen *of = mirror_find(&w->mirror, KIND_JOB, str_u64(t->after[i].job, id));
+        const struct mirror_doc *of = mirror_find(&w->mirror, KIND_JOB, str_u64(t->after[i].job, id));
         if (!has_come(of, t->after[i].when) && (!of || !of->work.job.attempt))
             world_breach(w, 17, "job %s waits no longer for job %s (%s), but that has not come about", job->id, id,
                          after_when_name(t->after[i].when));
     }
     for (size_t i = 0; t->singleton && i < w->mirror.of[KIND_JOB].len; i++) {
-        const struct seen *o = w->mirror.of[KIND_JOB].at[i];
+        const struct mirror_doc *o = w->mirror.of[KIND_JOB].at[i];
         if (o->created < job->created && same(o->work.owner, job->work.owner) && same(o->work.name, job->work.name) &&
             !o->work.job.finished_ns && !o->work.job.attempt)
             world_breach(w, 17, "job %s is to run alone, but job %s of its name is not over", job->id, o->id);
@@ -83,7 +83,7 @@ static void met_judge(struct world *w, const struct seen *job)
 /* ---- requeue ---------------------------------------------------------------------------------------------------- */
 
 /* Checks that a requeued job has the next attempt number, and that nothing of its last attempt continues. */
-static void anew_judge(struct world *w, const struct seen *old, const struct seen *now)
+static void requeue_verify(struct world *w, const struct mirror_doc *old, const struct mirror_doc *now)
 {
     if (is_over(now) || now->work.job.finished_ns)
         world_breach(w, 17, "job %s was queued again, and is over", now->id);
@@ -112,28 +112,28 @@ static int64_t decided_ns(const struct transaction *t)
 
 static bool is_lost(const struct world *w, const struct berth_instance *x)
 {
-    const struct seen *node = mirror_find(&w->mirror, KIND_NODE, x->node);
+    const struct mirror_doc *node = mirror_find(&w->mirror, KIND_NODE, x->node);
     return node && node->node.node.state == BERTH_NODE_LOST;
 }
 
 /* Returns whether the pod counts. A pod on a lost node may be replaced, and then does not count. */
-static bool counts(const struct world *w, const struct seen *work, const struct berth_instance *x)
+static bool counts(const struct world *w, const struct mirror_doc *work, const struct berth_instance *x)
 {
     return x->state != BERTH_STOPPING &&
            !(work->work.workload.on_lost == BERTH_LOST_REPLACE && x->state != BERTH_ENDED && is_lost(w, x));
 }
 
 /* Counts the pods of the workload that were placed or finished before the transaction. */
-static uint32_t stood(const struct world *w, const struct transaction *t, const struct seen *work)
+static uint32_t placed_before(const struct world *w, const struct transaction *t, const struct mirror_doc *work)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++) {
-        const struct seen *s = w->mirror.of[KIND_INSTANCE].at[i];
+        const struct mirror_doc *s = w->mirror.of[KIND_INSTANCE].at[i];
         n += strcmp(s->instance.instance.workload, work->id) == 0 && s->created < t->revision &&
              counts(w, work, &s->instance.instance);
     }
     for (size_t i = 0; i < t->len; i++) {
-        const struct seen_change *c = &t->changes[i];
+        const struct mirror_change *c = &t->changes[i];
         bool goes = c->kind == KIND_INSTANCE && c->old && strcmp(c->old->instance.instance.workload, work->id) == 0 &&
                     counts(w, work, &c->old->instance.instance) &&
                     (!c->now || c->now->instance.instance.state == BERTH_STOPPING);
@@ -142,7 +142,7 @@ static uint32_t stood(const struct world *w, const struct transaction *t, const 
     return n;
 }
 
-static uint32_t least_of(const struct berth_workload *d)
+static uint32_t gang_min_of(const struct berth_workload *d)
 {
     return d->gang_min ? d->gang_min : d->replicas;
 }
@@ -151,8 +151,9 @@ static uint32_t least_of(const struct berth_workload *d)
 static bool lost_task(const struct world *w, const struct transaction *t, const char *gang)
 {
     for (size_t i = 0; i < t->len; i++) {
-        const struct seen *old = t->changes[i].kind == KIND_INSTANCE && !t->changes[i].now ? t->changes[i].old : NULL;
-        const struct seen *work = old ? mirror_find(&w->mirror, KIND_JOB, old->instance.instance.workload) : NULL;
+        const struct mirror_doc *old =
+            t->changes[i].kind == KIND_INSTANCE && !t->changes[i].now ? t->changes[i].old : NULL;
+        const struct mirror_doc *work = old ? mirror_find(&w->mirror, KIND_JOB, old->instance.instance.workload) : NULL;
         if (work && same(work->work.workload.gang, gang) &&
             (old->instance.instance.state == BERTH_RESERVED || is_lost(w, &old->instance.instance)))
             return true;
@@ -165,25 +166,25 @@ static bool gang_was_broken(const struct world *w, const struct transaction *t, 
     if (gang && *gang && lost_task(w, t, gang))
         return true;
     for (size_t i = 0; gang && *gang && i < w->mirror.of[KIND_JOB].len; i++) {
-        const struct seen *work = w->mirror.of[KIND_JOB].at[i];
+        const struct mirror_doc *work = w->mirror.of[KIND_JOB].at[i];
         const struct berth_workload *d = &work->work.workload;
         if (same(d->gang, gang) &&
             (is_over(work) || (work->revision > decided_at(t) && work->revision != t->revision) ||
-             stood(w, t, work) < least_of(d)))
+             placed_before(w, t, work) < gang_min_of(d)))
             return true;
     }
     return false;
 }
 
 /* Returns whether the job has reached its time limit, or that of its queue. */
-static bool ran_out(const struct mirror *m, const struct transaction *t, const struct seen *work,
-                    const struct seen *was)
+static bool ran_out(const struct mirror *m, const struct transaction *t, const struct mirror_doc *work,
+                    const struct mirror_doc *was)
 {
     const char *queue = work->work.job.queue;
     if (work->work.job.time_limit_ns)
         return decided_ns(t) - was->instance.instance.since_ns >= work->work.job.time_limit_ns;
     for (size_t i = 0; queue && *queue && i < QUEUES_MAX; i++) {
-        const struct seen *s = mirror_find(m, KIND_QUEUE, queue);
+        const struct mirror_doc *s = mirror_find(m, KIND_QUEUE, queue);
         if (s && (s->queue.time_limit_ns || s->queue.max_time_ns))
             return true; /* which of the limits applies is decided by the daemon */
         queue = s ? s->queue.parent : NULL;
@@ -191,7 +192,7 @@ static bool ran_out(const struct mirror *m, const struct transaction *t, const s
     return !work->work.job.queue && m->of[KIND_QUEUE].len; /* "default" may have a time limit */
 }
 
-static const struct seen *as_it_was(const struct transaction *t, const char *job)
+static const struct mirror_doc *as_it_was(const struct transaction *t, const char *job)
 {
     for (size_t i = 0; i < t->len; i++)
         if (t->changes[i].kind == KIND_JOB && t->changes[i].old && strcmp(t->changes[i].old->id, job) == 0)
@@ -200,19 +201,20 @@ static const struct seen *as_it_was(const struct transaction *t, const char *job
 }
 
 /* Returns whether something other than preemption explains the stop. */
-static bool is_explained(const struct world *w, const struct transaction *t, const struct seen *was)
+static bool is_explained(const struct world *w, const struct transaction *t, const struct mirror_doc *was)
 {
     const struct mirror *m = &w->mirror;
     const struct berth_instance *x = &was->instance.instance;
-    const struct seen *work = mirror_find(m, KIND_JOB, x->workload), *node = mirror_find(m, KIND_NODE, x->node);
-    uint64_t seen = decided_at(t);
+    const struct mirror_doc *work = mirror_find(m, KIND_JOB, x->workload), *node = mirror_find(m, KIND_NODE, x->node);
+    uint64_t mirror_doc = decided_at(t);
     if (work && work->revision == t->revision && !work->work.failed)
         work = as_it_was(t, work->id); /* this transaction may have marked the job as finally preempted */
-    if (!work || x->replaces || x->ordinal >= work->work.workload.replicas || work->revision > seen)
+    if (!work || x->replaces || x->ordinal >= work->work.workload.replicas || work->revision > mirror_doc)
         return true;
-    if (!mirror_wanted(m, work) || ran_out(m, t, work, was) || was->instance.generation != work->work.meta.generation)
+    if (!mirror_should_run(m, work) || ran_out(m, t, work, was) ||
+        was->instance.generation != work->work.meta.generation)
         return true;
-    if (!node || node->revision > seen || node->node.node.state != BERTH_NODE_READY)
+    if (!node || node->revision > mirror_doc || node->node.node.state != BERTH_NODE_READY)
         return true;
     for (size_t i = 0; i < m->of[KIND_INSTANCE].len; i++) { /* there are two copies of the pod */
         const struct berth_instance *o = &m->of[KIND_INSTANCE].at[i]->instance.instance;
@@ -222,10 +224,10 @@ static bool is_explained(const struct world *w, const struct transaction *t, con
     return gang_was_broken(w, t, work->work.workload.gang);
 }
 
-static int64_t priority_of(const struct mirror *m, const struct seen *work)
+static int64_t priority_of(const struct mirror *m, const struct mirror_doc *work)
 {
     const char *queue = work->kind != KIND_JOB ? "" : work->work.job.queue ? work->work.job.queue : QUEUE_DEFAULT;
-    const struct seen *q = *queue ? mirror_find(m, KIND_QUEUE, queue) : NULL;
+    const struct mirror_doc *q = *queue ? mirror_find(m, KIND_QUEUE, queue) : NULL;
     return (int64_t)work->work.workload.priority + (q ? q->queue.priority_class : 0);
 }
 
@@ -235,7 +237,7 @@ static bool has_guarantees(const struct mirror *m)
     static const enum kind all[] = {KIND_USER, KIND_GROUP, KIND_QUEUE};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         for (size_t i = 0; i < m->of[all[k]].len; i++) {
-            const struct seen *s = m->of[all[k]].at[i];
+            const struct mirror_doc *s = m->of[all[k]].at[i];
             const struct quota_doc *q = s->kind == KIND_USER    ? &s->user.quota
                                         : s->kind == KIND_GROUP ? &s->group.quota
                                                                 : &s->queue.quota;
@@ -250,8 +252,9 @@ static bool placed_for(const struct world *w, const struct transaction *t, const
 {
     bool some = false;
     for (size_t i = 0; i < t->len; i++) {
-        const struct seen *now = t->changes[i].kind == KIND_INSTANCE && !t->changes[i].old ? t->changes[i].now : NULL;
-        const struct seen *work = now ? mirror_work(&w->mirror, now->instance.instance.workload) : NULL;
+        const struct mirror_doc *now =
+            t->changes[i].kind == KIND_INSTANCE && !t->changes[i].old ? t->changes[i].now : NULL;
+        const struct mirror_doc *work = now ? mirror_work(&w->mirror, now->instance.instance.workload) : NULL;
         if (!work || strcmp(work->id, victim) == 0)
             continue;
         int64_t priority = priority_of(&w->mirror, work);
@@ -271,7 +274,7 @@ static bool order_changed(const struct mirror *m, const struct transaction *t)
 
 static void count_stop(struct world *w, const struct berth_instance *x)
 {
-    struct jobs_seen *j = w->jobs;
+    struct jobs_history *j = w->jobs;
     for (size_t i = 0; i < j->at.len; i++) {
         struct stopped *s = &j->at.at[i];
         if (s->ordinal != x->ordinal || strcmp(s->workload, x->workload) != 0)
@@ -291,9 +294,9 @@ static void count_stop(struct world *w, const struct berth_instance *x)
 }
 
 /* A gang is preempted as a whole, or keeps its minimum. */
-static void rest_judge(struct world *w, const struct seen *work)
+static void gang_rest_verify(struct world *w, const struct mirror_doc *work)
 {
-    uint32_t left = 0, done = 0, least = least_of(&work->work.workload);
+    uint32_t left = 0, done = 0, least = gang_min_of(&work->work.workload);
     for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++) {
         const struct berth_instance *x = &w->mirror.of[KIND_INSTANCE].at[i]->instance.instance;
         if (strcmp(x->workload, work->id) == 0) {
@@ -305,14 +308,14 @@ static void rest_judge(struct world *w, const struct seen *work)
         world_breach(w, 19, "of gang job %s %u tasks are left, and its minimum is %u", work->id, left + done, least);
 }
 
-static void victim_judge(struct world *w, const struct transaction *t, const struct seen *was)
+static void victim_verify(struct world *w, const struct transaction *t, const struct mirror_doc *was)
 {
     const struct berth_instance *x = &was->instance.instance;
-    const struct seen *work = mirror_find(&w->mirror, KIND_JOB, x->workload);
+    const struct mirror_doc *work = mirror_find(&w->mirror, KIND_JOB, x->workload);
     int64_t priority = 0;
     if (is_explained(w, t, was))
         return;
-    world_checked(w, 19);
+    world_count_check(w, 19);
     count_stop(w, x);
     if (!placed_for(w, t, x->workload, &priority)) {
         world_breach(w, 19, "%s/%u is stopped on %s, and nothing is placed for which it was", x->workload, x->ordinal,
@@ -320,7 +323,7 @@ static void victim_judge(struct world *w, const struct transaction *t, const str
         return;
     }
     const struct berth_workload *d = &work->work.workload;
-    bool elastic = d->gang && *d->gang && least_of(d) < d->replicas;
+    bool elastic = d->gang && *d->gang && gang_min_of(d) < d->replicas;
     if (!work->work.job.preemptible)
         world_breach(w, 19, "%s/%u is stopped for others, and was never to be", x->workload, x->ordinal);
     if (!elastic && !has_guarantees(&w->mirror) && !order_changed(&w->mirror, t) &&
@@ -328,20 +331,20 @@ static void victim_judge(struct world *w, const struct transaction *t, const str
         world_breach(w, 19, "%s/%u of priority %" PRId64 " is stopped for others of at most %" PRId64, x->workload,
                      x->ordinal, priority_of(&w->mirror, work), priority);
     if (d->gang && *d->gang)
-        rest_judge(w, work);
+        gang_rest_verify(w, work);
 }
 
-void jobs_judge(struct world *w, const struct transaction *t)
+void jobs_verify(struct world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < t->len; i++) {
-        const struct seen *old = t->changes[i].old, *now = t->changes[i].now;
+        const struct mirror_doc *old = t->changes[i].old, *now = t->changes[i].now;
         if (t->changes[i].kind == KIND_JOB && now && now->work.job.met && !(old && old->work.job.met))
-            met_judge(w, now);
+            dependencies_verify(w, now);
         if (t->changes[i].kind == KIND_JOB && old && now && t->asked && strstr(t->verb, "/requeue"))
-            anew_judge(w, old, now);
+            requeue_verify(w, old, now);
         if (t->changes[i].kind == KIND_INSTANCE && old && now && strcmp(t->verb, "unit") == 0 &&
             now->instance.instance.state == BERTH_STOPPING && old->instance.instance.state != BERTH_STOPPING &&
             mirror_find(&w->mirror, KIND_JOB, now->instance.instance.workload))
-            victim_judge(w, t, old);
+            victim_verify(w, t, old);
     }
 }

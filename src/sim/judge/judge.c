@@ -11,7 +11,7 @@
 #include "control/sched/scheduler.h"
 #include "sim/cluster/request.h"
 
-static void heard_free(struct heard *h)
+static void store_event_free(struct heard *h)
 {
     mem_free(h->key);
     mem_free(h->value);
@@ -27,7 +27,7 @@ struct reading {
 static bool changed(const struct transaction *t, const char *key)
 {
     for (size_t i = 0; i < t->len; i++) {
-        const struct seen *s = t->changes[i].now ? t->changes[i].now : t->changes[i].old;
+        const struct mirror_doc *s = t->changes[i].now ? t->changes[i].now : t->changes[i].old;
         char has[OBJECT_KEY_MAX];
         if (s && strcmp(object_key(s->kind, s->id, has), key) == 0)
             return true;
@@ -36,10 +36,10 @@ static bool changed(const struct transaction *t, const char *key)
 }
 
 /* Checks that the record lists exactly the keys of the transaction. Deleting an absent key changes nothing. */
-static void keys_judge(struct world *w, const struct transaction *t)
+static void keys_verify(struct world *w, const struct transaction *t)
 {
     const json_t *changes = json_object_get(t->record, "changes");
-    world_checked(w, 26);
+    world_count_check(w, 26);
     for (size_t k = 0; k < json_array_size(changes); k++) {
         const json_t *told = json_array_get(changes, k);
         const char *key = json_string_value(json_array_get(told, 0));
@@ -51,7 +51,7 @@ static void keys_judge(struct world *w, const struct transaction *t)
         world_breach(w, 26, "revision %" PRIu64 " changed %zu keys, its record has %zu", t->revision, t->len,
                      json_array_size(changes));
     for (size_t i = 0; i < t->len; i++) {
-        const struct seen *s = t->changes[i].now ? t->changes[i].now : t->changes[i].old;
+        const struct mirror_doc *s = t->changes[i].now ? t->changes[i].now : t->changes[i].old;
         char key[OBJECT_KEY_MAX];
         bool told = false;
         if (!s)
@@ -72,9 +72,9 @@ static const char *member_text(const json_t *record, const char *key)
     return text ? text : "";
 }
 
-static void change_print(const struct seen_change *c, struct str *to)
+static void change_print(const struct mirror_change *c, struct str *to)
 {
-    const struct seen *s = c->now ? c->now : c->old;
+    const struct mirror_doc *s = c->now ? c->now : c->old;
     if (!s || c->kind == KIND_LEDGER || c->kind == KIND_COUNTER)
         return;
     str_addf(to, " %s%s/%s", c->now ? "" : "-", kinds[c->kind].plural, s->id);
@@ -96,7 +96,7 @@ static void transaction_print(struct world *w, const struct transaction *t)
     w->options->trace(w->options->ctx, line.at);
 }
 
-static void transaction_judge(struct world *w, struct transaction *t)
+static void transaction_verify(struct world *w, struct transaction *t)
 {
     const char *remote = member_text(t->record, "remote");
     t->verb = member_text(t->record, "kind");
@@ -112,17 +112,17 @@ static void transaction_judge(struct world *w, struct transaction *t)
         requests_record(w, t->asked, t->revision);
     if (strcmp(t->verb, "node.lost") == 0) {
         w->counts.lost_nodes++;
-        agents_lost(w, strchr(t->subject, '/') ? strchr(t->subject, '/') + 1 : t->subject);
+        agents_lost_check(w, strchr(t->subject, '/') ? strchr(t->subject, '/') + 1 : t->subject);
     }
-    keys_judge(w, t);
-    states_judge(w, t);
-    placements_judge(w, t);
-    quotas_judge(w, t);
-    jobs_judge(w, t);
-    trees_judge(w, t);
-    promises_judge(w, t);
-    watchers_judge(w, t);
-    used_judge(w, t);
+    keys_verify(w, t);
+    states_verify(w, t);
+    placements_verify(w, t);
+    quotas_verify(w, t);
+    jobs_verify(w, t);
+    instances_verify(w, t);
+    guarantees_verify(w, t);
+    watchers_expect(w, t);
+    usage_records_verify(w, t);
     w->counts.transactions++;
     w->counts.checks++;
     world_mix(w, t->revision);
@@ -132,8 +132,8 @@ static void transaction_judge(struct world *w, struct transaction *t)
 static void revision_take(struct reading *r, uint64_t revision, const json_t *record)
 {
     struct world *w = r->w;
-    VEC(struct seen_change) changes = {0};
-    VEC(struct seen *) olds = {0};
+    VEC(struct mirror_change) changes = {0};
+    VEC(struct mirror_doc *) olds = {0};
     struct berth_err err;
     for (; r->at < w->heard.len && w->heard.at[r->at].revision == revision; r->at++) {
         const struct heard *h = &w->heard.at[r->at];
@@ -141,22 +141,22 @@ static void revision_take(struct reading *r, uint64_t revision, const json_t *re
             .key = h->key, .value = {h->value, h->len},
                  .gone = h->gone, .created = h->created, .revision = revision
         };
-        struct seen *old = NULL;
-        const struct seen *now = NULL;
+        struct mirror_doc *old = NULL;
+        const struct mirror_doc *now = NULL;
         const char *id;
         if (mirror_apply(&w->mirror, &event, &old, &now, &err) < 0) {
             world_breach(w, 7, "revision %" PRIu64 ": %s", revision, err.text);
             continue;
         }
-        struct seen_change change = {object_key_split(h->key, &id), old, now};
+        struct mirror_change change = {object_key_split(h->key, &id), old, now};
         vec_push(&changes, change);
         vec_push(&olds, old);
     }
     w->mirror.revision = revision;
     struct transaction t = {.revision = revision, .changes = changes.at, .len = changes.len, .record = record};
-    transaction_judge(w, &t);
+    transaction_verify(w, &t);
     for (size_t i = 0; i < olds.len; i++)
-        seen_free(olds.at[i]);
+        mirror_doc_free(olds.at[i]);
     vec_done(&changes);
     vec_done(&olds);
 }
@@ -205,7 +205,7 @@ static bool journal_settle(struct world *w)
         world_breach(w, 26, "revision %" PRIu64 " changed %s without a record", w->heard.at[r.at].revision,
                      w->heard.at[r.at].key);
     for (size_t i = 0; i < w->heard.len; i++)
-        heard_free(&w->heard.at[i]);
+        store_event_free(&w->heard.at[i]);
     w->heard.len = 0;
     return some;
 }
@@ -269,8 +269,8 @@ void world_settle(struct world *w)
         return;
     states_check(w);
     agents_check(w);
-    trees_check(w);
-    limbo_check(w);
+    superseded_agents_check(w);
+    unexplained_check(w);
 }
 
 static void differs(void *ctx, const struct replay_difference *d)
@@ -281,7 +281,7 @@ static void differs(void *ctx, const struct replay_difference *d)
                  d->cycle, d->revision, d->what, d->replayed, d->recorded);
 }
 
-void judge_replay(struct world *w)
+void verify_replay(struct world *w)
 {
     struct replay_options options = {.differs = differs, .ctx = w};
     struct replay_result result;
@@ -290,7 +290,7 @@ void judge_replay(struct world *w)
         world_breach(w, 15, "replay: %s", err.text);
     else
         w->counts.replayed += result.cycles;
-    world_checked(w, 15);
+    world_count_check(w, 15);
 }
 
 struct again {
@@ -312,7 +312,7 @@ static int entry_check(void *ctx, const struct store_entry *entry)
     struct again *a = ctx;
     const char *id;
     enum kind kind = object_key_split(entry->key, &id);
-    const struct seen *s = kind == KINDS ? NULL : mirror_find(&a->w->mirror, kind, id);
+    const struct mirror_doc *s = kind == KINDS ? NULL : mirror_find(&a->w->mirror, kind, id);
     if (!s || s->revision != entry->revision || s->len != entry->value.len ||
         memcmp(s->text, entry->value.at, s->len) != 0) {
         world_breach(a->w, 7, "after the crash %s is not what it was", entry->key);
@@ -322,7 +322,7 @@ static int entry_check(void *ctx, const struct store_entry *entry)
     return 0;
 }
 
-void judge_recovered(struct world *w)
+void verify_recovered(struct world *w)
 {
     struct again log = {.w = w}, keys = {.w = w};
     struct berth_err err;
@@ -345,19 +345,19 @@ void judge_recovered(struct world *w)
         known += w->mirror.of[k].len;
     if (keys.seq != known)
         world_breach(w, 7, "after the crash there are %" PRIu64 " objects instead of %zu", keys.seq, known);
-    world_checked(w, 7);
-    world_checked(w, 16);
+    world_count_check(w, 7);
+    world_count_check(w, 16);
     if (whole && !w->invariant) { /* a complete check runs at the end */
         w->recovered_seq = w->log_seq;
         w->recovered_chain = w->log_chain;
-        judge_replay(w);
+        verify_replay(w);
     }
 }
 
-void judge_done(struct world *w)
+void verify_done(struct world *w)
 {
     for (size_t i = 0; i < w->heard.len; i++)
-        heard_free(&w->heard.at[i]);
+        store_event_free(&w->heard.at[i]);
     vec_done(&w->heard);
     mirror_done(&w->mirror);
 }

@@ -21,17 +21,17 @@ struct missing {
     bool still;
 };
 
-struct limbo {
+struct unexplained {
     VEC(struct missing) at;
     int64_t next_ns;
 };
 
-struct limbo *limbo_new(void)
+struct unexplained *unexplained_new(void)
 {
-    return mem_zalloc(sizeof(struct limbo));
+    return mem_zalloc(sizeof(struct unexplained));
 }
 
-void limbo_free(struct limbo *l)
+void unexplained_free(struct unexplained *l)
 {
     if (l)
         vec_done(&l->at);
@@ -58,7 +58,7 @@ static uint32_t instances_of(const struct mirror *m, const char *workload)
     return n;
 }
 
-static bool is_pending(struct world *w, const struct seen *work, uint32_t ordinal)
+static bool is_pending(struct world *w, const struct mirror_doc *work, uint32_t ordinal)
 {
     struct berth_pending p;
     if (!scheduler_pending(control_scheduler(w->daemon.control), work->id, &p))
@@ -74,21 +74,21 @@ static bool is_pending(struct world *w, const struct seen *work, uint32_t ordina
 static void breach(struct world *w, const struct missing *m)
 {
     struct scheduler *scheduler = control_scheduler(w->daemon.control);
-    struct berth_workload_seen seen = {.id = ""};
+    struct berth_workload_view mirror_doc = {.id = ""};
     struct berth_pending p = {0};
-    (void)berth_workload_find(state_cluster(control_state(w->daemon.control)), m->workload, &seen);
+    (void)berth_workload_find(state_cluster(control_state(w->daemon.control)), m->workload, &mirror_doc);
     (void)scheduler_pending(scheduler, m->workload, &p);
     world_breach(w, 17,
                  "%s/%u is neither held, nor placed, nor waiting for a reason, for %" PRId64
                  " s; the last plan was made at revision %" PRIu64
                  " and left %zu of its pods; to the core it has %u pods and is%s suspended",
-                 m->workload, m->ordinal, (w->now_ns - m->since_ns) / SECOND, scheduler_seen(scheduler).revision,
-                 p.ordinals_len, seen.replicas, seen.suspended ? "" : " not");
+                 m->workload, m->ordinal, (w->now_ns - m->since_ns) / SECOND, scheduler_status(scheduler).revision,
+                 p.ordinals_len, mirror_doc.replicas, mirror_doc.suspended ? "" : " not");
 }
 
 static void note(struct world *w, const char *workload, uint32_t ordinal)
 {
-    struct limbo *l = w->limbo;
+    struct unexplained *l = w->unexplained;
     for (size_t i = 0; i < l->at.len; i++) {
         struct missing *m = &l->at.at[i];
         if (m->ordinal != ordinal || m->life != w->daemon.life || strcmp(m->workload, workload) != 0)
@@ -105,7 +105,7 @@ static void note(struct world *w, const char *workload, uint32_t ordinal)
 
 /* Returns whether a workload waits before its next attempt after failures, or begins later, by a clock that may
  * jump. */
-static bool is_paused(const struct mirror *m, const struct seen *work)
+static bool is_paused(const struct mirror *m, const struct mirror_doc *work)
 {
     char id[OBJECT_KEY_MAX];
     if (work->work.workload.begin_ns)
@@ -116,13 +116,14 @@ static bool is_paused(const struct mirror *m, const struct seen *work)
 
 /* Calls `tell` for pods without an instance. Pods of a service are interchangeable, so only their number counts; `tell`
  * gets the first missing one. */
-static void each_missing(struct world *w, void (*tell)(struct world *w, const struct seen *work, uint32_t ordinal))
+static void each_missing(struct world *w,
+                         void (*tell)(struct world *w, const struct mirror_doc *work, uint32_t ordinal))
 {
     for (unsigned k = KIND_APP; k <= KIND_VM; k++)
         for (size_t i = 0; i < w->mirror.of[k].len; i++) {
-            const struct seen *work = w->mirror.of[k].at[i];
+            const struct mirror_doc *work = w->mirror.of[k].at[i];
             uint32_t replicas = work->work.workload.replicas;
-            if (!mirror_wanted(&w->mirror, work) || is_paused(&w->mirror, work))
+            if (!mirror_should_run(&w->mirror, work) || is_paused(&w->mirror, work))
                 continue;
             uint32_t there = k == KIND_JOB ? 0 : instances_of(&w->mirror, work->id);
             if (k != KIND_JOB && there < replicas)
@@ -133,15 +134,15 @@ static void each_missing(struct world *w, void (*tell)(struct world *w, const st
         }
 }
 
-static void limbo_tell(struct world *w, const struct seen *work, uint32_t ordinal)
+static void unexplained_note(struct world *w, const struct mirror_doc *work, uint32_t ordinal)
 {
     if (!is_pending(w, work, ordinal))
         note(w, work->id, ordinal);
 }
 
-void limbo_check(struct world *w)
+void unexplained_check(struct world *w)
 {
-    struct limbo *l = w->limbo;
+    struct unexplained *l = w->unexplained;
     if (w->now_ns < l->next_ns || !w->daemon.control)
         return;
     l->next_ns = w->now_ns + LOOK_NS;
@@ -151,7 +152,7 @@ void limbo_check(struct world *w)
     }
     for (size_t i = 0; i < l->at.len; i++)
         l->at.at[i].still = false;
-    each_missing(w, limbo_tell);
+    each_missing(w, unexplained_note);
     size_t kept = 0;
     for (size_t i = 0; i < l->at.len; i++)
         if (l->at.at[i].still)
@@ -173,66 +174,67 @@ static bool has_label(const struct berth_workload *w, const char *key)
 
 /* Checks work conservation: a waiting pod fits on no node. Gangs and pods with topology constraints are excluded,
  * because they have further requirements. */
-static void waits_tell(struct world *w, const struct seen *work, uint32_t ordinal)
+static void waiting_pod_check(struct world *w, const struct mirror_doc *work, uint32_t ordinal)
 {
     const struct berth_workload *d = &work->work.workload;
-    if (d->gang || d->shape.spread_len || d->shape.near_len || has_label(d, "app") || !quota_takes(&w->mirror, work))
+    if (d->gang || d->shape.spread_len || d->shape.near_len || has_label(d, "app") || !quota_has_room(&w->mirror, work))
         return;
-    for (size_t i = 0; i < w->mirror.of[KIND_NODE].len && !w->unrest.len; i++) {
-        const struct seen *node = w->mirror.of[KIND_NODE].at[i];
-        if (fit_takes(&w->mirror, node, work))
-            str_addf(&w->unrest, "%s/%u waits although %s would take it", work->id, ordinal, node->id);
+    for (size_t i = 0; i < w->mirror.of[KIND_NODE].len && !w->unsettled.len; i++) {
+        const struct mirror_doc *node = w->mirror.of[KIND_NODE].at[i];
+        if (fit_has_room(&w->mirror, node, work))
+            str_addf(&w->unsettled, "%s/%u waits although %s would take it", work->id, ordinal, node->id);
     }
 }
 
-static void instance_rests(struct world *w, const struct seen *s)
+static void instance_settled(struct world *w, const struct mirror_doc *s)
 {
     const struct berth_instance *i = &s->instance.instance;
-    const struct seen *node = mirror_find(&w->mirror, KIND_NODE, i->node), *work = mirror_work(&w->mirror, i->workload);
+    const struct mirror_doc *node = mirror_find(&w->mirror, KIND_NODE, i->node),
+                            *work = mirror_work(&w->mirror, i->workload);
     const char *why = NULL;
-    if (i->state == BERTH_ENDED || !node || node->node.node.state == BERTH_NODE_LOST || w->unrest.len)
+    if (i->state == BERTH_ENDED || !node || node->node.node.state == BERTH_NODE_LOST || w->unsettled.len)
         return;
     if (!work)
         why = ", which is gone,";
-    else if (!mirror_wanted(&w->mirror, work))
+    else if (!mirror_should_run(&w->mirror, work))
         why = ", which is held,";
     else if (i->state == BERTH_STOPPING || i->state == BERTH_ASSIGNED || i->state == BERTH_STARTING)
         why = "";
     if (why)
-        str_addf(&w->unrest, "instance %s of %s%s is still %s on %s", s->id, i->workload, why,
+        str_addf(&w->unsettled, "instance %s of %s%s is still %s on %s", s->id, i->workload, why,
                  berth_state_name(i->state), i->node);
 }
 
 /* Checks that everything of a job has ended, and that its document then says so. */
-static void job_rests(struct world *w, const struct seen *job)
+static void job_settled(struct world *w, const struct mirror_doc *job)
 {
     uint32_t done = 0;
     for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++) {
         const struct berth_instance *x = &w->mirror.of[KIND_INSTANCE].at[i]->instance.instance;
-        const struct seen *node = mirror_find(&w->mirror, KIND_NODE, x->node);
+        const struct mirror_doc *node = mirror_find(&w->mirror, KIND_NODE, x->node);
         if (strcmp(x->workload, job->id) != 0 || (node && node->node.node.state == BERTH_NODE_LOST))
             continue;
-        if (x->state != BERTH_ENDED && x->state != BERTH_RESERVED && !w->unrest.len)
-            str_addf(&w->unrest, "task %u of job %s still runs", x->ordinal, job->id);
+        if (x->state != BERTH_ENDED && x->state != BERTH_RESERVED && !w->unsettled.len)
+            str_addf(&w->unsettled, "task %u of job %s still runs", x->ordinal, job->id);
         done += x->state == BERTH_ENDED;
     }
-    if (!w->unrest.len && !job->work.job.finished_ns && done >= job->work.workload.replicas && done)
-        str_addf(&w->unrest, "all tasks of job %s are done, and it is not over", job->id);
+    if (!w->unsettled.len && !job->work.job.finished_ns && done >= job->work.workload.replicas && done)
+        str_addf(&w->unsettled, "all tasks of job %s are done, and it is not over", job->id);
 }
 
-bool rest_reached(struct world *w)
+bool has_settled(struct world *w)
 {
-    str_clear(&w->unrest);
+    str_clear(&w->unsettled);
     w->counts.checks++;
     if (!w->daemon.control)
-        str_add(&w->unrest, "the daemon is down");
+        str_add(&w->unsettled, "the daemon is down");
     for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++)
-        instance_rests(w, w->mirror.of[KIND_INSTANCE].at[i]);
-    for (size_t i = 0; i < w->mirror.of[KIND_JOB].len && !w->unrest.len; i++)
-        job_rests(w, w->mirror.of[KIND_JOB].at[i]);
-    if (!w->unrest.len)
-        each_missing(w, waits_tell);
-    if (!w->unrest.len)
-        trees_rest(w);
-    return w->unrest.len == 0;
+        instance_settled(w, w->mirror.of[KIND_INSTANCE].at[i]);
+    for (size_t i = 0; i < w->mirror.of[KIND_JOB].len && !w->unsettled.len; i++)
+        job_settled(w, w->mirror.of[KIND_JOB].at[i]);
+    if (!w->unsettled.len)
+        each_missing(w, waiting_pod_check);
+    if (!w->unsettled.len)
+        instances_settled(w);
+    return w->unsettled.len == 0;
 }

@@ -21,50 +21,50 @@ static uint64_t key_hash(enum kind kind, const char *id)
 
 static bool same_key(const void *ctx, uint32_t slot, const void *key)
 {
-    const struct seen *s = ((const struct mirror *)ctx)->slots.at[slot];
+    const struct mirror_doc *s = ((const struct mirror *)ctx)->slots.at[slot];
     const struct seen_key *k = key;
     return s->kind == k->kind && strcmp(s->id, k->id) == 0;
 }
 
-static struct seen *find(const struct mirror *m, enum kind kind, const char *id)
+static struct mirror_doc *find(const struct mirror *m, enum kind kind, const char *id)
 {
     struct seen_key key = {kind, id};
     uint32_t slot = map_find(&m->map, key_hash(kind, id), same_key, m, &key);
     return slot == MAP_NONE ? NULL : m->slots.at[slot];
 }
 
-const struct seen *mirror_find(const struct mirror *m, enum kind kind, const char *id)
+const struct mirror_doc *mirror_find(const struct mirror *m, enum kind kind, const char *id)
 {
     return find(m, kind, id);
 }
 
-const struct seen *mirror_work(const struct mirror *m, const char *id)
+const struct mirror_doc *mirror_work(const struct mirror *m, const char *id)
 {
     static const enum kind order[] = {KIND_JOB, KIND_APP, KIND_VM};
-    const struct seen *s = NULL;
+    const struct mirror_doc *s = NULL;
     for (size_t i = 0; i < sizeof order / sizeof *order && !s; i++)
         s = find(m, order[i], id);
     return s;
 }
 
-const struct seen *mirror_instance(const struct mirror *m, uint64_t id)
+const struct mirror_doc *mirror_instance(const struct mirror *m, uint64_t id)
 {
     char text[24];
     return find(m, KIND_INSTANCE, str_u64(id, text));
 }
 
-const struct seen *mirror_placed_from(const struct mirror *m, const struct seen *instance)
+const struct mirror_doc *mirror_placed_from(const struct mirror *m, const struct mirror_doc *instance)
 {
     char id[OBJECT_KEY_MAX];
     const struct instance_doc *d = &instance->instance;
-    const struct seen *work = mirror_work(m, d->instance.workload);
+    const struct mirror_doc *work = mirror_work(m, d->instance.workload);
     if (work && work->work.meta.generation == d->generation)
         return work;
     (void)snprintf(id, sizeof id, "%s/%" PRIu64, d->instance.workload, d->generation);
     return find(m, KIND_SPEC, id);
 }
 
-void seen_free(struct seen *s)
+void mirror_doc_free(struct mirror_doc *s)
 {
     if (!s)
         return;
@@ -78,7 +78,7 @@ void seen_free(struct seen *s)
 void mirror_done(struct mirror *m)
 {
     for (size_t i = 0; i < m->slots.len; i++)
-        seen_free(m->slots.at[i]);
+        mirror_doc_free(m->slots.at[i]);
     for (unsigned k = 0; k < KINDS; k++)
         vec_done(&m->of[k]);
     vec_done(&m->slots);
@@ -87,7 +87,7 @@ void mirror_done(struct mirror *m)
     *m = (struct mirror){0};
 }
 
-static int parse(struct seen *s, struct berth_err *err)
+static int parse(struct mirror_doc *s, struct berth_err *err)
 {
     switch (s->kind) {
     case KIND_NODE: return node_doc_read(s->doc, &s->arena, &s->node, err);
@@ -103,9 +103,10 @@ static int parse(struct seen *s, struct berth_err *err)
     }
 }
 
-static struct seen *seen_new(enum kind kind, const char *id, const struct store_event *event, struct berth_err *err)
+static struct mirror_doc *mirror_doc_new(enum kind kind, const char *id, const struct store_event *event,
+                                         struct berth_err *err)
 {
-    struct seen *s = mem_zalloc(sizeof *s);
+    struct mirror_doc *s = mem_zalloc(sizeof *s);
     s->kind = kind;
     s->id = mem_strdup(id);
     s->created = event->created;
@@ -120,13 +121,13 @@ static struct seen *seen_new(enum kind kind, const char *id, const struct store_
     if (rc == 0)
         return s;
     (void)err_prefix(err, "%s", event->key);
-    seen_free(s);
+    mirror_doc_free(s);
     return NULL;
 }
 
-static void drop(struct mirror *m, struct seen *s)
+static void drop(struct mirror *m, struct mirror_doc *s)
 {
-    struct seen *last = m->of[s->kind].at[m->of[s->kind].len - 1];
+    struct mirror_doc *last = m->of[s->kind].at[m->of[s->kind].len - 1];
     map_drop(&m->map, key_hash(s->kind, s->id), s->slot);
     m->slots.at[s->slot] = NULL;
     vec_push(&m->unused, s->slot);
@@ -135,7 +136,7 @@ static void drop(struct mirror *m, struct seen *s)
     m->of[s->kind].len--;
 }
 
-static void add(struct mirror *m, struct seen *s)
+static void add(struct mirror *m, struct mirror_doc *s)
 {
     if (m->unused.len) {
         s->slot = m->unused.at[--m->unused.len];
@@ -149,20 +150,20 @@ static void add(struct mirror *m, struct seen *s)
     vec_push(&m->of[s->kind], s);
 }
 
-int mirror_apply(struct mirror *m, const struct store_event *event, struct seen **ret_old, const struct seen **ret_now,
-                 struct berth_err *err)
+int mirror_apply(struct mirror *m, const struct store_event *event, struct mirror_doc **ret_old,
+                 const struct mirror_doc **ret_now, struct berth_err *err)
 {
     const char *id;
     enum kind kind = object_key_split(event->key, &id);
     if (kind == KINDS)
         return err_set(err, EBADMSG, "%s: a key of no kind", event->key);
-    struct seen *now = NULL;
+    struct mirror_doc *now = NULL;
     if (!event->gone) {
-        now = seen_new(kind, id, event, err);
+        now = mirror_doc_new(kind, id, event, err);
         if (!now)
             return -EBADMSG;
     }
-    struct seen *old = find(m, kind, id);
+    struct mirror_doc *old = find(m, kind, id);
     if (old)
         drop(m, old);
     if (now)

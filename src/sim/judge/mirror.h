@@ -16,7 +16,7 @@
 #include "wire/doc/queue_doc.h"
 
 /* A parsed document. */
-struct seen {
+struct mirror_doc {
     enum kind kind;
     char *id;
     uint64_t created, revision;
@@ -38,32 +38,32 @@ struct seen {
 
 struct mirror {
     struct map map;
-    VEC(struct seen *) slots;
+    VEC(struct mirror_doc *) slots;
     VEC(uint32_t) unused;
-    VEC(struct seen *) of[KINDS]; /* in arbitrary order, but the same for the same history */
+    VEC(struct mirror_doc *) of[KINDS]; /* in arbitrary order, but the same for the same history */
     uint64_t revision;
 };
 
 /* A key of a transaction, before and after it. */
-struct seen_change {
+struct mirror_change {
     enum kind kind;
-    const struct seen *old, *now; /* NULL: absent before; deleted */
+    const struct mirror_doc *old, *now; /* NULL: absent before; deleted */
 };
 
 void mirror_done(struct mirror *m);
-/* Applies an event. The caller frees *ret_old with seen_free; NULL: the key was absent. Returns -EBADMSG for a key of
+/* Applies an event. The caller frees *ret_old with mirror_doc_free; NULL: the key was absent. Returns -EBADMSG for a key of
  * an unknown kind or an unreadable document. */
-int mirror_apply(struct mirror *m, const struct store_event *event, struct seen **ret_old, const struct seen **ret_now,
-                 struct berth_err *err);
-void seen_free(struct seen *s);
+int mirror_apply(struct mirror *m, const struct store_event *event, struct mirror_doc **ret_old,
+                 const struct mirror_doc **ret_now, struct berth_err *err);
+void mirror_doc_free(struct mirror_doc *s);
 
 /* Returns NULL if the document is absent. */
-const struct seen *mirror_find(const struct mirror *m, enum kind kind, const char *id);
+const struct mirror_doc *mirror_find(const struct mirror *m, enum kind kind, const char *id);
 /* Returns an app, a job or a vm. */
-const struct seen *mirror_work(const struct mirror *m, const char *id);
-const struct seen *mirror_instance(const struct mirror *m, uint64_t id);
+const struct mirror_doc *mirror_work(const struct mirror *m, const char *id);
+const struct mirror_doc *mirror_instance(const struct mirror *m, uint64_t id);
 /* Returns the document from which an instance was placed: its workload's current or kept document. NULL: unknown. */
-const struct seen *mirror_placed_from(const struct mirror *m, const struct seen *instance);
+const struct mirror_doc *mirror_placed_from(const struct mirror *m, const struct mirror_doc *instance);
 
 /* Returns whether the instance is assigned, starting, running or stopping. */
 static inline bool state_holds(enum berth_state state)

@@ -8,7 +8,7 @@
 #include "control/node/transition.h"
 #include "sim/cluster/world.h"
 
-static enum berth_on_lost lost_policy(const struct seen *work)
+static enum berth_on_lost lost_policy(const struct mirror_doc *work)
 {
     const struct berth_workload *w = &work->work.workload;
     if (w->on_lost != BERTH_LOST_DEFAULT)
@@ -16,12 +16,12 @@ static enum berth_on_lost lost_policy(const struct seen *work)
     return work->kind == KIND_APP && w->replicas > 1 ? BERTH_LOST_REPLACE : BERTH_LOST_FENCE;
 }
 
-bool placement_twice(const struct seen *work)
+bool prefers_two_copies(const struct mirror_doc *work)
 {
     return lost_policy(work) == BERTH_LOST_REPLACE;
 }
 
-bool placement_was_twice(const struct mirror *m, const char *workload, const struct seen *from)
+bool preferred_two_copies(const struct mirror *m, const char *workload, const struct mirror_doc *from)
 {
     const struct berth_workload *d = &from->work.workload;
     bool app = mirror_find(m, KIND_APP, workload) != NULL;
@@ -30,7 +30,7 @@ bool placement_was_twice(const struct mirror *m, const char *workload, const str
 
 static bool on_lost_node(const struct mirror *m, const struct berth_instance *i)
 {
-    const struct seen *node = mirror_find(m, KIND_NODE, i->node);
+    const struct mirror_doc *node = mirror_find(m, KIND_NODE, i->node);
     return node && node->node.node.state == BERTH_NODE_LOST;
 }
 
@@ -44,11 +44,12 @@ static bool awaits(const struct berth_instance *i, uint64_t id)
     return false;
 }
 
-static void single_judge(struct world *w, const struct seen *now, const struct seen *work, bool promoted)
+static void no_duplicate_verify(struct world *w, const struct mirror_doc *now, const struct mirror_doc *work,
+                                bool promoted)
 {
     const struct berth_instance *i = &now->instance.instance;
     for (size_t k = 0; k < w->mirror.of[KIND_INSTANCE].len; k++) {
-        const struct seen *s = w->mirror.of[KIND_INSTANCE].at[k];
+        const struct mirror_doc *s = w->mirror.of[KIND_INSTANCE].at[k];
         const struct berth_instance *o = &s->instance.instance;
         if (o->id == i->id || strcmp(o->workload, i->workload) != 0 || o->ordinal != i->ordinal)
             continue;
@@ -60,7 +61,7 @@ static void single_judge(struct world *w, const struct seen *now, const struct s
         /* A place reserved while the other instance was lost is taken, even if the other one is back, because pods of a
          * service are interchangeable. */
         bool given_up = (o->state == BERTH_STOPPING || on_lost_node(&w->mirror, o) || promoted) &&
-                        (placement_twice(work) || i->replaces);
+                        (prefers_two_copies(work) || i->replaces);
         if (o->state == BERTH_ENDED || o->id == i->replaces || o->replaces == i->id || awaits(i, o->id) || given_up)
             continue;
         world_breach(w, 5, "%s/%u is placed as %" PRIu64 " on %s while %" PRIu64 " on %s is %s", i->workload,
@@ -70,7 +71,7 @@ static void single_judge(struct world *w, const struct seen *now, const struct s
 
 /* ---- 10: gangs -------------------------------------------------------------------------------------------------- */
 
-static uint32_t tasks_in(const struct world *w, const struct seen *work, bool done_too)
+static uint32_t tasks_in(const struct world *w, const struct mirror_doc *work, bool done_too)
 {
     uint32_t n = 0;
     for (size_t k = 0; k < w->mirror.of[KIND_INSTANCE].len; k++) {
@@ -83,27 +84,27 @@ static uint32_t tasks_in(const struct world *w, const struct seen *work, bool do
     return n;
 }
 
-static bool owner_disabled(const struct mirror *m, const struct seen *work)
+static bool owner_disabled(const struct mirror *m, const struct mirror_doc *work)
 {
-    const struct seen *owner = work->work.owner ? mirror_find(m, KIND_USER, work->work.owner) : NULL;
+    const struct mirror_doc *owner = work->work.owner ? mirror_find(m, KIND_USER, work->work.owner) : NULL;
     return owner && owner->user.disabled;
 }
 
-bool mirror_wanted(const struct mirror *m, const struct seen *work)
+bool mirror_should_run(const struct mirror *m, const struct mirror_doc *work)
 {
     const struct work_doc *d = &work->work;
     return !d->hold && !d->stopped && !d->cancelled && !d->failed && !d->ended && !d->workload.suspended &&
            !owner_disabled(m, work);
 }
 
-static void gang_judge(struct world *w, const char *gang)
+static void gang_verify(struct world *w, const char *gang)
 {
     static const enum kind all[] = {KIND_APP, KIND_JOB, KIND_VM};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         for (size_t i = 0; i < w->mirror.of[all[k]].len; i++) {
-            const struct seen *work = w->mirror.of[all[k]].at[i];
+            const struct mirror_doc *work = w->mirror.of[all[k]].at[i];
             const struct berth_workload *d = &work->work.workload;
-            if (!d->gang || strcmp(d->gang, gang) != 0 || !mirror_wanted(&w->mirror, work))
+            if (!d->gang || strcmp(d->gang, gang) != 0 || !mirror_should_run(&w->mirror, work))
                 continue;
             uint32_t least = d->gang_min ? d->gang_min : d->replicas, there = tasks_in(w, work, true);
             if (there < least)
@@ -119,7 +120,7 @@ static void gang_judge(struct world *w, const char *gang)
 static bool takes_over(const struct world *w, const struct berth_instance *i)
 {
     for (size_t k = 0; k < i->waits_len; k++) {
-        const struct seen *other = mirror_instance(&w->mirror, i->waits[k]);
+        const struct mirror_doc *other = mirror_instance(&w->mirror, i->waits[k]);
         if (other && other->instance.instance.ordinal == i->ordinal &&
             strcmp(other->instance.instance.workload, i->workload) == 0)
             return true;
@@ -127,10 +128,10 @@ static bool takes_over(const struct world *w, const struct berth_instance *i)
     return i->replaces != 0;
 }
 
-static void new_judge(struct world *w, const struct transaction *t, const struct seen *now)
+static void new_instance_verify(struct world *w, const struct transaction *t, const struct mirror_doc *now)
 {
     const struct berth_instance *i = &now->instance.instance;
-    const struct seen *work = mirror_work(&w->mirror, i->workload);
+    const struct mirror_doc *work = mirror_work(&w->mirror, i->workload);
     char buf[200];
     int invariant;
     w->counts.placements++;
@@ -153,40 +154,41 @@ static void new_judge(struct world *w, const struct transaction *t, const struct
     int64_t now_ns = json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "now"));
     if (work->work.workload.begin_ns > now_ns && !i->replaces)
         world_breach(w, 12, "%s/%u is placed as %" PRIu64 " before it may begin", i->workload, i->ordinal, i->id);
-    const char *against = fit_against(&w->mirror, now, &invariant, buf, sizeof buf);
+    const char *against = fit_refusal(&w->mirror, now, &invariant, buf, sizeof buf);
     if (against)
         world_breach(w, invariant, "%s/%u is placed as %" PRIu64 " on %s: %s", i->workload, i->ordinal, i->id, i->node,
                      against);
-    single_judge(w, now, work, false);
+    no_duplicate_verify(w, now, work, false);
     if (work->work.workload.gang && *work->work.workload.gang)
-        gang_judge(w, work->work.workload.gang);
+        gang_verify(w, work->work.workload.gang);
 }
 
-static void promoted_judge(struct world *w, const struct seen *old, const struct seen *now)
+static void promoted_verify(struct world *w, const struct mirror_doc *old, const struct mirror_doc *now)
 {
     const struct berth_instance *was = &old->instance.instance, *i = &now->instance.instance;
-    const struct seen *work = mirror_work(&w->mirror, i->workload);
+    const struct mirror_doc *work = mirror_work(&w->mirror, i->workload);
     char buf[200];
     int invariant;
     for (size_t k = 0; k < was->waits_len; k++) {
-        const struct seen *other = mirror_instance(&w->mirror, was->waits[k]);
+        const struct mirror_doc *other = mirror_instance(&w->mirror, was->waits[k]);
         if (other && state_holds(other->instance.instance.state))
             world_breach(w, 1, "%" PRIu64 " is promoted while %" PRIu64 ", which it waits for, is still there", i->id,
                          was->waits[k]);
     }
-    const char *against = fit_against(&w->mirror, now, &invariant, buf, sizeof buf);
+    const char *against = fit_refusal(&w->mirror, now, &invariant, buf, sizeof buf);
     if (against)
         world_breach(w, invariant, "%s/%u is promoted as %" PRIu64 " on %s: %s", i->workload, i->ordinal, i->id,
                      i->node, against);
     if (work)
-        single_judge(w, now, work, true);
+        no_duplicate_verify(w, now, work, true);
 }
 
 /* Checks an instance deleted by a plan: a reservation, or an instance on a lost node that its agent has fenced. */
-static void lost_judge(struct world *w, const struct transaction *t, const struct seen *old)
+static void lost_instance_verify(struct world *w, const struct transaction *t, const struct mirror_doc *old)
 {
     const struct berth_instance *i = &old->instance.instance;
-    const struct seen *node = mirror_find(&w->mirror, KIND_NODE, i->node), *work = mirror_work(&w->mirror, i->workload);
+    const struct mirror_doc *node = mirror_find(&w->mirror, KIND_NODE, i->node),
+                            *work = mirror_work(&w->mirror, i->workload);
     if (i->state == BERTH_RESERVED)
         return;
     if (!node || node->node.node.state != BERTH_NODE_LOST) {
@@ -195,11 +197,12 @@ static void lost_judge(struct world *w, const struct transaction *t, const struc
         return;
     }
     /* The plan saw an earlier state: nodes may have been lost since, and one may have been deleted. */
-    uint64_t seen = (uint64_t)json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "revision"));
+    uint64_t mirror_doc =
+        (uint64_t)json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "revision"));
     size_t lost = 0, nodes = w->mirror.of[KIND_NODE].len;
     for (size_t k = 0; k < nodes; k++) {
-        const struct seen *n = w->mirror.of[KIND_NODE].at[k];
-        lost += n->node.node.state == BERTH_NODE_LOST && n->revision <= seen;
+        const struct mirror_doc *n = w->mirror.of[KIND_NODE].at[k];
+        lost += n->node.node.state == BERTH_NODE_LOST && n->revision <= mirror_doc;
     }
     if (lost > 2 && (lost - 1) * 3 > nodes)
         world_breach(w, 5, "%" PRIu64 " on %s is given away while %zu of %zu nodes are lost", i->id, i->node, lost,
@@ -211,18 +214,18 @@ static void lost_judge(struct world *w, const struct transaction *t, const struc
                      i->id, i->workload, i->node, (now_ns - node->node.node.since_ns) / SECOND, fence_ns / SECOND);
 }
 
-void placements_judge(struct world *w, const struct transaction *t)
+void placements_verify(struct world *w, const struct transaction *t)
 {
     for (size_t k = 0; k < t->len; k++) {
-        const struct seen *old = t->changes[k].old, *now = t->changes[k].now;
+        const struct mirror_doc *old = t->changes[k].old, *now = t->changes[k].now;
         if (t->changes[k].kind != KIND_INSTANCE)
             continue;
         if (!old && now)
-            new_judge(w, t, now);
+            new_instance_verify(w, t, now);
         else if (old && now && old->instance.instance.state == BERTH_RESERVED &&
                  now->instance.instance.state == BERTH_ASSIGNED)
-            promoted_judge(w, old, now);
+            promoted_verify(w, old, now);
         else if (old && !now && strcmp(t->verb, "unit") == 0)
-            lost_judge(w, t, old);
+            lost_instance_verify(w, t, old);
     }
 }

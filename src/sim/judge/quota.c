@@ -10,7 +10,7 @@ enum { BOUNDS_MAX = 32, QUEUES_ABOVE_MAX = 16 };
 
 /* Limits that apply to a workload. */
 struct bound {
-    const struct seen *of; /* a user, a group, a queue, or an array */
+    const struct mirror_doc *of; /* a user, a group, a queue, or an array */
     const struct berth_amount *limits;
     size_t limits_len;
     bool totals;                  /* it has limits on total use */
@@ -22,7 +22,7 @@ struct bounds {
     size_t len;
 };
 
-static void bound_add(struct bounds *b, const struct seen *of, const struct quota_doc *quota)
+static void bound_add(struct bounds *b, const struct mirror_doc *of, const struct quota_doc *quota)
 {
     if (b->len < BOUNDS_MAX)
         b->at[b->len++] = (struct bound){
@@ -32,7 +32,7 @@ static void bound_add(struct bounds *b, const struct seen *of, const struct quot
 static void queues_add(const struct mirror *m, const char *queue, struct bounds *b)
 {
     for (size_t i = 0; queue && *queue && i < QUEUES_ABOVE_MAX; i++) {
-        const struct seen *s = mirror_find(m, KIND_QUEUE, queue);
+        const struct mirror_doc *s = mirror_find(m, KIND_QUEUE, queue);
         if (!s)
             return;
         bound_add(b, s, &s->queue.quota);
@@ -41,16 +41,16 @@ static void queues_add(const struct mirror *m, const char *queue, struct bounds 
 }
 
 /* Returns the bounds of a workload. A finished workload has none, even while its last instances stop. */
-static struct bounds bounds_of(const struct mirror *m, const struct seen *work)
+static struct bounds bounds_of(const struct mirror *m, const struct mirror_doc *work)
 {
     struct bounds b = {.len = 0};
     const struct work_doc *d = &work->work;
     if (d->cancelled || d->failed || d->ended)
         return b;
-    const struct seen *user = d->owner && !d->system ? mirror_find(m, KIND_USER, d->owner) : NULL;
+    const struct mirror_doc *user = d->owner && !d->system ? mirror_find(m, KIND_USER, d->owner) : NULL;
     if (user)
         bound_add(&b, user, &user->user.quota);
-    const struct seen *group = user && user->user.group ? mirror_find(m, KIND_GROUP, user->user.group) : NULL;
+    const struct mirror_doc *group = user && user->user.group ? mirror_find(m, KIND_GROUP, user->user.group) : NULL;
     if (group)
         bound_add(&b, group, &group->group.quota);
     if (work->kind != KIND_JOB)
@@ -68,7 +68,7 @@ static const struct berth_amount *limit_at(const struct bound *b, size_t i)
     return b->parallel.resource ? &b->parallel : &b->limits[i];
 }
 
-static bool is_under(const struct mirror *m, const struct seen *work, const struct bound *bound)
+static bool is_under(const struct mirror *m, const struct mirror_doc *work, const struct bound *bound)
 {
     struct bounds b = bounds_of(m, work);
     for (size_t i = 0; i < b.len; i++)
@@ -96,12 +96,12 @@ static bool is_there(const struct berth_instance *i)
 
 /* Returns the use of an instance. A migrating pod has two instances and counts once, as the larger one: the new
  * instance counts only its excess while the old one exists. */
-static struct use use_by(const struct mirror *m, const struct seen *s, const char *resource)
+static struct use use_by(const struct mirror *m, const struct mirror_doc *s, const char *resource)
 {
     const struct berth_instance *x = &s->instance.instance;
-    const struct seen *old = x->replaces ? mirror_instance(m, x->replaces) : NULL;
+    const struct mirror_doc *old = x->replaces ? mirror_instance(m, x->replaces) : NULL;
     const struct berth_instance *o = old ? &old->instance.instance : NULL;
-    const struct seen *from = mirror_placed_from(m, s);
+    const struct mirror_doc *from = mirror_placed_from(m, s);
     int64_t need = need_of(from ? &from->work.workload.shape : NULL, resource), both = 0;
     if (o && is_there(o) && strcmp(o->workload, x->workload) == 0) {
         from = mirror_placed_from(m, old);
@@ -122,7 +122,7 @@ static int64_t jobs_of(const struct mirror *m, const struct bound *bound)
     int64_t n = 0;
     for (unsigned k = KIND_APP; k <= KIND_VM; k++)
         for (size_t w = 0; w < m->of[k].len; w++) {
-            const struct seen *work = m->of[k].at[w];
+            const struct mirror_doc *work = m->of[k].at[w];
             bool some = false;
             for (size_t i = 0; i < m->of[KIND_INSTANCE].len && !some; i++) {
                 const struct berth_instance *x = &m->of[KIND_INSTANCE].at[i]->instance.instance;
@@ -141,9 +141,9 @@ static struct use use_of(const struct mirror *m, const struct bound *bound, cons
         return use;
     }
     for (size_t i = 0; i < m->of[KIND_INSTANCE].len; i++) {
-        const struct seen *s = m->of[KIND_INSTANCE].at[i];
+        const struct mirror_doc *s = m->of[KIND_INSTANCE].at[i];
         const struct berth_instance *x = &s->instance.instance;
-        const struct seen *work = is_there(x) ? mirror_work(m, x->workload) : NULL;
+        const struct mirror_doc *work = is_there(x) ? mirror_work(m, x->workload) : NULL;
         if (!work || !is_under(m, work, bound))
             continue;
         struct use more = use_by(m, s, resource);
@@ -154,10 +154,10 @@ static struct use use_of(const struct mirror *m, const struct bound *bound, cons
 }
 
 /* Returns whether the workload had a pod before this revision. */
-static bool was_there(const struct mirror *m, const struct seen *work, uint64_t revision)
+static bool was_there(const struct mirror *m, const struct mirror_doc *work, uint64_t revision)
 {
     for (size_t i = 0; i < m->of[KIND_INSTANCE].len; i++) {
-        const struct seen *s = m->of[KIND_INSTANCE].at[i];
+        const struct mirror_doc *s = m->of[KIND_INSTANCE].at[i];
         if (s->created < revision && is_there(&s->instance.instance) &&
             strcmp(s->instance.instance.workload, work->id) == 0)
             return true;
@@ -178,14 +178,14 @@ static void breach(struct world *w, const struct berth_instance *x, const struct
 }
 
 /* Called for each newly assigned or reserved pod: checks all limits that apply to the pod. */
-static void placed_judge(struct world *w, const struct transaction *t, const struct seen *s)
+static void placed_verify(struct world *w, const struct transaction *t, const struct mirror_doc *s)
 {
     const struct berth_instance *x = &s->instance.instance;
-    const struct seen *work = is_there(x) ? mirror_work(&w->mirror, x->workload) : NULL;
+    const struct mirror_doc *work = is_there(x) ? mirror_work(&w->mirror, x->workload) : NULL;
     if (!work)
         return;
     struct bounds b = bounds_of(&w->mirror, work);
-    world_checked(w, 11);
+    world_count_check(w, 11);
     for (size_t i = 0; i < b.len; i++)
         for (size_t k = 0; k < b.at[i].limits_len; k++) {
             const struct berth_amount *limit = limit_at(&b.at[i], k);
@@ -199,19 +199,19 @@ static void placed_judge(struct world *w, const struct transaction *t, const str
         }
 }
 
-void quotas_judge(struct world *w, const struct transaction *t)
+void quotas_verify(struct world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < t->len; i++) {
-        const struct seen *old = t->changes[i].old, *now = t->changes[i].now;
+        const struct mirror_doc *old = t->changes[i].old, *now = t->changes[i].now;
         if (t->changes[i].kind != KIND_INSTANCE || !now)
             continue;
         enum berth_state is = now->instance.instance.state;
         if (!old || (old->instance.instance.state == BERTH_RESERVED && is == BERTH_ASSIGNED))
-            placed_judge(w, t, now);
+            placed_verify(w, t, now);
     }
 }
 
-bool quota_takes(const struct mirror *m, const struct seen *work)
+bool quota_has_room(const struct mirror *m, const struct mirror_doc *work)
 {
     struct bounds b = bounds_of(m, work);
     for (size_t i = 0; i < b.len; i++) {

@@ -34,7 +34,7 @@ void ids_free(struct ids *i)
 
 /* Checks that no id is used twice, and none that an earlier daemon process could have used. The ids of one plan may be
  * committed in another order than assigned. */
-static void id_judge(struct world *w, const struct seen *now)
+static void id_verify(struct world *w, const struct mirror_doc *now)
 {
     struct ids *ids = w->ids;
     int64_t number = 0;
@@ -80,10 +80,11 @@ static bool runs_anew(const struct transaction *t)
     return t->asked && strstr(t->verb, "requeue");
 }
 
-static void instance_judge(struct world *w, const struct transaction *t, const struct seen *old, const struct seen *now)
+static void instance_verify(struct world *w, const struct transaction *t, const struct mirror_doc *old,
+                            const struct mirror_doc *now)
 {
     const struct berth_instance *was = old ? &old->instance.instance : NULL, *is = now ? &now->instance.instance : NULL;
-    world_checked(w, 13);
+    world_count_check(w, 13);
     if (!was && is && is->state != BERTH_RESERVED && is->state != BERTH_ASSIGNED)
         world_breach(w, 13, "instance %s begins as %s", now->id, berth_state_name(is->state));
     if (was && is && was->state != is->state && !state_follows(was->state, is->state))
@@ -99,7 +100,8 @@ static void instance_judge(struct world *w, const struct transaction *t, const s
                      t->who, t->verb);
 }
 
-static void node_judge(struct world *w, const struct transaction *t, const struct seen *old, const struct seen *now)
+static void node_verify(struct world *w, const struct transaction *t, const struct mirror_doc *old,
+                        const struct mirror_doc *now)
 {
     if (old && now && !node_transition_ok(old->node.node.state, now->node.node.state))
         world_breach(w, 13, "node %s goes from %s to %s by %s", now->id, berth_node_state_name(old->node.node.state),
@@ -109,7 +111,8 @@ static void node_judge(struct world *w, const struct transaction *t, const struc
                      now->node.epoch);
 }
 
-static void work_judge(struct world *w, const struct transaction *t, const struct seen *old, const struct seen *now)
+static void workload_verify(struct world *w, const struct transaction *t, const struct mirror_doc *old,
+                            const struct mirror_doc *now)
 {
     if (!old || !now)
         return;
@@ -134,7 +137,7 @@ static json_t *without_status(const json_t *doc)
     return left;
 }
 
-static bool is_its_own(const struct seen *instance, const char *node, const char *workload)
+static bool is_its_own(const struct mirror_doc *instance, const char *node, const char *workload)
 {
     return instance && strcmp(instance->instance.instance.node, node) == 0 &&
            strcmp(workload, instance->instance.instance.workload) == 0;
@@ -155,7 +158,7 @@ static bool notes_health(const struct world *w, const struct transaction *t, con
 }
 
 /* A failed task of an array stays as a record. */
-static bool ends(const struct seen_change *c)
+static bool ends(const struct mirror_change *c)
 {
     return !c->now || (c->now->instance.failed && c->now->instance.instance.state == BERTH_ENDED);
 }
@@ -170,7 +173,7 @@ static bool ends_with_it(const struct transaction *t, const char *node, const ch
     return false;
 }
 
-static bool only_ends(const struct seen *old, const struct seen *now)
+static bool only_ends(const struct mirror_doc *old, const struct mirror_doc *now)
 {
     static const char *const end[] = {"failed", "ended", "outcome", "error"};
     if (!old || !now)
@@ -190,11 +193,11 @@ static bool only_ends(const struct seen *old, const struct seen *now)
 }
 
 /* Returns whether this is the usage record of an instance of this node. */
-static bool records_its_own(const struct transaction *t, const char *node, const struct seen *record)
+static bool records_its_own(const struct transaction *t, const char *node, const struct mirror_doc *record)
 {
     uint64_t id = record ? (uint64_t)json_integer_value(json_object_get(record->doc, "instance")) : 0;
     for (size_t i = 0; i < t->len; i++) {
-        const struct seen *old = t->changes[i].kind == KIND_INSTANCE ? t->changes[i].old : NULL;
+        const struct mirror_doc *old = t->changes[i].kind == KIND_INSTANCE ? t->changes[i].old : NULL;
         if (old && old->instance.instance.id == id && strcmp(old->instance.instance.node, node) == 0)
             return true;
     }
@@ -205,8 +208,8 @@ static bool records_its_own(const struct transaction *t, const char *node, const
 static bool leaves_by_it(const struct transaction *t, const char *node)
 {
     for (size_t i = 0; i < t->len; i++) {
-        const struct seen *old = t->changes[i].kind == KIND_INSTANCE ? t->changes[i].old : NULL,
-                          *now = t->changes[i].now;
+        const struct mirror_doc *old = t->changes[i].kind == KIND_INSTANCE ? t->changes[i].old : NULL,
+                                *now = t->changes[i].now;
         if (old && strcmp(old->instance.instance.node, node) == 0 &&
             (!now || now->instance.instance.state == BERTH_STOPPING || now->instance.instance.state == BERTH_ENDED))
             return true;
@@ -214,16 +217,16 @@ static bool leaves_by_it(const struct transaction *t, const char *node)
     return false;
 }
 
-static void agent_judge(struct world *w, const struct transaction *t, const struct seen_change *c)
+static void agent_change_verify(struct world *w, const struct transaction *t, const struct mirror_change *c)
 {
-    const struct seen *s = c->now ? c->now : c->old;
+    const struct mirror_doc *s = c->now ? c->now : c->old;
     const char *node = t->who + 5;
     bool own = false;
     if (c->kind == KIND_INSTANCE)
         own = c->old && strcmp(c->old->instance.instance.node, node) == 0;
     if (c->kind == KIND_FACT)
         own = s && notes_health(w, t, node, s->id);
-    if (c->kind == KIND_LAST)
+    if (c->kind == KIND_LAST_END)
         own = s && ends_with_it(t, node, s->id);
     if (c->kind == KIND_USAGE_RECORD)
         own = !c->old && records_its_own(t, node, c->now);
@@ -248,7 +251,7 @@ static size_t records_of(const struct transaction *t, uint64_t instance)
 {
     size_t n = 0;
     for (size_t i = 0; i < t->len; i++) {
-        const struct seen *now = t->changes[i].kind == KIND_USAGE_RECORD ? t->changes[i].now : NULL;
+        const struct mirror_doc *now = t->changes[i].kind == KIND_USAGE_RECORD ? t->changes[i].now : NULL;
         const char *outcome = now ? json_string_value(json_object_get(now->doc, "outcome")) : NULL;
         n += now && (uint64_t)json_integer_value(json_object_get(now->doc, "instance")) == instance && outcome &&
              strcmp(outcome, "running") != 0;
@@ -257,7 +260,8 @@ static size_t records_of(const struct transaction *t, uint64_t instance)
 }
 
 /* Checks that the transaction that ends an instance writes its usage record, once. */
-static void usage_judge(struct world *w, const struct transaction *t, const struct seen *old, const struct seen *now)
+static void usage_verify(struct world *w, const struct transaction *t, const struct mirror_doc *old,
+                         const struct mirror_doc *now)
 {
     const struct instance_doc *was = old ? &old->instance : NULL;
     bool ends = was && was->instance.state != BERTH_ENDED && (!now || now->instance.instance.state == BERTH_ENDED);
@@ -267,28 +271,28 @@ static void usage_judge(struct world *w, const struct transaction *t, const stru
                      was ? was->instance.id : now->instance.instance.id, ends ? "ends" : "goes on", records);
 }
 
-void states_judge(struct world *w, const struct transaction *t)
+void states_verify(struct world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < t->len; i++) {
-        const struct seen_change *c = &t->changes[i];
+        const struct mirror_change *c = &t->changes[i];
         if (!c->old && c->now)
-            id_judge(w, c->now);
+            id_verify(w, c->now);
         if (c->kind == KIND_INSTANCE)
-            instance_judge(w, t, c->old, c->now);
+            instance_verify(w, t, c->old, c->now);
         else if (c->kind == KIND_NODE)
-            node_judge(w, t, c->old, c->now);
+            node_verify(w, t, c->old, c->now);
         else if (kind_is_workload(c->kind))
-            work_judge(w, t, c->old, c->now);
+            workload_verify(w, t, c->old, c->now);
         if (strncmp(t->who, "node:", 5) == 0)
-            agent_judge(w, t, c);
+            agent_change_verify(w, t, c);
     }
 }
 
-void used_judge(struct world *w, const struct transaction *t)
+void usage_records_verify(struct world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < t->len; i++)
         if (t->changes[i].kind == KIND_INSTANCE)
-            usage_judge(w, t, t->changes[i].old, t->changes[i].now);
+            usage_verify(w, t, t->changes[i].old, t->changes[i].now);
 }
 
 /* ---- memory of the daemon --------------------------------------------------------------------------------------- */
@@ -302,9 +306,9 @@ static void compare(struct world *w)
         if (len != w->mirror.of[k].len)
             world_breach(w, 7, "the daemon knows %zu %s, the store has %zu", len, kinds[k].plural, w->mirror.of[k].len);
         for (size_t i = 0; i < len && !w->invariant; i++) {
-            const struct seen *seen = mirror_find(&w->mirror, (enum kind)k, list[i]->id);
-            if (!seen || seen->revision != list[i]->revision || seen->created != list[i]->created ||
-                seen->len != list[i]->doc.len || memcmp(seen->text, list[i]->doc.at, seen->len) != 0)
+            const struct mirror_doc *mirror_doc = mirror_find(&w->mirror, (enum kind)k, list[i]->id);
+            if (!mirror_doc || mirror_doc->revision != list[i]->revision || mirror_doc->created != list[i]->created ||
+                mirror_doc->len != list[i]->doc.len || memcmp(mirror_doc->text, list[i]->doc.at, mirror_doc->len) != 0)
                 world_breach(w, 7, "the daemon has another %s %s than the store", kinds[k].name, list[i]->id);
         }
     }
@@ -333,6 +337,6 @@ void states_check(struct world *w)
     ids->compare_at = w->event + COMPARE_EVERY + objects / 4;
     compare(w);
     /* Commit batches in progress are not in the documents yet. */
-    if (scheduler_seen(control_scheduler(w->daemon.control)).units == 0 && state_audit(s, &err) < 0)
+    if (scheduler_status(control_scheduler(w->daemon.control)).batches == 0 && state_audit(s, &err) < 0)
         world_breach(w, 4, "%s", err.text);
 }

@@ -65,7 +65,7 @@ static double iteration_s(const struct muri_job *job)
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
-struct course {
+struct muri_simulation {
     struct muri_trace *t;
     struct muri_cluster *cluster;
     double now_s, ends_s; /* time of the current event; first end of a running job */
@@ -76,7 +76,7 @@ struct course {
 };
 
 /* Advances running jobs: the time since the last event, minus the cost of that event. */
-static void advance(struct course *c, double from_s)
+static void advance(struct muri_simulation *c, double from_s)
 {
     for (size_t i = 0; i < c->live.len; i++) {
         struct muri_job *job = &c->t->at[c->live.at[i]];
@@ -86,7 +86,7 @@ static void advance(struct course *c, double from_s)
     }
 }
 
-static void end_those(struct course *c)
+static void end_finished(struct muri_simulation *c)
 {
     size_t kept = 0;
     for (size_t i = 0; i < c->live.len; i++) {
@@ -104,7 +104,7 @@ static void end_those(struct course *c)
 }
 
 /* Places all jobs on the cluster again. */
-static int decide(struct course *c, struct berth_err *err)
+static int decide(struct muri_simulation *c, struct berth_err *err)
 {
     for (size_t i = 0; i < c->live.len; i++) {
         const struct muri_job *job = &c->t->at[c->live.at[i]];
@@ -126,7 +126,7 @@ static int decide(struct course *c, struct berth_err *err)
     return rc;
 }
 
-static int event(struct course *c, struct berth_err *err)
+static int event(struct muri_simulation *c, struct berth_err *err)
 {
     double from_s = c->now_s, comes_s = c->next < c->t->len ? c->t->at[c->next].submit_s : INFINITY_S;
     c->now_s = comes_s < c->ends_s ? comes_s : c->ends_s;
@@ -134,7 +134,7 @@ static int event(struct course *c, struct berth_err *err)
         return err_set(err, EINVAL, "the policy leaves %zu jobs waiting on an empty cluster", c->live.len);
     c->events++;
     if (c->ends_s <= comes_s)
-        end_those(c);
+        end_finished(c);
     advance(c, from_s);
     for (; c->next < c->t->len && !(c->t->at[c->next].submit_s > c->now_s); c->next++)
         vec_push(&c->live, (uint32_t)c->next);
@@ -143,7 +143,7 @@ static int event(struct course *c, struct berth_err *err)
 
 int muri_run(struct muri_trace *t, const struct muri_options *o, struct muri_result *ret, struct berth_err *err)
 {
-    struct course c = {.t = t, .ends_s = INFINITY_S};
+    struct muri_simulation c = {.t = t, .ends_s = INFINITY_S};
     int rc = 0;
     for (size_t i = 0; i < t->len && rc == 0; i++)
         rc = job_begin(&t->at[i], o, err);

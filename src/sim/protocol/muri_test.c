@@ -38,7 +38,7 @@ static void near(const char *what, double got, double want)
 }
 
 /* An iteration of 100 ms takes 101.5 ms; an unknown model loses 10 s at each event. */
-static void courses(void **state)
+static void traces_give_known_results(void **state)
 {
     (void)state;
     /* clang-format off */
@@ -118,7 +118,7 @@ static void restarts_by_model_and_size(void **state)
         near(rows[i].model, muri_restart_s(rows[i].model, rows[i].gpus), rows[i].want);
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void invalid_options_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -147,9 +147,9 @@ static void what_cannot_be_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(courses),
+        cmocka_unit_test(traces_give_known_results),
         cmocka_unit_test(restarts_by_model_and_size),
-        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(invalid_options_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

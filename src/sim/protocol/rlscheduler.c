@@ -14,7 +14,7 @@ struct run {
     struct berth_window window;
     VEC(uint32_t) running; /* in order of their starts */
     size_t arrived;
-    uint32_t chosen, seen;
+    uint32_t selected, seen;
     int64_t start_ns; /* earliest start of the selected job */
 };
 
@@ -40,8 +40,8 @@ static void look(void *ctx, struct berth_plan *plan)
     if (berth_plan_pendings(plan) == 0)
         return;
     r->seen = sim_engine_job(&r->e, berth_plan_pending_name(plan, 0));
-    if (r->seen != r->chosen)
-        r->start_ns = berth_plan_standing(plan, 0).start_ns;
+    if (r->seen != r->selected)
+        r->start_ns = berth_plan_queue_position(plan, 0).start_ns;
 }
 
 /* Starts jobs in order, up to the first that does not fit, which is selected. */
@@ -51,15 +51,15 @@ static int choose(struct run *r, int64_t now_ns, struct berth_err *err)
     if (rc)
         return rc;
     note_started(r);
-    if (r->seen == r->chosen)
+    if (r->seen == r->selected)
         return 0;
-    r->chosen = r->seen;
-    if (r->chosen == SIM_NO_JOB)
+    r->selected = r->seen;
+    if (r->selected == SIM_NO_JOB)
         return 0;
     if (r->start_ns <= now_ns)
         return err_set(err, EINVAL, "job %lld can never start: it asks for more than the machine has",
-                       (long long)r->s->trace->jobs[r->chosen].id);
-    return sim_engine_change(&r->e, r->chosen, r->e.jobs[r->chosen].predicted_ns, 1, err);
+                       (long long)r->s->trace->jobs[r->selected].id);
+    return sim_engine_change(&r->e, r->selected, r->e.jobs[r->selected].predicted_ns, 1, err);
 }
 
 /* Backfills jobs that fit and end before the start of the selected job, not exactly at that time. */
@@ -108,7 +108,7 @@ static int step(struct run *r, int64_t *now_ns, struct berth_err *err)
     int rc = comes ? submit(r, err) : end(r, first, ends, err);
     if (rc == 0 && r->e.waiting)
         rc = choose(r, *now_ns, err);
-    if (rc == 0 && r->chosen != SIM_NO_JOB && r->e.waiting > 1 && r->s->policy->backfill.reservations)
+    if (rc == 0 && r->selected != SIM_NO_JOB && r->e.waiting > 1 && r->s->policy->backfill.reservations)
         rc = fill(r, *now_ns, err);
     return rc;
 }
@@ -129,7 +129,7 @@ static void policies(struct run *r)
 
 int sim_rlscheduler_run(const struct sim_setup *s, struct sim_outcomes *ret, struct berth_err *err)
 {
-    struct run r = {.s = s, .chosen = SIM_NO_JOB, .seen = SIM_NO_JOB};
+    struct run r = {.s = s, .selected = SIM_NO_JOB, .seen = SIM_NO_JOB};
     struct sim_outcomes out = {0};
     int64_t now = 0;
     int rc = sim_engine_init(&r.e, s, &out, err);

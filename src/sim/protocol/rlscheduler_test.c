@@ -59,7 +59,7 @@ static void rules_by_hand(void **state)
 }
 
 /* The selected job leaves two processors unused; other jobs may use them only until it can start. */
-static void what_the_chosen_one_leaves_is_not_used(void **state)
+static void capacity_left_by_selected_job_is_not_used(void **state)
 {
     static const struct kit_job jobs[] = {
         {0, 100, 100, 3},
@@ -73,7 +73,7 @@ static void what_the_chosen_one_leaves_is_not_used(void **state)
     assert_int_equal(kit_start(&out, 2), 100);
 }
 
-static void who_can_never_start_is_told(void **state)
+static void job_that_can_never_start_is_an_error(void **state)
 {
     static const struct kit_job jobs[] = {
         {0, 1, 1, 5}
@@ -203,8 +203,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_by_hand),
-        cmocka_unit_test(what_the_chosen_one_leaves_is_not_used),
-        cmocka_unit_test(who_can_never_start_is_told),
+        cmocka_unit_test(capacity_left_by_selected_job_is_not_used),
+        cmocka_unit_test(job_that_can_never_start_is_an_error),
         cmocka_unit_test(random_traces_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

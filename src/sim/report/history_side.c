@@ -27,7 +27,7 @@ static int by_time(const void *a, const void *b)
 struct sweep {
     const struct sim_history *h;
     struct sim_outcomes *out;
-    struct idle_watch idle;
+    struct idle_sampler idle;
     bool by_gpus;
     int64_t *there, *held; /* by node */
     struct sim_queue_point now;
@@ -36,7 +36,7 @@ struct sweep {
 /* Returns whether the job is elastic: its tasks start and end separately. */
 static bool is_elastic(const struct sim_job *j)
 {
-    return sim_job_least(j) < j->tasks;
+    return sim_job_min_tasks(j) < j->tasks;
 }
 
 static void hold_place(struct sweep *s, size_t place, int64_t amount)
@@ -82,11 +82,11 @@ static void moment_close(struct sweep *s, int64_t at_ns)
     s->now.at_ns = at_ns;
     s->out->points[s->out->points_len++] = s->now;
     s->out->queue_lengths[len]++;
-    if (!idle_watch_due(&s->idle, at_ns))
+    if (!idle_sampler_due(&s->idle, at_ns))
         return;
     for (size_t i = 0; i < s->h->fleet.nodes.len; i++)
-        idle_watch_node(&s->idle, s->there[i], s->held[i]);
-    idle_watch_close(&s->idle, at_ns);
+        idle_sampler_node(&s->idle, s->there[i], s->held[i]);
+    idle_sampler_close(&s->idle, at_ns);
 }
 
 static struct event *events_of(const struct sim_history *h, size_t *ret_len)
@@ -151,7 +151,7 @@ void sim_history_side(const struct sim_history *h, struct sim_side *side)
     struct sweep s = {.h = h, .out = &side->out, .by_gpus = sim_fleet_total(&h->fleet).gpus > 0};
     size_t nodes = h->fleet.nodes.len;
     outcomes_begin(h, s.by_gpus, &side->out);
-    idle_watch_init(&s.idle, &h->trace, s.by_gpus, &side->samples);
+    idle_sampler_init(&s.idle, &h->trace, s.by_gpus, &side->samples);
     s.there = mem_zarray(nodes + 1, sizeof *s.there);
     s.held = mem_zarray(nodes + 1, sizeof *s.held);
     for (size_t i = 0; i < nodes; i++)
@@ -163,8 +163,8 @@ void sim_history_side(const struct sim_history *h, struct sim_side *side)
         if (i + 1 == len || events[i + 1].at_ns != events[i].at_ns)
             moment_close(&s, events[i].at_ns);
     }
-    sim_side_sum_up(side, &(struct sim_playing){.trace = &h->trace, .fleet = &h->fleet});
-    idle_watch_done(&s.idle);
+    sim_side_compute_numbers(side, &(struct sim_side_options){.trace = &h->trace, .fleet = &h->fleet});
+    idle_sampler_done(&s.idle);
     mem_free(events);
     mem_free(s.there);
     mem_free(s.held);

@@ -15,12 +15,12 @@ static int by_amount(const void *a, const void *b)
 }
 
 /* Collects each amount once, with the share of tasks that request this amount or more. */
-static void needs_gather(struct idle_watch *w, const struct sim_trace *t, bool by_gpus)
+static void needs_gather(struct idle_sampler *w, const struct sim_trace *t, bool by_gpus)
 {
     double total = 0;
     size_t kept = 0;
     for (size_t i = 0; i < t->len; i++) {
-        struct idle_need need = {sim_task_held(&t->jobs[i], by_gpus), sim_job_least(&t->jobs[i])};
+        struct idle_need need = {sim_task_held(&t->jobs[i], by_gpus), sim_job_min_tasks(&t->jobs[i])};
         if (need.amount == 0)
             continue;
         vec_push(&w->needs, need);
@@ -39,26 +39,26 @@ static void needs_gather(struct idle_watch *w, const struct sim_trace *t, bool b
         w->needs.at[i].weight = w->needs.at[i].weight / total + (i + 1 < kept ? w->needs.at[i + 1].weight : 0);
 }
 
-void idle_watch_init(struct idle_watch *w, const struct sim_trace *t, bool by_gpus, sim_samples *samples)
+void idle_sampler_init(struct idle_sampler *w, const struct sim_trace *t, bool by_gpus, sim_samples *samples)
 {
-    *w = (struct idle_watch){.samples = samples, .next_ns = INT64_MIN};
+    *w = (struct idle_sampler){.samples = samples, .next_ns = INT64_MIN};
     w->every_ns = t->len ? (t->jobs[t->len - 1].submit_ns - t->jobs[0].submit_ns) / SAMPLES : 0;
     needs_gather(w, t, by_gpus);
 }
 
-void idle_watch_done(struct idle_watch *w)
+void idle_sampler_done(struct idle_sampler *w)
 {
     vec_done(&w->needs);
 }
 
-bool idle_watch_due(struct idle_watch *w, int64_t now_ns)
+bool idle_sampler_due(struct idle_sampler *w, int64_t now_ns)
 {
     w->there = w->idle = w->lost = 0;
     return now_ns >= w->next_ns;
 }
 
 /* Returns the share of tasks that need more than `idle`. */
-static double beyond(const struct idle_watch *w, int64_t idle)
+static double share_needing_more(const struct idle_sampler *w, int64_t idle)
 {
     size_t low = 0, high = w->needs.len;
     while (low < high) {
@@ -71,15 +71,15 @@ static double beyond(const struct idle_watch *w, int64_t idle)
     return low < w->needs.len ? w->needs.at[low].weight : 0;
 }
 
-void idle_watch_node(struct idle_watch *w, int64_t there, int64_t held)
+void idle_sampler_node(struct idle_sampler *w, int64_t there, int64_t held)
 {
     int64_t idle = there > held ? there - held : 0;
     w->there += (double)there;
     w->idle += (double)idle;
-    w->lost += (double)idle * beyond(w, idle);
+    w->lost += (double)idle * share_needing_more(w, idle);
 }
 
-void idle_watch_close(struct idle_watch *w, int64_t now_ns)
+void idle_sampler_close(struct idle_sampler *w, int64_t now_ns)
 {
     struct sim_sample sample = {now_ns, w->there > 0 ? 1 - w->idle / w->there : 0, w->idle > 0 ? w->lost / w->idle : 0};
     vec_push(w->samples, sample);

@@ -21,7 +21,7 @@ struct idle_need {
     double weight; /* share of tasks that need this amount or more */
 };
 
-struct idle_watch {
+struct idle_sampler {
     sim_samples *samples;
     VEC(struct idle_need) needs; /* needs of tasks, ascending */
     int64_t every_ns, next_ns;
@@ -29,11 +29,11 @@ struct idle_watch {
 };
 
 /* Collects the needs of the trace's tasks. About a thousand samples are taken. */
-void idle_watch_init(struct idle_watch *w, const struct sim_trace *t, bool by_gpus, sim_samples *samples);
-void idle_watch_done(struct idle_watch *w);
+void idle_sampler_init(struct idle_sampler *w, const struct sim_trace *t, bool by_gpus, sim_samples *samples);
+void idle_sampler_done(struct idle_sampler *w);
 /* Returns whether a sample is due. The caller then reports each node, and closes the sample. */
-bool idle_watch_due(struct idle_watch *w, int64_t now_ns);
-void idle_watch_node(struct idle_watch *w, int64_t there, int64_t held);
-void idle_watch_close(struct idle_watch *w, int64_t now_ns);
+bool idle_sampler_due(struct idle_sampler *w, int64_t now_ns);
+void idle_sampler_node(struct idle_sampler *w, int64_t there, int64_t held);
+void idle_sampler_close(struct idle_sampler *w, int64_t now_ns);
 /* Returns the mean over time. */
 double idle_mean(const sim_samples *s);

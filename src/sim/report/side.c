@@ -64,7 +64,7 @@ void sim_side_done(struct sim_side *s)
 /* ---- fragmentation ---------------------------------------------------------------------------------------------- */
 
 struct watch {
-    struct idle_watch idle;
+    struct idle_sampler idle;
     const struct sim_fleet *fleet;
     const char *resource;
 };
@@ -72,25 +72,25 @@ struct watch {
 static void look(void *ctx, const struct berth_cluster *cluster, int64_t now_ns)
 {
     struct watch *w = ctx;
-    if (!idle_watch_due(&w->idle, now_ns))
+    if (!idle_sampler_due(&w->idle, now_ns))
         return;
     for (size_t i = 0; i < w->fleet->nodes.len; i++) {
         struct berth_node_use use = {0};
         (void)berth_node_use(cluster, w->fleet->nodes.at[i].id, w->resource, &use);
-        idle_watch_node(&w->idle, use.there, use.held);
+        idle_sampler_node(&w->idle, use.there, use.held);
     }
-    idle_watch_close(&w->idle, now_ns);
+    idle_sampler_close(&w->idle, now_ns);
 }
 
 /* ---- simulation ------------------------------------------------------------------------------------------------- */
 
 /* Rejects a job larger than the cluster, which would block all later jobs for ever. */
-static int check_sizes(const struct sim_playing *p, struct berth_err *err)
+static int check_sizes(const struct sim_side_options *p, struct berth_err *err)
 {
     struct sim_fleet_total total = sim_fleet_total(p->fleet);
     for (size_t i = 0; i < p->trace->len; i++) {
         const struct sim_job *job = &p->trace->jobs[i];
-        int64_t tasks = sim_job_least(job), cpu = tasks * job->cpu_milli, gpus = tasks * job->gpus;
+        int64_t tasks = sim_job_min_tasks(job), cpu = tasks * job->cpu_milli, gpus = tasks * job->gpus;
         if (job->gpus == 1 && job->gpu_milli)
             gpus = (tasks * (int64_t)job->gpu_milli + 999) / 1000;
         if (gpus > total.gpus)
@@ -107,7 +107,7 @@ static int check_sizes(const struct sim_playing *p, struct berth_err *err)
     return 0;
 }
 
-int sim_side_run(struct sim_side *s, const struct sim_playing *p, struct berth_err *err)
+int sim_side_run(struct sim_side *s, const struct sim_side_options *p, struct berth_err *err)
 {
     const struct sim_trace *t = p->trace;
     bool by_gpus = sim_fleet_total(p->fleet).gpus > 0;
@@ -115,7 +115,7 @@ int sim_side_run(struct sim_side *s, const struct sim_playing *p, struct berth_e
     if (rc)
         return rc;
     struct watch watch = {.fleet = p->fleet, .resource = by_gpus ? "gpu" : "cpu"};
-    idle_watch_init(&watch.idle, t, by_gpus, &s->samples);
+    idle_sampler_init(&watch.idle, t, by_gpus, &s->samples);
     struct sim_setup setup = {
         .trace = t,
         .nodes = p->fleet->nodes.at,
@@ -131,9 +131,9 @@ int sim_side_run(struct sim_side *s, const struct sim_playing *p, struct berth_e
         .moment_ctx = &watch,
     };
     rc = sim_trace_run(&setup, &s->out, err);
-    idle_watch_done(&watch.idle);
+    idle_sampler_done(&watch.idle);
     if (rc == 0)
-        sim_side_sum_up(s, p);
+        sim_side_compute_numbers(s, p);
     return rc;
 }
 
@@ -185,7 +185,7 @@ static double fairness(const struct sim_side *s, const struct sim_trace *t)
     return squares > 0 ? sum * sum / (users * squares) : 1;
 }
 
-void sim_side_sum_up(struct sim_side *s, const struct sim_playing *p)
+void sim_side_compute_numbers(struct sim_side *s, const struct sim_side_options *p)
 {
     s->summary = sim_summarise(p->trace, &s->out, sim_fleet_total(p->fleet).gpus > 0);
     sum_up_waits(s, p->trace);

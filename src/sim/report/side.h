@@ -27,7 +27,7 @@ struct sim_side {
 int sim_side_init(struct sim_side *s, const char *text, const struct sim_fleet *fleet, struct berth_err *err);
 void sim_side_done(struct sim_side *s);
 
-struct sim_playing {
+struct sim_side_options {
     const struct sim_trace *trace;
     const struct sim_fleet *fleet;
     uint64_t seed;
@@ -36,9 +36,9 @@ struct sim_playing {
 };
 
 /* Simulates the trace. Returns -EINVAL, with a remedy, if a job is larger than all nodes together. */
-int sim_side_run(struct sim_side *s, const struct sim_playing *p, struct berth_err *err);
+int sim_side_run(struct sim_side *s, const struct sim_side_options *p, struct berth_err *err);
 /* Computes the numbers of outcomes that were not simulated here. */
-void sim_side_sum_up(struct sim_side *s, const struct sim_playing *p);
+void sim_side_compute_numbers(struct sim_side *s, const struct sim_side_options *p);
 
 /* A number of a side, in the order of tables: its name in JSON and CSV, its title for people. */
 struct sim_number {

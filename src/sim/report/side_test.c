@@ -51,7 +51,7 @@ static int setup(void **state)
         sim_trace_add(&s->trace, &job);
     }
     sim_trace_sort(&s->trace);
-    struct sim_playing p = {.trace = &s->trace, .fleet = &s->fleet, .seed = 1};
+    struct sim_side_options p = {.trace = &s->trace, .fleet = &s->fleet, .seed = 1};
     static const char *const policies[] = {"fcfs/none", "fcfs/easy"};
     for (size_t i = 0; i < 2; i++)
         if (sim_side_init(&s->sides[i], policies[i], &s->fleet, &err) || sim_side_run(&s->sides[i], &p, &err))
@@ -82,7 +82,7 @@ static double number(const struct sim_side *s, const char *key)
     return 0;
 }
 
-static void numbers_are_those_worked_out_by_hand(void **state)
+static void numbers_match_manual_calculation(void **state)
 {
     struct scene *s = *state;
     static const struct {
@@ -112,7 +112,7 @@ static void numbers_are_those_worked_out_by_hand(void **state)
         }
 }
 
-static void policies_are_refused_by_name(void **state)
+static void unknown_policies_are_rejected(void **state)
 {
     struct scene *s = *state;
     static const struct {
@@ -132,10 +132,10 @@ static void policies_are_refused_by_name(void **state)
     }
 }
 
-static void what_never_fits_is_refused(void **state)
+static void oversized_jobs_are_rejected(void **state)
 {
     struct scene *s = *state;
-    struct sim_playing p = {.trace = &s->trace, .fleet = &s->fleet};
+    struct sim_side_options p = {.trace = &s->trace, .fleet = &s->fleet};
     struct berth_err err = {0};
     s->trace.jobs[1].cpu_milli = 3000;
     assert_int_equal(sim_side_run(&s->sides[0], &p, &err), -EINVAL);
@@ -147,7 +147,7 @@ static void what_never_fits_is_refused(void **state)
 
 /* Two nodes with two GPUs: the places of the first two jobs decide whether the third must wait. Only a score of the
  * planner differs. */
-static void who_decides_is_the_planner(void **state)
+static void the_planner_decides_placement(void **state)
 {
     (void)state;
     static const struct {
@@ -168,7 +168,7 @@ static void who_decides_is_the_planner(void **state)
         job.gpus = i == 2 ? 2 : 1;
         sim_trace_add(&t, &job);
     }
-    struct sim_playing p = {.trace = &t, .fleet = &fleet, .seed = 1};
+    struct sim_side_options p = {.trace = &t, .fleet = &fleet, .seed = 1};
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct sim_side side;
         struct berth_weight weight = {rows[i].score, 1};
@@ -201,7 +201,7 @@ static size_t count(const char *text, const char *what)
     return n;
 }
 
-static void rows_for_programs(void **state)
+static void csv_and_json_have_a_row_per_side(void **state)
 {
     struct scene *s = *state;
     char *csv = written(&s->report, sim_report_csv), *jobs = written(&s->report, sim_report_jobs);
@@ -220,7 +220,7 @@ static void rows_for_programs(void **state)
     free(json);
 }
 
-static void the_page_stands_alone(void **state)
+static void page_has_no_external_resources(void **state)
 {
     struct scene *s = *state;
     char *page = written(&s->report, sim_report_html);
@@ -241,12 +241,12 @@ static void the_page_stands_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(numbers_are_those_worked_out_by_hand, setup, teardown),
-        cmocka_unit_test_setup_teardown(policies_are_refused_by_name, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_never_fits_is_refused, setup, teardown),
-        cmocka_unit_test(who_decides_is_the_planner),
-        cmocka_unit_test_setup_teardown(rows_for_programs, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_page_stands_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(numbers_match_manual_calculation, setup, teardown),
+        cmocka_unit_test_setup_teardown(unknown_policies_are_rejected, setup, teardown),
+        cmocka_unit_test_setup_teardown(oversized_jobs_are_rejected, setup, teardown),
+        cmocka_unit_test(the_planner_decides_placement),
+        cmocka_unit_test_setup_teardown(csv_and_json_have_a_row_per_side, setup, teardown),
+        cmocka_unit_test_setup_teardown(page_has_no_external_resources, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

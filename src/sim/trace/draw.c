@@ -5,19 +5,19 @@
 
 #include "base/math.h"
 
-double draw_uniform(struct chance *c)
+double draw_uniform(struct random_stream *c)
 {
-    return (double)(chance_next(c) >> 11) * 0x1p-53;
+    return (double)(random_next(c) >> 11) * 0x1p-53;
 }
 
-double draw_exponential(struct chance *c)
+double draw_exponential(struct random_stream *c)
 {
     return -math_log(1 - draw_uniform(c));
 }
 
 /* Marsaglia's polar method. The second value of each pair is discarded, so that a draw does not depend on earlier
  * draws. */
-double draw_normal(struct chance *c)
+double draw_normal(struct random_stream *c)
 {
     for (;;) {
         double x = 2 * draw_uniform(c) - 1, y = 2 * draw_uniform(c) - 1, s = x * x + y * y;
@@ -27,7 +27,7 @@ double draw_normal(struct chance *c)
 }
 
 /* The method of Marsaglia and Tsang. */
-double draw_gamma(struct chance *c, double shape, double scale)
+double draw_gamma(struct random_stream *c, double shape, double scale)
 {
     assert(shape >= 1);
     double d = shape - 1.0 / 3, e = 1 / math_sqrt(9 * d);

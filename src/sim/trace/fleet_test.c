@@ -15,7 +15,7 @@
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 
-static void words_become_nodes(void **state)
+static void descriptions_are_parsed(void **state)
 {
     (void)state;
     static const struct {
@@ -39,7 +39,7 @@ static void words_become_nodes(void **state)
     }
 }
 
-static void ids_differ_and_the_planner_takes_them(void **state)
+static void node_ids_are_unique_and_valid(void **state)
 {
     (void)state;
     CLEANUP(sim_fleet) struct sim_fleet f;
@@ -55,7 +55,7 @@ static void ids_differ_and_the_planner_takes_them(void **state)
     berth_cluster_free(cluster);
 }
 
-static void what_is_wrong_is_told(void **state)
+static void invalid_descriptions_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -80,7 +80,7 @@ static void what_is_wrong_is_told(void **state)
     }
 }
 
-static void a_cluster_file_has_nodes_and_profiles(void **state)
+static void cluster_file_gives_nodes_and_profiles(void **state)
 {
     (void)state;
     static const char text[] = "{\"nodes\": [{\"id\": \"big\", \"allocatable\": {\"cpu\": 8}, \"count\": 3},"
@@ -109,10 +109,10 @@ static void a_cluster_file_has_nodes_and_profiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_become_nodes),
-        cmocka_unit_test(ids_differ_and_the_planner_takes_them),
-        cmocka_unit_test(what_is_wrong_is_told),
-        cmocka_unit_test(a_cluster_file_has_nodes_and_profiles),
+        cmocka_unit_test(descriptions_are_parsed),
+        cmocka_unit_test(node_ids_are_unique_and_valid),
+        cmocka_unit_test(invalid_descriptions_are_rejected),
+        cmocka_unit_test(cluster_file_gives_nodes_and_profiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,17 +20,17 @@ enum {
 };
 
 /* Streams of the random number generator. */
-enum { STREAM_JOBS = 1, STREAM_GAPS, STREAM_PEOPLE };
+enum { STREAM_JOBS = 1, STREAM_GAPS, STREAM_USERS };
 
 /* ---- arrival times ---------------------------------------------------------------------------------------------- */
 
-static double gap_poisson(struct chance *c)
+static double gap_poisson(struct random_stream *c)
 {
     return draw_exponential(c);
 }
 
 /* The logarithm of the interarrival time is gamma-distributed: bursts and pauses. */
-static double gap_lublin(struct chance *c)
+static double gap_lublin(struct random_stream *c)
 {
     return math_exp(draw_gamma(c, 10.2303, 0.4871));
 }
@@ -59,7 +59,7 @@ static int64_t within(double x, int64_t low, int64_t high)
 
 /* After Lublin and Feitelson: a quarter of the jobs is serial. For others the logarithm of the size is two-stage
  * uniform, and is mostly rounded to a whole number. */
-static int64_t size_lublin(struct chance *c, int64_t procs)
+static int64_t size_lublin(struct random_stream *c, int64_t procs)
 {
     double high = math_log2((double)procs), low = 0.8, middle = high - 2.5 > low ? high - 2.5 : low;
     if (draw_uniform(c) < 0.244 || procs == 1)
@@ -71,20 +71,20 @@ static int64_t size_lublin(struct chance *c, int64_t procs)
 }
 
 /* The logarithm of the run time has one of two gamma distributions; larger jobs more often have the longer one. */
-static double run_lublin(struct chance *c, int64_t size)
+static double run_lublin(struct random_stream *c, int64_t size)
 {
     double p = -0.0054 * (double)size + 0.78;
     bool first = draw_uniform(c) < (p < 0.05 ? 0.05 : p);
     return math_exp(first ? draw_gamma(c, 4.2, 0.94) : draw_gamma(c, 312, 0.03));
 }
 
-static struct program program_lublin(struct chance *c, const struct sim_generate *g)
+static struct program program_lublin(struct random_stream *c, const struct sim_generate *g)
 {
     int64_t size = size_lublin(c, g->procs);
     return (struct program){.run_s = run_lublin(c, size), .tasks = 1, .procs = size};
 }
 
-static struct program program_usual(struct chance *c, const struct sim_generate *g)
+static struct program program_usual(struct random_stream *c, const struct sim_generate *g)
 {
     struct program p = {.run_s = math_exp(7 + 1.6 * draw_normal(c)), .tasks = 1};
     p.procs =
@@ -94,7 +94,7 @@ static struct program program_usual(struct chance *c, const struct sim_generate 
 }
 
 /* Requests a share of one GPU, one to eight GPUs on a node, or several nodes with eight. */
-static void program_on_gpus(struct chance *c, const struct sim_generate *g, struct program *p)
+static void program_on_gpus(struct random_stream *c, const struct sim_generate *g, struct program *p)
 {
     static const struct {
         unsigned percent;
@@ -110,7 +110,7 @@ static void program_on_gpus(struct chance *c, const struct sim_generate *g, stru
         {2,  4, 8, 0  },
     };
     size_t i = 0;
-    for (size_t at = chance_below(c, 100); at >= mix[i].percent; i++)
+    for (size_t at = random_below(c, 100); at >= mix[i].percent; i++)
         at -= mix[i].percent;
     while (i > 2 && (int64_t)mix[i].tasks * mix[i].gpus > g->gpus)
         i--;
@@ -125,10 +125,10 @@ static void program_on_gpus(struct chance *c, const struct sim_generate *g, stru
 /* clang-format off */
 static const struct kind {
     const char *name, *sentence;
-    double (*gap)(struct chance *c);
+    double (*gap)(struct random_stream *c);
     const unsigned char *day;
     unsigned weekend; /* percent of a working day */
-    struct program (*program)(struct chance *c, const struct sim_generate *g);
+    struct program (*program)(struct random_stream *c, const struct sim_generate *g);
     bool each; /* every job is drawn separately; otherwise from its user's programs */
 } kinds[] = {
     {"lublin",  "sizes, run times and bursts after Lublin and Feitelson, with their daily cycle",
@@ -158,9 +158,9 @@ struct people {
 };
 
 /* Draws the users. The k-th user submits 1/k times as many jobs as the first. */
-static struct people people_draw(const struct sim_generate *g, const struct kind *kind)
+static struct people users_draw(const struct sim_generate *g, const struct kind *kind)
 {
-    struct chance c = chance_of(g->seed, STREAM_PEOPLE);
+    struct random_stream c = random_stream_new(g->seed, STREAM_USERS);
     struct people p = {mem_zarray(g->users * PROGRAMS, sizeof *p.programs), mem_zarray(g->users, sizeof *p.shares)};
     double sum = 0;
     for (size_t i = 0; i < g->users; i++)
@@ -175,7 +175,7 @@ static struct people people_draw(const struct sim_generate *g, const struct kind
     return p;
 }
 
-static size_t user_draw(struct chance *c, const struct people *p, size_t users)
+static size_t user_draw(struct random_stream *c, const struct people *p, size_t users)
 {
     double x = draw_uniform(c);
     size_t low = 0, high = users - 1;
@@ -190,7 +190,7 @@ static size_t user_draw(struct chance *c, const struct people *p, size_t users)
 }
 
 /* Returns a requested time: the next round time above the user's estimate, which is up to four times the run time. */
-static int64_t request_s(struct chance *c, double run_s)
+static int64_t request_s(struct random_stream *c, double run_s)
 {
     static const int64_t round_s[] = {300, 600, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 345600};
     double thought = run_s * (1 + 3 * draw_uniform(c) * draw_uniform(c));
@@ -200,11 +200,11 @@ static int64_t request_s(struct chance *c, double run_s)
     return 7 * 86400;
 }
 
-static struct sim_job job_draw(struct chance *c, const struct sim_generate *g, const struct kind *kind,
+static struct sim_job job_draw(struct random_stream *c, const struct sim_generate *g, const struct kind *kind,
                                const struct people *people, struct intern *words)
 {
     char user[32], name[48];
-    size_t who = user_draw(c, people, g->users), what = chance_below(c, PROGRAMS);
+    size_t who = user_draw(c, people, g->users), what = random_below(c, PROGRAMS);
     struct program p = people->programs[who * PROGRAMS + what];
     double run_s = p.run_s * math_exp(0.4 * draw_normal(c));
     if (kind->each) {
@@ -256,7 +256,7 @@ static double hour_of(const struct kind *kind, double x)
 /* Sets arrival times that give the requested load: exactly for whole weeks, approximately for a part of a week. */
 static void arrive(const struct sim_generate *g, const struct kind *kind, struct sim_trace *t)
 {
-    struct chance c = chance_of(g->seed, STREAM_GAPS);
+    struct random_stream c = random_stream_new(g->seed, STREAM_GAPS);
     double work = 0, sum = 0, at = 0;
     double *gaps = mem_zarray(t->len + 1, sizeof *gaps);
     for (size_t i = 0; i < t->len; i++) {
@@ -303,8 +303,8 @@ int sim_generate(const struct sim_generate *g, struct sim_trace *t, struct berth
     int rc = kind ? check(g, err) : -EINVAL;
     if (rc || !kind)
         return rc;
-    struct chance c = chance_of(g->seed, STREAM_JOBS);
-    struct people people = people_draw(g, kind);
+    struct random_stream c = random_stream_new(g->seed, STREAM_JOBS);
+    struct people people = users_draw(g, kind);
     for (size_t i = 0; i < g->jobs; i++) {
         struct sim_job job = job_draw(&c, g, kind, &people, &t->words);
         sim_trace_add(t, &job);

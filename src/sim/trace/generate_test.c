@@ -53,7 +53,7 @@ static bool same(const struct sim_trace *a, const struct sim_trace *b)
     return equal;
 }
 
-static void one_seed_one_trace(void **state)
+static void same_seed_gives_same_trace(void **state)
 {
     (void)state;
     const char *kind;
@@ -69,7 +69,7 @@ static void one_seed_one_trace(void **state)
 
 /* ---- load and sizes --------------------------------------------------------------------------------------------- */
 
-static void the_load_is_as_asked_for(void **state)
+static void trace_has_the_requested_load(void **state)
 {
     (void)state;
     static const struct {
@@ -132,7 +132,7 @@ static double variation(const struct sim_trace *t)
     return var / (mean * mean);
 }
 
-static void arrivals_have_their_shapes(void **state)
+static void arrivals_have_their_distributions(void **state)
 {
     (void)state;
     CLEANUP(sim_trace) struct sim_trace poisson = generate("poisson", 1, 20000, 0.5, 0);
@@ -171,7 +171,7 @@ static void sizes_of_lublin(void **state)
     between("large", large / 20000, 0.01, 0.12);
 }
 
-static void a_user_is_like_itself(void **state)
+static void jobs_of_a_program_have_one_size(void **state)
 {
     (void)state;
     CLEANUP(sim_trace) struct sim_trace t = generate("poisson", 5, 20000, 0.5, 0);
@@ -192,7 +192,7 @@ static void draws_have_their_moments(void **state)
 {
     (void)state;
     enum { N = 200000 };
-    struct chance c = chance_of(1, 1);
+    struct random_stream c = random_stream_new(1, 1);
     double sum[4] = {0}, squares[4] = {0};
     for (size_t i = 0; i < N; i++) {
         double x[4] = {draw_uniform(&c), draw_exponential(&c), draw_normal(&c), draw_gamma(&c, 4.2, 0.94)};
@@ -244,7 +244,7 @@ static void swf_reads_back(void **state)
     }
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void invalid_options_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -269,15 +269,15 @@ static void what_cannot_be_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_seed_one_trace),
-        cmocka_unit_test(the_load_is_as_asked_for),
+        cmocka_unit_test(same_seed_gives_same_trace),
+        cmocka_unit_test(trace_has_the_requested_load),
         cmocka_unit_test(every_job_fits_the_machine),
-        cmocka_unit_test(arrivals_have_their_shapes),
+        cmocka_unit_test(arrivals_have_their_distributions),
         cmocka_unit_test(sizes_of_lublin),
-        cmocka_unit_test(a_user_is_like_itself),
+        cmocka_unit_test(jobs_of_a_program_have_one_size),
         cmocka_unit_test(draws_have_their_moments),
         cmocka_unit_test(swf_reads_back),
-        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(invalid_options_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@
 static const char *const drop_words[] = {"user", "group", "queue", "name", "node"};
 enum { DROP_WORDS = sizeof drop_words / sizeof *drop_words };
 
-int sim_drop_parse(const char *text, struct sim_drop *ret, char buf[static 256], struct berth_err *err)
+int sim_exclusion_parse(const char *text, struct sim_exclusion *ret, char buf[static 256], struct berth_err *err)
 {
     const char *equals = strchr(text, '=');
     (void)snprintf(buf, 256, "%s", text);
@@ -27,7 +27,7 @@ int sim_drop_parse(const char *text, struct sim_drop *ret, char buf[static 256],
         for (size_t i = 0; i < DROP_WORDS; i++)
             if (strlen(drop_words[i]) == (size_t)(equals - text) &&
                 strncmp(drop_words[i], text, strlen(drop_words[i])) == 0) {
-                *ret = (struct sim_drop){drop_words[i], buf + (equals - text) + 1};
+                *ret = (struct sim_exclusion){drop_words[i], buf + (equals - text) + 1};
                 return 0;
             }
     return err_set(err, EINVAL,
@@ -79,7 +79,7 @@ static int record(void *ctx, const struct store_record *record)
     struct bytes changes = {0}, change, key, doc;
     CLEANUP(str) struct str text = {0};
     const char *at = NULL;
-    if (journal_kind_begins(record->record, JOURNAL_KUBE))
+    if (journal_kind_has_prefix(record->record, JOURNAL_KUBE))
         return err_set(r->err, EBADMSG, "this is a journal of berth-kube, which cannot be played on; give a daemon's");
     int rc = docset_record(&r->nodes, record, r->err);
     if (rc || !scan_member(record->record, "changes", &changes))
@@ -243,7 +243,7 @@ static void job_add(struct taking *t, const struct work_doc *d, uint32_t tasks, 
     for (size_t i = from; i < from + len; i++) {
         const struct task *task = &t->tasks.at[i];
         bool ended = task->end_ns && task->end_ns < run.end_ns;
-        struct sim_history_place place = {task->node, task->start_ns, ended ? task->end_ns : run.end_ns};
+        struct sim_history_task place = {task->node, task->start_ns, ended ? task->end_ns : run.end_ns};
         if (place.start_ns > place.end_ns)
             place.start_ns = place.end_ns;
         vec_push(&h->places, place);

@@ -15,12 +15,12 @@
 #include "sim/report/side.h"
 
 /* Jobs or a node to leave out, for example "user=ann". */
-struct sim_drop {
+struct sim_exclusion {
     const char *what, *value; /* what: user, group, queue, name or node */
 };
 
 /* Node and time of a task. */
-struct sim_history_place {
+struct sim_history_task {
     uint32_t node; /* index in the fleet's nodes; UINT32_MAX: the node was deleted */
     int64_t start_ns, end_ns;
 };
@@ -33,14 +33,14 @@ struct sim_history {
         int64_t start_ns, end_ns;
         size_t places, places_len; /* range in `places` of the job's tasks */
     } * runs;                      /* indexed by job of the trace */
-    VEC(struct sim_history_place) places;
+    VEC(struct sim_history_task) places;
     size_t unrun, dropped, running; /* numbers of jobs that never ran, were left out, still run */
 };
 
-int sim_drop_parse(const char *text, struct sim_drop *ret, char buf[static 256], struct berth_err *err);
+int sim_exclusion_parse(const char *text, struct sim_exclusion *ret, char buf[static 256], struct berth_err *err);
 
 struct sim_history_options {
-    const struct sim_drop *drops;
+    const struct sim_exclusion *drops;
     size_t drops_len;
     int64_t from_ns, to_ns; /* only jobs submitted in this range; 0: no bound */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);

@@ -50,10 +50,10 @@ static struct store *journal_written(void)
     return s;
 }
 
-static int read_history(struct store *s, const struct sim_drop *drops, size_t len, struct sim_history *h,
+static int read_history(struct store *s, const struct sim_exclusion *drops, size_t len, struct sim_history *h,
                         struct berth_err *err)
 {
-    struct journal *j = journal_of(s);
+    struct journal *j = journal_of_store(s);
     struct sim_history_options o = {.drops = drops, .drops_len = len};
     int rc = sim_history_read(j, &o, h, err);
     journal_close(j);
@@ -98,7 +98,7 @@ static void jobs_and_nodes_are_found(void **state)
     store_close(s);
 }
 
-static void what_was_is_a_side(void **state)
+static void recorded_past_is_a_side(void **state)
 {
     (void)state;
     struct store *s = journal_written();
@@ -122,7 +122,7 @@ static void what_was_is_a_side(void **state)
     assert_int_equal(side.out.points[side.out.points_len - 1].held, 0);
     assert_int_equal(side.out.points[0].waiting, 3);
     /* With the whole cluster no job had to wait. */
-    struct sim_playing p = {.trace = &h.trace, .fleet = &h.fleet, .seed = 1};
+    struct sim_side_options p = {.trace = &h.trace, .fleet = &h.fleet, .seed = 1};
     if (sim_side_init(&other, "fcfs/easy", &h.fleet, &err) || sim_side_run(&other, &p, &err))
         fail_msg("%s", err.text);
     assert_int_equal(other.summary.jobs, 3);
@@ -133,7 +133,7 @@ static void what_was_is_a_side(void **state)
     store_close(s);
 }
 
-static void what_is_dropped_was_not(void **state)
+static void excluded_jobs_and_nodes_are_left_out(void **state)
 {
     (void)state;
     static const struct {
@@ -149,10 +149,10 @@ static void what_is_dropped_was_not(void **state)
     struct store *s = journal_written();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sim_history h;
-        struct sim_drop drop;
+        struct sim_exclusion drop;
         struct berth_err err = {0};
         char buf[256];
-        assert_int_equal(sim_drop_parse(rows[i].drop, &drop, buf, &err), 0);
+        assert_int_equal(sim_exclusion_parse(rows[i].drop, &drop, buf, &err), 0);
         if (read_history(s, &drop, 1, &h, &err))
             fail_msg("%s: %s", rows[i].drop, err.text);
         assert_int_equal(h.trace.len, rows[i].jobs);
@@ -208,7 +208,7 @@ static void elastic_jobs_are_replayed(void **state)
         fail_msg("%s", err.text);
     assert_int_equal(h.trace.len, 1);
     assert_int_equal(h.trace.jobs[0].tasks, 6);
-    assert_int_equal(sim_job_least(&h.trace.jobs[0]), 2);
+    assert_int_equal(sim_job_min_tasks(&h.trace.jobs[0]), 2);
     sim_history_side(&h, &recorded);
     int64_t most = 0;
     for (size_t i = 0; i < recorded.out.points_len; i++)
@@ -217,7 +217,7 @@ static void elastic_jobs_are_replayed(void **state)
     assert_int_equal(recorded.out.points[recorded.out.points_len - 1].held, 0);
     /* 10, 10, 6 and 5 processor minutes, of 4 processors over 11 minutes. */
     assert_true(recorded.summary.utilisation > 31.0 / 44 - 1e-9 && recorded.summary.utilisation < 31.0 / 44 + 1e-9);
-    struct sim_playing p = {.trace = &h.trace, .fleet = &h.fleet, .seed = 1};
+    struct sim_side_options p = {.trace = &h.trace, .fleet = &h.fleet, .seed = 1};
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         if (sim_side_init(&other, policies[i], &h.fleet, &err) || sim_side_run(&other, &p, &err))
             fail_msg("%s: %s", policies[i], err.text);
@@ -232,28 +232,31 @@ static void elastic_jobs_are_replayed(void **state)
     store_close(s);
 }
 
-static void nothing_to_tell_is_told(void **state)
+static void empty_journal_is_reported(void **state)
 {
     (void)state;
     struct store *s = store_memory_new();
     struct sim_history h;
-    struct sim_drop drop;
+    struct sim_exclusion drop;
     struct berth_err err = {0};
     char buf[256];
     say(s, 0, "nodes/n1", "{\"id\":\"n1\",\"allocatable\":{\"cpu\":4},\"state\":\"ready\",\"generation\":1,\"v\":1}");
     assert_int_equal(read_history(s, NULL, 0, &h, &err), -ENOENT);
     assert_non_null(strstr(err.text, "no job that ran"));
-    assert_int_equal(sim_drop_parse("ann", &drop, buf, &err), -EINVAL);
-    assert_int_equal(sim_drop_parse("use=ann", &drop, buf, &err), -EINVAL);
+    assert_int_equal(sim_exclusion_parse("ann", &drop, buf, &err), -EINVAL);
+    assert_int_equal(sim_exclusion_parse("use=ann", &drop, buf, &err), -EINVAL);
     store_close(s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_and_nodes_are_found),  cmocka_unit_test(what_was_is_a_side),
-        cmocka_unit_test(what_is_dropped_was_not),   cmocka_unit_test(a_gang_is_one_job),
-        cmocka_unit_test(elastic_jobs_are_replayed), cmocka_unit_test(nothing_to_tell_is_told),
+        cmocka_unit_test(jobs_and_nodes_are_found),
+        cmocka_unit_test(recorded_past_is_a_side),
+        cmocka_unit_test(excluded_jobs_and_nodes_are_left_out),
+        cmocka_unit_test(a_gang_is_one_job),
+        cmocka_unit_test(elastic_jobs_are_replayed),
+        cmocka_unit_test(empty_journal_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,7 +141,7 @@ struct ids {
     VEC(uint64_t) at;
 };
 
-static void collect(void *ctx, const struct berth_instance_seen *instance)
+static void collect(void *ctx, const struct berth_instance_view *instance)
 {
     struct ids *ids = ctx;
     vec_push(&ids->at, instance->id);

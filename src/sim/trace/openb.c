@@ -75,7 +75,7 @@ static int compare_requests(const void *a, const void *b)
 }
 
 struct demand {
-    struct berth_demand *at;
+    struct berth_typical_pod *at;
     struct berth_amount *cpu;
     size_t len;
 };
@@ -95,7 +95,7 @@ static struct demand demand_of(const struct openb_trace *t)
             continue;
         }
         d.cpu[d.len] = (struct berth_amount){"cpu", pod->cpu_milli};
-        d.at[d.len] = (struct berth_demand){.pods = 1};
+        d.at[d.len] = (struct berth_typical_pod){.pods = 1};
         d.at[d.len].shape = (struct berth_shape){
             .requests = &d.cpu[d.len],
             .requests_len = 1,

@@ -64,7 +64,7 @@ static void expect(const char *label, const struct openb_result *r, const struct
 /* On the empty cluster, F is 1000 on node a (the CPU pod and the P100 pod can use none of its 2000) and 500 on node b.
  * With best fit the share scores 43 on both: 1 - (3000/8000 + 1500/2000) / 2 and 1 - (7000/8000 + 500/2000) / 2. So the
  * rank decides, and determines all that follows. */
-static void the_rank_decides_among_equals(void **state)
+static void rank_decides_between_equal_scores(void **state)
 {
     (void)state;
     static const struct {
@@ -97,7 +97,7 @@ static void the_rank_decides_among_equals(void **state)
 }
 
 /* The same pods with another score of the core give another table: the simulation itself places nothing. */
-static void the_table_is_that_of_the_core(void **state)
+static void scores_come_from_the_core(void **state)
 {
     (void)state;
     static const struct {
@@ -128,7 +128,7 @@ static void the_table_is_that_of_the_core(void **state)
     }
 }
 
-static void chance_follows_from_the_seed(void **state)
+static void random_policy_is_reproducible(void **state)
 {
     (void)state;
     size_t full = 0;
@@ -143,7 +143,7 @@ static void chance_follows_from_the_seed(void **state)
     assert_true(full > 4 && full < 28);
 }
 
-static void what_is_beyond_is_not_told(void **state)
+static void loads_above_the_table_are_not_recorded(void **state)
 {
     (void)state;
     struct openb_result r;
@@ -154,7 +154,7 @@ static void what_is_beyond_is_not_told(void **state)
     assert_int_equal(r.dropped, 2);
 }
 
-static void what_cannot_be_run_is_refused(void **state)
+static void invalid_runs_are_rejected(void **state)
 {
     (void)state;
     struct openb_result r;
@@ -173,9 +173,9 @@ static void what_cannot_be_run_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_rank_decides_among_equals), cmocka_unit_test(the_table_is_that_of_the_core),
-        cmocka_unit_test(chance_follows_from_the_seed),  cmocka_unit_test(what_is_beyond_is_not_told),
-        cmocka_unit_test(what_cannot_be_run_is_refused),
+        cmocka_unit_test(rank_decides_between_equal_scores), cmocka_unit_test(scores_come_from_the_core),
+        cmocka_unit_test(random_policy_is_reproducible),     cmocka_unit_test(loads_above_the_table_are_not_recorded),
+        cmocka_unit_test(invalid_runs_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

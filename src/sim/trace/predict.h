@@ -33,6 +33,6 @@ const struct sim_predictor *sim_predictor_find(const char *name);
 
 /* The published corrections of a prediction that was too short (predict_last2.c): the first prediction plus 1, 5, 15,
  * 30 minutes, 1, 2, 5, 10, 20, 50, 100 hours; then doubled each time. */
-int64_t sim_predict_grow(int64_t predicted_ns, uint32_t times);
+int64_t sim_predict_correct(int64_t predicted_ns, uint32_t times);
 
 extern const struct sim_predictor sim_predict_last2, sim_predict_berth;

@@ -8,13 +8,13 @@
 /* Past runs of one user, or of one program of a user. */
 struct kind {
     sym user, name; /* name 0: all runs of the user */
-    struct pasts pasts;
+    struct past_runs past_runs;
 };
 
 struct memory {
     VEC(struct kind *) kinds;
     struct map map; /* (user, name) -> index in `kinds` */
-    struct pasts all;
+    struct past_runs all;
 };
 
 static void *begin(const struct sim_trace *t)
@@ -53,7 +53,7 @@ static struct kind *find(const struct memory *m, sym user, sym name)
     return at == MAP_NONE ? NULL : m->kinds.at[at];
 }
 
-static struct pasts *open(struct memory *m, sym user, sym name)
+static struct past_runs *open(struct memory *m, sym user, sym name)
 {
     struct kind *k = find(m, user, name);
     if (!k) {
@@ -63,12 +63,12 @@ static struct pasts *open(struct memory *m, sym user, sym name)
         map_add(&m->map, hash_of(k), (uint32_t)m->kinds.len);
         vec_push(&m->kinds, k);
     }
-    return &k->pasts;
+    return &k->past_runs;
 }
 
 static int64_t size_of(const struct sim_job *j)
 {
-    return past_size(j->tasks, j->gpus, j->cpu_milli);
+    return past_run_size(j->tasks, j->gpus, j->cpu_milli);
 }
 
 static int64_t predict(void *state, const struct sim_job *job, int64_t now_ns)
@@ -78,7 +78,7 @@ static int64_t predict(void *state, const struct sim_job *job, int64_t now_ns)
     (void)now_ns;
     if (!own)
         own = find(m, job->user, 0);
-    int64_t ns = past_predict(own ? &own->pasts : NULL, &m->all, job->request_ns, size_of(job));
+    int64_t ns = past_predict(own ? &own->past_runs : NULL, &m->all, job->request_ns, size_of(job));
     return ns ? ns : job->request_ns > 0 ? job->request_ns : INT64_MAX;
 }
 
@@ -86,14 +86,14 @@ static void ended(void *state, const struct sim_job *job, int64_t now_ns)
 {
     struct memory *m = state;
     struct past past = {job->run_ns, job->request_ns, size_of(job)};
-    struct pasts *named = job->name ? open(m, job->user, job->name) : NULL;
+    struct past_runs *named = job->name ? open(m, job->user, job->name) : NULL;
     (void)now_ns;
-    if (!named || past_counts(named->len)) {
-        pasts_add(open(m, job->user, 0), &past);
-        pasts_add(&m->all, &past);
+    if (!named || past_run_counts(named->len)) {
+        past_runs_add(open(m, job->user, 0), &past);
+        past_runs_add(&m->all, &past);
     }
     if (named)
-        pasts_add(named, &past);
+        past_runs_add(named, &past);
 }
 
 const struct sim_predictor sim_predict_berth = {

@@ -43,7 +43,7 @@ static int64_t predict(void *state, const struct sim_job *job, int64_t now_ns)
     return (r->last_ns / SIM_SECOND_NS + r->before_ns / SIM_SECOND_NS) / 2 * SIM_SECOND_NS;
 }
 
-int64_t sim_predict_grow(int64_t predicted_ns, uint32_t times)
+int64_t sim_predict_correct(int64_t predicted_ns, uint32_t times)
 {
     static const int64_t steps[] = {1 * MINUTE_NS, 5 * MINUTE_NS, 15 * MINUTE_NS, 30 * MINUTE_NS,
                                     1 * HOUR_NS,   2 * HOUR_NS,   5 * HOUR_NS,    10 * HOUR_NS,
@@ -57,7 +57,7 @@ static int64_t correct(void *state, const struct sim_job *job, int64_t predicted
 {
     (void)state;
     (void)job;
-    return sim_predict_grow(predicted_ns, times);
+    return sim_predict_correct(predicted_ns, times);
 }
 
 static void ended(void *state, const struct sim_job *job, int64_t now_ns)

@@ -29,7 +29,7 @@ static void all_are_found_by_name(void **state)
     assert_null(sim_predictor_find("oracle"));
 }
 
-static void two_remember_nothing(void **state)
+static void two_predictors_have_no_state(void **state)
 {
     struct sim_job j = job(1, 30, 100), silent = job(1, 30, 0);
     (void)state;
@@ -65,17 +65,17 @@ static void corrections_grow_as_published(void **state)
     uint32_t n = 0;
     (void)state;
     for (; n < sizeof more / sizeof *more; n++) {
-        predicted = sim_predict_grow(predicted, n);
+        predicted = sim_predict_correct(predicted, n);
         assert_int_equal(predicted, (40 + more[n]) * S);
     }
-    predicted = sim_predict_grow(predicted, n);
+    predicted = sim_predict_correct(predicted, n);
     assert_int_equal(predicted, 2 * (40 + 360000) * S);
-    assert_int_equal(sim_predict_grow(predicted, n + 1), 4 * (40 + 360000) * S);
+    assert_int_equal(sim_predict_correct(predicted, n + 1), 4 * (40 + 360000) * S);
 }
 
 /* The mean share of the requested time that similar jobs used, and half as much again; all jobs together have half a
  * weight. */
-static void berth_goes_by_shares_of_requests(void **state)
+static void berth_predicts_by_share_of_requested_time(void **state)
 {
     const struct sim_predictor *p = sim_predictor_find("berth");
     struct sim_trace none = {0};
@@ -102,7 +102,7 @@ static void berth_goes_by_shares_of_requests(void **state)
 }
 
 /* Jobs with a more similar size and request have more weight. */
-static void berth_looks_for_those_alike(void **state)
+static void berth_weights_similar_jobs_more(void **state)
 {
     const struct sim_predictor *p = sim_predictor_find("berth");
     struct sim_trace none = {0};
@@ -124,11 +124,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_are_found_by_name),
-        cmocka_unit_test(two_remember_nothing),
+        cmocka_unit_test(two_predictors_have_no_state),
         cmocka_unit_test(last2_is_the_mean_of_the_user_s_last_two),
         cmocka_unit_test(corrections_grow_as_published),
-        cmocka_unit_test(berth_goes_by_shares_of_requests),
-        cmocka_unit_test(berth_looks_for_those_alike),
+        cmocka_unit_test(berth_predicts_by_share_of_requested_time),
+        cmocka_unit_test(berth_weights_similar_jobs_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

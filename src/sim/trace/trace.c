@@ -109,7 +109,7 @@ int sim_lines_next(struct sim_lines *l, struct berth_err *err)
             break; /* the last line without a line end, or a NUL byte */
         if (l->cap >= LINE_MOST) {
             l->number++;
-            return sim_lines_bad(l, err, "longer than %d bytes", LINE_MOST);
+            return sim_lines_error(l, err, "longer than %d bytes", LINE_MOST);
         }
         l->cap *= 2;
         l->text = mem_resize(l->text, l->cap, 1);
@@ -118,10 +118,10 @@ int sim_lines_next(struct sim_lines *l, struct berth_err *err)
     if (rc || len == 0)
         return rc;
     l->number++;
-    return gzeof(l->file) ? 1 : sim_lines_bad(l, err, "a NUL byte; this is not a text file");
+    return gzeof(l->file) ? 1 : sim_lines_error(l, err, "a NUL byte; this is not a text file");
 }
 
-int sim_lines_bad(const struct sim_lines *l, struct berth_err *err, const char *fmt, ...)
+int sim_lines_error(const struct sim_lines *l, struct berth_err *err, const char *fmt, ...)
 {
     char text[BERTH_ERR_TEXT_MAX];
     va_list args;

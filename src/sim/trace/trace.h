@@ -33,7 +33,7 @@ struct sim_job {
 };
 
 /* Returns the number of tasks that must be placed before the job runs. */
-static inline uint32_t sim_job_least(const struct sim_job *job)
+static inline uint32_t sim_job_min_tasks(const struct sim_job *job)
 {
     return job->tasks_min && job->tasks_min < job->tasks ? job->tasks_min : job->tasks;
 }
@@ -80,7 +80,7 @@ void sim_lines_close(struct sim_lines *l);
 /* Reads the next line to l->text. Returns 1, 0 at the end, or -errno. The caller may change the line in place. */
 int sim_lines_next(struct sim_lines *l, struct berth_err *err);
 /* Returns -EINVAL, with "PATH, line N: " before the text. */
-int sim_lines_bad(const struct sim_lines *l, struct berth_err *err, const char *fmt, ...)
+int sim_lines_error(const struct sim_lines *l, struct berth_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 static inline void sim_lines_cleanup(struct sim_lines *l)
 {

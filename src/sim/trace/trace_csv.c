@@ -66,7 +66,7 @@ const char *sim_trace_csv_column(size_t i, const char **ret_sentence)
 static int take(struct sim_trace *t, const struct sim_csv *csv, const struct row *row, struct berth_err *err)
 {
     if (row->gpu_milli % 1000 && row->gpus != 1)
-        return sim_lines_bad(&csv->lines, err, "gpu_milli: a share is of one GPU; gpus must be 1");
+        return sim_lines_error(&csv->lines, err, "gpu_milli: a share is of one GPU; gpus must be 1");
     struct sim_job job = {
         .id = row->id,
         .submit_ns = row->submit_ns,
@@ -100,7 +100,7 @@ int sim_trace_csv_read(const char *path, struct sim_trace *t, struct berth_err *
             rc = -EINVAL;
     } while (rc > 0);
     if (rc == 0 && t->len == 0)
-        rc = sim_lines_bad(&csv.lines, err, "there are no jobs in the file");
+        rc = sim_lines_error(&csv.lines, err, "there are no jobs in the file");
     if (rc == 0)
         sim_trace_sort(t);
     return rc;

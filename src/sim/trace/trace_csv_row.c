@@ -131,16 +131,16 @@ static int bind(struct sim_csv *c, bool strict, struct berth_err *err)
     for (size_t i = 0; i < c->fields_len; i++) {
         c->bound[i] = column_find(c, c->fields[i]);
         if (c->bound[i] == UINT32_MAX && strict)
-            return sim_lines_bad(&c->lines, err, "there is no column \"%s\"; columns are %s", c->fields[i],
-                                 str_text(&known));
+            return sim_lines_error(&c->lines, err, "there is no column \"%s\"; columns are %s", c->fields[i],
+                                   str_text(&known));
         if (c->bound[i] != UINT32_MAX && is_bound(c, c->bound[i], i))
-            return sim_lines_bad(&c->lines, err, "the column \"%s\" stands twice", c->fields[i]);
+            return sim_lines_error(&c->lines, err, "the column \"%s\" stands twice", c->fields[i]);
     }
     for (uint32_t i = 0; i < c->columns_len; i++)
         if (c->columns[i].required && !is_bound(c, i, c->fields_len))
-            return sim_lines_bad(&c->lines, err,
-                                 "the column \"%s\" is missing; the first line must name the columns of the file",
-                                 c->columns[i].name);
+            return sim_lines_error(&c->lines, err,
+                                   "the column \"%s\" is missing; the first line must name the columns of the file",
+                                   c->columns[i].name);
     return 0;
 }
 
@@ -153,13 +153,14 @@ int sim_csv_open(struct sim_csv *c, const char *path, const struct sim_column *c
         return rc;
     rc = next_line(c, err);
     if (rc == 0)
-        rc = sim_lines_bad(&c->lines, err, "the file is empty; its first line must name the columns");
+        rc = sim_lines_error(&c->lines, err, "the file is empty; its first line must name the columns");
     if (rc > 0) {
         size_t max = commas(c->lines.text) + 1;
         c->fields = mem_zarray(max, sizeof *c->fields);
         c->bound = mem_zarray(max, sizeof *c->bound);
         c->fields_len = split(c->lines.text, c->fields, max);
-        rc = c->fields_len == SIZE_MAX ? sim_lines_bad(&c->lines, err, "a quote is not closed") : bind(c, strict, err);
+        rc =
+            c->fields_len == SIZE_MAX ? sim_lines_error(&c->lines, err, "a quote is not closed") : bind(c, strict, err);
     }
     if (rc)
         sim_csv_close(c);
@@ -179,16 +180,16 @@ void sim_csv_close(struct sim_csv *c)
 static int bad_cell(const struct sim_csv *c, const struct sim_column *column, const char *text, const char *expected,
                     struct berth_err *err)
 {
-    return sim_lines_bad(&c->lines, err, "%s: expected %s, found \"%.40s\"", column->name, expected, text);
+    return sim_lines_error(&c->lines, err, "%s: expected %s, found \"%.40s\"", column->name, expected, text);
 }
 
 static int bad_range(const struct sim_csv *c, const struct sim_column *column, const char *text, struct berth_err *err)
 {
     if (column->max >= 9e15)
-        return sim_lines_bad(&c->lines, err, "%s: expected at least %g, found \"%.40s\"", column->name, column->min,
-                             text);
-    return sim_lines_bad(&c->lines, err, "%s: expected %.17g to %.17g, found \"%.40s\"", column->name, column->min,
-                         column->max, text);
+        return sim_lines_error(&c->lines, err, "%s: expected at least %g, found \"%.40s\"", column->name, column->min,
+                               text);
+    return sim_lines_error(&c->lines, err, "%s: expected %.17g to %.17g, found \"%.40s\"", column->name, column->min,
+                           column->max, text);
 }
 
 static int quantity_cell(const struct sim_csv *c, const struct sim_column *column, const char *text, int64_t *ret,
@@ -198,7 +199,7 @@ static int quantity_cell(const struct sim_csv *c, const struct sim_column *colum
     bool cpu = column->cell == SIM_CELL_CPU;
     int64_t amount;
     if (quantity_parse_text(cpu ? "cpu" : "memory", text, &amount, &why) != 0)
-        return sim_lines_bad(&c->lines, err, "%s: %s", column->name, why.text);
+        return sim_lines_error(&c->lines, err, "%s: %s", column->name, why.text);
     if (amount < 0 || amount > ((int64_t)1 << 53))
         return bad_cell(c, column, text, "an amount of 0 or more", err);
     *ret = amount;
@@ -251,15 +252,15 @@ int sim_csv_next(struct sim_csv *c, void *row, struct berth_err *err)
         return rc;
     size_t len = split(c->lines.text, c->fields, c->fields_len);
     if (len == SIZE_MAX)
-        return sim_lines_bad(&c->lines, err, "a quote is not closed");
+        return sim_lines_error(&c->lines, err, "a quote is not closed");
     if (len != c->fields_len)
-        return sim_lines_bad(&c->lines, err, "%zu fields, but the first line names %zu columns", len, c->fields_len);
+        return sim_lines_error(&c->lines, err, "%zu fields, but the first line names %zu columns", len, c->fields_len);
     for (size_t i = 0; i < len; i++) {
         if (c->bound[i] == UINT32_MAX)
             continue;
         const struct sim_column *column = &c->columns[c->bound[i]];
         if (!*c->fields[i] && column->required)
-            return sim_lines_bad(&c->lines, err, "%s: is empty", column->name);
+            return sim_lines_error(&c->lines, err, "%s: is empty", column->name);
         rc = *c->fields[i] ? read_cell(c, column, c->fields[i], row, err) : 0;
         if (rc)
             return rc;

@@ -38,7 +38,7 @@ static int read_text(const char *text, struct sim_trace *t, struct berth_err *er
     return rc;
 }
 
-static void columns_in_any_order_and_what_is_missing(void **state)
+static void columns_may_have_any_order_or_be_missing(void **state)
 {
     (void)state;
     struct sim_trace t;
@@ -72,7 +72,7 @@ static void columns_in_any_order_and_what_is_missing(void **state)
     sim_trace_done(&t);
 }
 
-static void what_is_wrong_is_told_with_its_line(void **state)
+static void errors_have_line_numbers(void **state)
 {
     (void)state;
     static const struct {
@@ -107,7 +107,7 @@ static void what_is_wrong_is_told_with_its_line(void **state)
     }
 }
 
-static void what_is_written_reads_back(void **state)
+static void written_trace_reads_back(void **state)
 {
     (void)state;
     static const char text[] = "id,submit,run,request,user,group,name,queue,priority,tasks,cpu,memory,gpus,gpu_milli\n"
@@ -206,7 +206,7 @@ static void must_have(const char *text, const char *name, const char *sentence)
         fail_msg("docs/sim.md lacks:%s", row);
 }
 
-static void the_reference_is_complete(void **state)
+static void reference_documents_every_column(void **state)
 {
     (void)state;
     char *text = text_of("docs/sim.md");
@@ -233,11 +233,11 @@ static void the_reference_is_complete(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_in_any_order_and_what_is_missing),
-        cmocka_unit_test(what_is_wrong_is_told_with_its_line),
-        cmocka_unit_test(what_is_written_reads_back),
+        cmocka_unit_test(columns_may_have_any_order_or_be_missing),
+        cmocka_unit_test(errors_have_line_numbers),
+        cmocka_unit_test(written_trace_reads_back),
         cmocka_unit_test(seconds_are_exact),
-        cmocka_unit_test(the_reference_is_complete),
+        cmocka_unit_test(reference_documents_every_column),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,7 +89,7 @@ void sim_engine_done(struct sim_engine *e)
     vec_done(&e->named);
     vec_done(&e->started);
     vec_done(&e->stopped);
-    vec_done(&e->shed);
+    vec_done(&e->partial_stops);
     e->cluster = NULL;
     e->jobs = NULL;
 }
@@ -114,7 +114,7 @@ static int job_put(struct sim_engine *e, uint32_t job, int32_t priority, struct 
         .priority = j->priority + priority,
         .created_ns = j->submit_ns,
         .gang = j->tasks > 1 ? id : NULL,
-        .gang_min = sim_job_least(j) < j->tasks ? sim_job_least(j) : 0,
+        .gang_min = sim_job_min_tasks(j) < j->tasks ? sim_job_min_tasks(j) : 0,
         .shape = {.requests = amounts, .requests_len = len, .gpu = {.count = j->gpus, .milli = j->gpu_milli}},
         .estimate_ns = e->jobs[job].predicted_ns
     };
@@ -154,8 +154,8 @@ static double seconds_left(const struct sim_engine *e, uint32_t job, int64_t now
     return (double)(e->s->trace->jobs[job].run_ns - (now_ns - e->out->at[job].start_ns)) / 1e9;
 }
 
-/* books_enter counts a job that starts with its current tasks; books_leave a job that runs no longer. */
-static void books_enter(struct sim_engine *e, uint32_t job, int64_t now_ns)
+/* usage_add counts a job that starts with its current tasks; usage_remove a job that runs no longer. */
+static void usage_add(struct sim_engine *e, uint32_t job, int64_t now_ns)
 {
     const struct sim_job *j = &e->s->trace->jobs[job];
     uint32_t placed = e->jobs[job].placed;
@@ -165,7 +165,7 @@ static void books_enter(struct sim_engine *e, uint32_t job, int64_t now_ns)
     e->out->at[job].missing_s = (j->tasks - placed) * seconds_left(e, job, now_ns);
 }
 
-static void books_leave(struct sim_engine *e, uint32_t job)
+static void usage_remove(struct sim_engine *e, uint32_t job)
 {
     const struct sim_job *j = &e->s->trace->jobs[job];
     e->running--;
@@ -174,7 +174,7 @@ static void books_leave(struct sim_engine *e, uint32_t job)
 }
 
 /* Counts one task more (sign 1) or less (sign -1) of a running elastic job. */
-static void books_resize(struct sim_engine *e, uint32_t job, int sign, int64_t now_ns)
+static void usage_resize(struct sim_engine *e, uint32_t job, int sign, int64_t now_ns)
 {
     const struct sim_job *j = &e->s->trace->jobs[job];
     e->small -= e->jobs[job].placed < j->tasks;
@@ -201,7 +201,7 @@ int sim_engine_end(struct sim_engine *e, uint32_t job, struct berth_err *err)
     assert(!e->jobs[job].waits);
     int rc = berth_workload_remove(e->cluster, id_of(e, job, id), err);
     e->named.at[e->jobs[job].name] = SIM_NO_JOB;
-    books_leave(e, job);
+    usage_remove(e, job);
     return rc ? rc : instances_drop(e, job, err);
 }
 
@@ -212,17 +212,17 @@ static void task_placed(struct sim_engine *e, uint32_t job, int64_t now_ns)
     const struct sim_job *j = &e->s->trace->jobs[job];
     struct sim_task_list *l = &e->jobs[job];
     if (!l->waits) {
-        books_resize(e, job, 1, now_ns);
+        usage_resize(e, job, 1, now_ns);
         return;
     }
-    if (++l->placed < sim_job_least(j))
+    if (++l->placed < sim_job_min_tasks(j))
         return;
     int64_t end;
-    e->endless |= __builtin_add_overflow(now_ns, j->run_ns, &end);
+    e->time_overflow |= __builtin_add_overflow(now_ns, j->run_ns, &end);
     l->waits = false;
     e->waiting--;
     e->out->at[job].start_ns = now_ns;
-    books_enter(e, job, now_ns);
+    usage_add(e, job, now_ns);
     vec_push(&e->started, job);
 }
 
@@ -241,7 +241,7 @@ static void job_stopped(struct sim_engine *e, uint32_t job)
     if (!l->waits) {
         l->waits = true;
         e->waiting++;
-        books_leave(e, job);
+        usage_remove(e, job);
         e->out->at[job].start_ns = -1;
         e->out->at[job].missing_s = 0;
         e->out->at[job].stops++;
@@ -253,13 +253,13 @@ static void job_stopped(struct sim_engine *e, uint32_t job)
 static void task_stopped(struct sim_engine *e, uint32_t job, uint64_t id, int64_t now_ns)
 {
     bool placed = e->instances.at[id - 1].placed;
-    bool whole = e->jobs[job].waits || e->jobs[job].placed - placed < sim_job_least(&e->s->trace->jobs[job]);
+    bool whole = e->jobs[job].waits || e->jobs[job].placed - placed < sim_job_min_tasks(&e->s->trace->jobs[job]);
     if (whole)
         job_stopped(e, job);
     else if (placed)
-        books_resize(e, job, -1, now_ns);
+        usage_resize(e, job, -1, now_ns);
     if (!whole || !placed)
-        vec_push(&e->shed, id);
+        vec_push(&e->partial_stops, id);
 }
 
 static void action_take(struct sim_engine *e, const struct berth_action *a, int64_t now_ns)
@@ -306,14 +306,14 @@ static int plan_once(struct sim_engine *e, const struct berth_policy *policy, in
         berth_plan_free(plan);
     berth_snapshot_free(snapshot);
     e->out->plans++;
-    if (rc == 0 && e->endless)
+    if (rc == 0 && e->time_overflow)
         rc = err_set(err, EOVERFLOW, "the trace would last for longer than 292 years");
     return rc;
 }
 
 /* Removes an instance of a job that keeps others. For a reserved instance, the plan has already removed it from the
  * cluster. */
-static int shed_drop(struct sim_engine *e, uint64_t id, struct berth_err *err)
+static int partial_stop_remove(struct sim_engine *e, uint64_t id, struct berth_err *err)
 {
     const struct sim_instance *gone = &e->instances.at[id - 1];
     uint32_t *at = &e->jobs[gone->job].first;
@@ -326,11 +326,11 @@ static int shed_drop(struct sim_engine *e, uint64_t id, struct berth_err *err)
 }
 
 /* Removes stopped instances before the next plan. */
-static int stopped_drop(struct sim_engine *e, size_t from, struct berth_err *err)
+static int stopped_remove(struct sim_engine *e, size_t from, struct berth_err *err)
 {
     int rc = 0;
-    for (size_t i = 0; i < e->shed.len && rc == 0; i++)
-        rc = shed_drop(e, e->shed.at[i], err);
+    for (size_t i = 0; i < e->partial_stops.len && rc == 0; i++)
+        rc = partial_stop_remove(e, e->partial_stops.at[i], err);
     for (size_t i = from; i < e->stopped.len && rc == 0; i++)
         rc = instances_drop(e, e->stopped.at[i], err);
     return rc;
@@ -347,11 +347,11 @@ int sim_engine_plan(struct sim_engine *e, const struct berth_policy *policy, int
     e->started.len = e->stopped.len = 0;
     do {
         before = e->stopped.len;
-        e->shed.len = 0;
+        e->partial_stops.len = 0;
         rc = plan_once(e, policy, now_ns, look, ctx, err);
-        freed = e->stopped.len > before || e->shed.len;
+        freed = e->stopped.len > before || e->partial_stops.len;
         if (rc == 0)
-            rc = stopped_drop(e, before, err);
+            rc = stopped_remove(e, before, err);
     } while (rc == 0 && freed && ++times < REPLANS_MAX);
     return rc;
 }

@@ -32,12 +32,13 @@ struct sim_engine {
     uint32_t last;         /* last assigned name */
     VEC(uint32_t) started; /* jobs started by the last plan */
     VEC(uint32_t) stopped; /* running jobs stopped by the last plan */
-    VEC(uint64_t) shed;    /* instances stopped by the last plan whose jobs keep others, and stopped reservations */
+    VEC(uint64_t)
+    partial_stops; /* instances stopped by the last plan whose jobs keep others, and stopped reservations */
     uint32_t waiting, running;
     uint32_t small; /* number of running elastic jobs with fewer tasks than their maximum */
     int64_t held;
     bool by_gpus;
-    bool endless; /* a job would end after the maximum time */
+    bool time_overflow; /* a job would end after the maximum time */
 };
 
 /* Creates an empty cluster with the setup's nodes. `out` is filled during the simulation. */

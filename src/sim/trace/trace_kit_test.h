@@ -58,16 +58,17 @@ static inline int64_t kit_start(const struct sim_outcomes *o, size_t job)
 /* Fills in random jobs: enough load that each moment requires decisions, with many equal times. */
 static inline size_t kit_random(struct kit_job *jobs, size_t most, int64_t procs, uint64_t seed)
 {
-    struct chance c = chance_of(seed, 1);
-    size_t len = 1 + chance_below(&c, most);
+    struct random_stream c = random_stream_new(seed, 1);
+    size_t len = 1 + random_below(&c, most);
     int64_t now = 0;
     for (size_t i = 0; i < len; i++) {
-        now += chance_in(&c, 300) ? 0 : chance_range(&c, 0, 12);
-        int64_t run = chance_range(&c, chance_in(&c, 50) ? 0 : 1, 30);
-        jobs[i] = (struct kit_job){.submit = now,
-                                   .run = run,
-                                   .request = chance_in(&c, 300) ? (run ? run : 1) : run + chance_range(&c, 1, 40),
-                                   .procs = chance_range(&c, 1, chance_in(&c, 300) ? procs : (procs + 2) / 3)};
+        now += random_per_mille(&c, 300) ? 0 : random_range(&c, 0, 12);
+        int64_t run = random_range(&c, random_per_mille(&c, 50) ? 0 : 1, 30);
+        jobs[i] =
+            (struct kit_job){.submit = now,
+                             .run = run,
+                             .request = random_per_mille(&c, 300) ? (run ? run : 1) : run + random_range(&c, 1, 40),
+                             .procs = random_range(&c, 1, random_per_mille(&c, 300) ? procs : (procs + 2) / 3)};
     }
     return len;
 }

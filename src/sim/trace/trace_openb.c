@@ -42,7 +42,7 @@ static int read_nodes(struct openb_trace *t, const char *path, struct berth_err 
             break;
         }
         if (!*node.name)
-            rc = sim_lines_bad(&csv.lines, err, "a node without a name");
+            rc = sim_lines_error(&csv.lines, err, "a node without a name");
         node.name = arena_strdup(&t->arena, node.name);
         node.model = arena_strdup(&t->arena, node.model);
         vec_push(&nodes, node);
@@ -94,15 +94,15 @@ static void list_models(struct openb_trace *t, struct openb_pod *pod)
 static int check_pod(const struct sim_csv *csv, struct openb_pod *pod, struct berth_err *err)
 {
     if (!*pod->name)
-        return sim_lines_bad(&csv->lines, err, "a pod without a name");
+        return sim_lines_error(&csv->lines, err, "a pod without a name");
     if (pod->gpus == 0)
         pod->gpu_milli = 0;
     else if (pod->gpu_milli == 0)
-        return sim_lines_bad(&csv->lines, err, "the pod %s asks for 0 thousandths of a GPU; expected 1 to %d",
-                             pod->name, BERTH_GPU_MILLI);
+        return sim_lines_error(&csv->lines, err, "the pod %s asks for 0 thousandths of a GPU; expected 1 to %d",
+                               pod->name, BERTH_GPU_MILLI);
     if (pod->gpus > 1 && pod->gpu_milli != BERTH_GPU_MILLI)
-        return sim_lines_bad(&csv->lines, err, "the pod %s asks for shares of several GPUs; a share is of one",
-                             pod->name);
+        return sim_lines_error(&csv->lines, err, "the pod %s asks for shares of several GPUs; a share is of one",
+                               pod->name);
     return 0;
 }
 
@@ -147,16 +147,16 @@ static int read_part(struct sim_lines *l, const char *what, size_t below, uint32
     if (rc < 0)
         return rc;
     if (rc == 0 || sscanf(l->text, "# %15s %zu", word, &len) != 2 || strcmp(word, what) != 0 || len > ROWS_MAX)
-        return sim_lines_bad(l, err, "expected \"# %s\" and their number", what);
+        return sim_lines_error(l, err, "expected \"# %s\" and their number", what);
     uint32_t *at = ARENA_ARRAY(&t->arena, uint32_t, len);
     for (size_t i = 0; i < len; i++) {
         rc = sim_lines_next(l, err);
         if (rc < 0)
             return rc;
         if (rc == 0)
-            return sim_lines_bad(l, err, "the file ends after %zu of %zu %s", i, len, what);
+            return sim_lines_error(l, err, "the file ends after %zu of %zu %s", i, len, what);
         if (!str_parse_i64(l->text, &number) || number < 0 || (uint64_t)number >= below)
-            return sim_lines_bad(l, err, "\"%.40s\" is not a number from 0 to %zu", l->text, below - 1);
+            return sim_lines_error(l, err, "\"%.40s\" is not a number from 0 to %zu", l->text, below - 1);
         at[i] = (uint32_t)number;
     }
     *ret = at;
@@ -177,7 +177,7 @@ static int read_arrivals(struct openb_trace *t, const char *path, struct berth_e
     if (rc)
         return rc;
     if (len != t->nodes_len)
-        return sim_lines_bad(&l, err, "ranks of %zu nodes; there are %zu", len, t->nodes_len);
+        return sim_lines_error(&l, err, "ranks of %zu nodes; there are %zu", len, t->nodes_len);
     for (size_t i = 0; i < len; i++)
         t->nodes[i].rank = ranks[i];
     return 0;

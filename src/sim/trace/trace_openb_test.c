@@ -69,7 +69,7 @@ static void sorted_by_name(void **state)
     assert_int_equal(t.arrivals[3], 1);
 }
 
-static void no_models_no_column(void **state)
+static void models_column_is_optional(void **state)
 {
     (void)state;
     CLEANUP(openb_trace) struct openb_trace t;
@@ -80,7 +80,7 @@ static void no_models_no_column(void **state)
     assert_int_equal(t.pods[0].models_len, 0);
 }
 
-static void what_is_wrong_is_told_with_its_line(void **state)
+static void errors_have_line_numbers(void **state)
 {
     (void)state;
 #define NODES "sn,cpu_milli,memory_mib,gpu,model\n"
@@ -118,7 +118,7 @@ static void what_is_wrong_is_told_with_its_line(void **state)
     }
 }
 
-static void a_file_that_is_not_there(void **state)
+static void missing_file_is_an_error(void **state)
 {
     (void)state;
     CLEANUP(openb_trace) struct openb_trace t;
@@ -131,9 +131,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sorted_by_name),
-        cmocka_unit_test(no_models_no_column),
-        cmocka_unit_test(what_is_wrong_is_told_with_its_line),
-        cmocka_unit_test(a_file_that_is_not_there),
+        cmocka_unit_test(models_column_is_optional),
+        cmocka_unit_test(errors_have_line_numbers),
+        cmocka_unit_test(missing_file_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

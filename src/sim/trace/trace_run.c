@@ -168,7 +168,7 @@ static int end(struct run *r, uint32_t job, int64_t now_ns, struct berth_err *er
 }
 
 /* Frees the resources of jobs that end now as predicted, before any submission. */
-static int give_back(struct run *r, int64_t now_ns, struct berth_err *err)
+static int free_predicted_ends(struct run *r, int64_t now_ns, struct berth_err *err)
 {
     int rc = 0;
     for (size_t i = 0; i < r->ending.len && rc == 0; i++) {
@@ -214,7 +214,7 @@ static int moment(struct run *r, int64_t now_ns, struct berth_err *err)
     const struct sim_trace *t = r->s->trace;
     int rc = take_events(r, now_ns, err);
     if (rc == 0)
-        rc = give_back(r, now_ns, err);
+        rc = free_predicted_ends(r, now_ns, err);
     while (rc == 0 && r->arrived < t->len && t->jobs[r->arrived].submit_ns == now_ns)
         rc = submit(r, now_ns, err);
     for (size_t i = 0; i < r->ending.len && rc == 0; i++)

@@ -67,7 +67,7 @@ static void policies_by_hand(void **state)
 
 /* Without history the third job has the shorter prediction. Then the first job ends early, and both predictions become
  * short. */
-static void what_waits_is_predicted_anew(void **state)
+static void waiting_jobs_are_predicted_again(void **state)
 {
     static const struct kit_job jobs[] = {
         {0, 10, 1000, 1},
@@ -83,7 +83,7 @@ static void what_waits_is_predicted_anew(void **state)
 }
 
 /* A job that ends as predicted frees its resources before submissions; a job that ends otherwise, after them. */
-static void what_ends_as_predicted_makes_room_first(void **state)
+static void predicted_ends_free_resources_first(void **state)
 {
     /* At 10 the first job ends; a wide job arrives, then a narrow one, which would start at once if the wide one
      * waited. */
@@ -129,7 +129,7 @@ static void predictions_that_prove_too_short_grow(void **state)
     assert_int_equal(out.at[5].predicted_ns, 25 * SIM_SECOND_NS);
 }
 
-static void who_does_not_fit_never_starts(void **state)
+static void oversized_job_never_starts(void **state)
 {
     static const struct kit_job jobs[] = {
         {0, 10, 10, 9},
@@ -155,7 +155,7 @@ static void a_job_may_be_over_at_once_or_outrun_its_request(void **state)
     assert_int_equal(kit_start(&out, 2), 50);
 }
 
-static void time_has_an_end(void **state)
+static void time_overflow_is_an_error(void **state)
 {
     static const struct kit_job jobs[] = {
         {0,          8000000000, 8000000000, 4},
@@ -234,7 +234,7 @@ static void tasks_stand_together_on_several_nodes(void **state)
 }
 
 /* A job of a higher priority preempts another, which starts again. */
-static void what_is_stopped_begins_anew(void **state)
+static void preempted_job_starts_again(void **state)
 {
     static const struct kit_job jobs[] = {
         {0,   1000, 1000, 4},
@@ -583,7 +583,7 @@ static void random_traces_agree(const char *order, const char *predictor, int64_
     }
 }
 
-static void easy_is_that_of_the_textbook(void **state)
+static void easy_matches_simple_implementation(void **state)
 {
     (void)state;
     random_traces_agree("fcfs", "request", whole);
@@ -598,20 +598,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(policies_by_hand),
-        cmocka_unit_test(what_waits_is_predicted_anew),
-        cmocka_unit_test(what_ends_as_predicted_makes_room_first),
+        cmocka_unit_test(waiting_jobs_are_predicted_again),
+        cmocka_unit_test(predicted_ends_free_resources_first),
         cmocka_unit_test(predictions_that_prove_too_short_grow),
-        cmocka_unit_test(who_does_not_fit_never_starts),
+        cmocka_unit_test(oversized_job_never_starts),
         cmocka_unit_test(a_job_may_be_over_at_once_or_outrun_its_request),
-        cmocka_unit_test(time_has_an_end),
+        cmocka_unit_test(time_overflow_is_an_error),
         cmocka_unit_test(many_jobs_keep_their_order),
         cmocka_unit_test(tasks_stand_together_on_several_nodes),
-        cmocka_unit_test(what_is_stopped_begins_anew),
+        cmocka_unit_test(preempted_job_starts_again),
         cmocka_unit_test(elastic_jobs_shrink_and_grow),
         cmocka_unit_test(the_planner_decides),
         cmocka_unit_test(a_score_decides_where),
         cmocka_unit_test(numbers_by_hand),
-        cmocka_unit_test(easy_is_that_of_the_textbook),
+        cmocka_unit_test(easy_matches_simple_implementation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

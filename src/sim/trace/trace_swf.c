@@ -83,16 +83,16 @@ static int columns_read(struct sim_lines *l, int64_t at[static COLUMNS], struct 
         if (!*text)
             break;
         if (len == COLUMNS)
-            return sim_lines_bad(l, err, "more than %d numbers", COLUMNS);
+            return sim_lines_error(l, err, "more than %d numbers", COLUMNS);
         if (!number_read(&text, &at[len]))
-            return sim_lines_bad(l, err, "column %zu, %s: \"%.20s\" is no number", len + 1, names[len], text);
+            return sim_lines_error(l, err, "column %zu, %s: \"%.20s\" is no number", len + 1, names[len], text);
     }
     if (len < COLUMNS_LEAST)
-        return sim_lines_bad(l, err, "%zu numbers; a job of the Standard Workload Format has %d", len, COLUMNS);
+        return sim_lines_error(l, err, "%zu numbers; a job of the Standard Workload Format has %d", len, COLUMNS);
     if (at[COLUMN_SUBMIT] > SECONDS_MAX || at[COLUMN_RUN] > SECONDS_MAX || at[COLUMN_TIME_ASKED] > SECONDS_MAX)
-        return sim_lines_bad(l, err, "a time of more than %" PRId64 " seconds", SECONDS_MAX);
+        return sim_lines_error(l, err, "a time of more than %" PRId64 " seconds", SECONDS_MAX);
     if (at[COLUMN_PROCS] > PROCS_MAX || at[COLUMN_PROCS_ASKED] > PROCS_MAX)
-        return sim_lines_bad(l, err, "more than %" PRId64 " processors", PROCS_MAX);
+        return sim_lines_error(l, err, "more than %" PRId64 " processors", PROCS_MAX);
     return 0;
 }
 

@@ -133,7 +133,7 @@ static void equal_times_are_in_order_of_numbers(void **state)
     assert_int_equal(t.jobs[2].id, 9);
 }
 
-static void a_bad_line_is_told_by_its_number(void **state)
+static void errors_have_line_numbers(void **state)
 {
     static const struct {
         const char *text, *want;
@@ -156,7 +156,7 @@ static void a_bad_line_is_told_by_its_number(void **state)
     }
 }
 
-static void what_is_no_text_is_refused(void **state)
+static void binary_data_is_rejected(void **state)
 {
     CLEANUP(sim_trace) struct sim_trace t;
     struct berth_err err = {0};
@@ -197,8 +197,8 @@ int main(void)
         cmocka_unit_test(a_compressed_log_is_read),
         cmocka_unit_test(jobs_that_never_ran_are_left_out),
         cmocka_unit_test(equal_times_are_in_order_of_numbers),
-        cmocka_unit_test(a_bad_line_is_told_by_its_number),
-        cmocka_unit_test(what_is_no_text_is_refused),
+        cmocka_unit_test(errors_have_line_numbers),
+        cmocka_unit_test(binary_data_is_rejected),
         cmocka_unit_test(long_lines_are_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,7 +78,7 @@ static int in_entry(struct load *l, const struct section *s, size_t i, const jso
 
 /* Rejects a name that an earlier entry of the list has, because in the model the later entry would silently replace the
  * earlier one. */
-static int name_once(struct load *l, const struct section *s, size_t i, const char *name)
+static int name_check_unique(struct load *l, const struct section *s, size_t i, const char *name)
 {
     sym known = intern_find(&l->names, name);
     if (known != MAP_NONE && known < l->entries.len) {
@@ -105,7 +105,7 @@ static int resource_put(struct load *l, const struct section *s, size_t i, const
     int rc = resource_entry_read(&l->reader, value, &resource);
     if (rc < 0)
         return in_entry(l, s, i, value, rc);
-    rc = name_once(l, s, i, resource.name);
+    rc = name_check_unique(l, s, i, resource.name);
     return rc < 0 ? rc : berth_resource_put(l->file->cluster, &resource, l->err);
 }
 
@@ -115,7 +115,7 @@ static int volume_put(struct load *l, const struct section *s, size_t i, const j
     int rc = volume_entry_read(&l->reader, value, &volume);
     if (rc < 0)
         return in_entry(l, s, i, value, rc);
-    rc = name_once(l, s, i, volume.id);
+    rc = name_check_unique(l, s, i, volume.id);
     return rc < 0 ? rc : berth_volume_put(l->file->cluster, &volume, l->err);
 }
 
@@ -147,7 +147,7 @@ static int node_put(struct load *l, const struct section *s, size_t i, const jso
     for (uint32_t n = 0; rc == 0 && n < len; n++) {
         struct berth_node node = entry.node;
         node.id = copy_id(l, entry.node.id, entry.count, n);
-        rc = name_once(l, s, i, node.id);
+        rc = name_check_unique(l, s, i, node.id);
         if (rc == 0)
             rc = berth_node_put(l->file->cluster, &node, l->err);
         count_done(l);
@@ -167,7 +167,7 @@ static int workload_put(struct load *l, const struct section *s, size_t i, const
         workload.id = copy_id(l, entry.workload.id, entry.count, n);
         if (entry.gang_alone)
             workload.gang = workload.id;
-        rc = name_once(l, s, i, workload.id);
+        rc = name_check_unique(l, s, i, workload.id);
         if (rc == 0)
             rc = berth_workload_put(l->file->cluster, &workload, l->err);
         count_done(l);
@@ -181,7 +181,7 @@ static int instance_put(struct load *l, const struct section *s, size_t i, const
     int rc = instance_entry_read(&l->reader, value, &instance);
     if (rc < 0)
         return in_entry(l, s, i, value, rc);
-    rc = name_once(l, s, i, arena_fmt(&l->scratch, "%" PRIu64, instance.id));
+    rc = name_check_unique(l, s, i, arena_fmt(&l->scratch, "%" PRIu64, instance.id));
     if (rc == 0)
         rc = berth_instance_put(l->file->cluster, &instance, l->err);
     count_done(l);
@@ -207,7 +207,7 @@ static int profile_put(struct load *l, const struct section *s, size_t i, const 
     int rc = profile_entry_read(&r, value, &profile);
     if (rc < 0)
         return in_entry(l, s, i, value, rc);
-    rc = name_once(l, s, i, profile.name);
+    rc = name_check_unique(l, s, i, profile.name);
     if (rc == 0)
         ((struct berth_profile *)l->file->profiles)[l->file->profiles_len++] = profile;
     return rc;

@@ -136,7 +136,7 @@ static const struct {
     ROW("profiles: [{name: p}, {name: p}]", "profiles[1] \"p\": the name is already used by profiles[0]"),
 };
 
-static void mistakes_are_named(void **state)
+static void errors_name_the_place(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
@@ -258,7 +258,7 @@ static void profiles_outlive_the_document(void **state)
     cluster_file_done(&f);
 }
 
-static void note(void *ctx, size_t done, size_t total)
+static void progress_note(void *ctx, size_t done, size_t total)
 {
     size_t *last = ctx;
     assert_true(done > *last && done <= total);
@@ -275,7 +275,7 @@ static void progress_reaches_the_end(void **state)
     struct cluster_file f = {0};
     size_t last = 0;
     assert_int_equal(document_parse(yaml, strlen(yaml), "f", &doc, NULL), 0);
-    assert_int_equal(cluster_file_parse(doc, note, &last, &f, NULL), 0);
+    assert_int_equal(cluster_file_parse(doc, progress_note, &last, &f, NULL), 0);
     assert_int_equal(last, 5003);
     cluster_file_done(&f);
     cluster_file_done(&f); /* a second call has no effect */
@@ -374,7 +374,7 @@ static void examples_of_the_reference_are_valid(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(errors_name_the_place),
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(json_and_yaml_make_the_same_cluster),
         cmocka_unit_test(a_gang_of_one_workload_is_named_by_its_id),

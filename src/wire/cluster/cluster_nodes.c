@@ -14,7 +14,7 @@ static size_t nodes_of(const struct node_entry *entry)
 }
 
 /* The file was validated before, so entries are valid and within the limits. */
-static int take(const json_t *list, struct cluster_nodes *n, struct berth_err *err)
+static int nodes_take(const json_t *list, struct cluster_nodes *n, struct berth_err *err)
 {
     struct reader r;
     size_t len = json_array_size(list), total = 0, at = 0;
@@ -38,7 +38,7 @@ static int take(const json_t *list, struct cluster_nodes *n, struct berth_err *e
     return 0;
 }
 
-static int take_profiles(const json_t *list, struct cluster_nodes *n, struct berth_err *err)
+static int profiles_take(const json_t *list, struct cluster_nodes *n, struct berth_err *err)
 {
     struct reader r;
     size_t len = json_array_size(list);
@@ -67,9 +67,9 @@ int cluster_nodes_read(const char *path, struct cluster_nodes *ret, struct berth
         return doc ? err_prefix(err, "%s", path) : rc;
     cluster_file_done(&file);
     arena_init(&nodes.arena);
-    rc = take(json_object_get(doc, "nodes"), &nodes, err);
+    rc = nodes_take(json_object_get(doc, "nodes"), &nodes, err);
     if (rc == 0)
-        rc = take_profiles(json_object_get(doc, "profiles"), &nodes, err);
+        rc = profiles_take(json_object_get(doc, "profiles"), &nodes, err);
     if (rc < 0)
         cluster_nodes_done(&nodes);
     else

@@ -13,15 +13,15 @@
 #include "wire/cluster/cluster_file.h"
 #include "wire/text/document.h"
 
-struct made {
+struct test_plan {
     struct cluster_file file;
     struct berth_snapshot *snapshot;
     struct berth_plan *plan;
 };
 
-static struct made plan_of(const char *yaml)
+static struct test_plan plan_of(const char *yaml)
 {
-    struct made m = {0};
+    struct test_plan m = {0};
     struct berth_err err;
     CLEANUP(json) json_t *doc = NULL;
     if (document_parse(yaml, strlen(yaml), "f", &doc, &err) < 0 ||
@@ -33,7 +33,7 @@ static struct made plan_of(const char *yaml)
     return m;
 }
 
-static void made_done(struct made *m)
+static void test_plan_done(struct test_plan *m)
 {
     berth_plan_free(m->plan);
     berth_snapshot_free(m->snapshot);
@@ -55,21 +55,21 @@ static const char *text_at(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-static void everything_is_written(void **state)
+static void json_has_every_member(void **state)
 {
     (void)state;
-    struct made m = plan_of("now: 100\n"
-                            "nodes:\n"
-                            "- {id: n, allocatable: {cpu: 4}, gpus: {count: 4, model: T4, memory: 16Gi}}\n"
-                            "- {id: d, allocatable: {cpu: 4}, state: draining, since: 90}\n"
-                            "workloads:\n"
-                            "- {id: g, requests: {cpu: 1}, gpu: 2}\n"
-                            "- {id: \"q\\\"\xc3\xbc\", replicas: 3, requests: {cpu: 100}}\n"
-                            "- {id: s, replicas: 2, requests: {cpu: 1}}\n"
-                            "instances:\n"
-                            "- {id: 7, pod: s/0, node: d}\n"
-                            "- {id: 8, pod: s/1, node: n}\n"
-                            "- {id: 9, pod: gone/0, node: n}\n");
+    struct test_plan m = plan_of("now: 100\n"
+                                 "nodes:\n"
+                                 "- {id: n, allocatable: {cpu: 4}, gpus: {count: 4, model: T4, memory: 16Gi}}\n"
+                                 "- {id: d, allocatable: {cpu: 4}, state: draining, since: 90}\n"
+                                 "workloads:\n"
+                                 "- {id: g, requests: {cpu: 1}, gpu: 2}\n"
+                                 "- {id: \"q\\\"\xc3\xbc\", replicas: 3, requests: {cpu: 100}}\n"
+                                 "- {id: s, replicas: 2, requests: {cpu: 1}}\n"
+                                 "instances:\n"
+                                 "- {id: 7, pod: s/0, node: d}\n"
+                                 "- {id: 8, pod: s/1, node: n}\n"
+                                 "- {id: 9, pod: gone/0, node: n}\n");
     char *text = written(m.plan), *again = written(m.plan);
     assert_string_equal(text, again);
     json_error_t problem;
@@ -119,29 +119,29 @@ static void everything_is_written(void **state)
     json_decref(doc);
     free(text);
     free(again);
-    made_done(&m);
+    test_plan_done(&m);
 }
 
-static void an_empty_plan_is_short(void **state)
+static void empty_plan_has_empty_lists(void **state)
 {
     (void)state;
-    struct made m = plan_of("nodes: []");
+    struct test_plan m = plan_of("nodes: []");
     char *text = written(m.plan);
     json_t *doc = json_loads(text, 0, NULL);
     assert_int_equal(json_array_size(json_object_get(doc, "actions")), 0);
     assert_true(json_is_null(json_object_get(doc, "recheck")));
     json_decref(doc);
     free(text);
-    made_done(&m);
+    test_plan_done(&m);
 }
 
 /* Thousands of pods, so that the buffer is flushed several times. */
-static void a_large_plan_is_whole(void **state)
+static void large_plan_is_complete(void **state)
 {
     (void)state;
-    struct made m = plan_of("nodes: [{id: n, count: 50, allocatable: {cpu: 100}}]\n"
-                            "workloads: [{id: a, replicas: 4000, requests: {cpu: 1}},\n"
-                            "            {id: b, replicas: 3000, requests: {cpu: 1}}]\n");
+    struct test_plan m = plan_of("nodes: [{id: n, count: 50, allocatable: {cpu: 100}}]\n"
+                                 "workloads: [{id: a, replicas: 4000, requests: {cpu: 1}},\n"
+                                 "            {id: b, replicas: 3000, requests: {cpu: 1}}]\n");
     char *text = written(m.plan);
     json_t *doc = json_loads(text, 0, NULL);
     assert_int_equal(json_array_size(json_object_get(doc, "actions")), 5000);
@@ -156,15 +156,15 @@ static void a_large_plan_is_whole(void **state)
         assert_int_equal(plan_json_write(m.plan, full), -EIO);
         fclose(full);
     }
-    made_done(&m);
+    test_plan_done(&m);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_is_written),
-        cmocka_unit_test(an_empty_plan_is_short),
-        cmocka_unit_test(a_large_plan_is_whole),
+        cmocka_unit_test(json_has_every_member),
+        cmocka_unit_test(empty_plan_has_empty_lists),
+        cmocka_unit_test(large_plan_is_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,7 +71,7 @@ const struct object_kind spread_kind = {.table = &spread_keys,
 
 /* ---- near and apart ---------------------------------------------------------------------------------------------- */
 
-#define AT(field) offsetof(struct berth_near, field)
+#define AT(field) offsetof(struct berth_affinity, field)
 static const struct key near_rows[] = {
     KEY("topology", "text", "`node`, `zone`, `rack`, or a label whose values define the domains", text_read,
         .at = AT(topology)),
@@ -86,17 +86,17 @@ KEY_TABLE(near_keys, "near and apart", near_rows);
 
 static int near_short(struct reader *r, const json_t *value, void *item)
 {
-    return text_of(r, value, &((struct berth_near *)item)->topology);
+    return text_of(r, value, &((struct berth_affinity *)item)->topology);
 }
 
 static int near_finish(struct reader *r, void *item)
 {
-    struct berth_near *n = item;
+    struct berth_affinity *n = item;
     return n->topology ? select_default(r, &n->select) : missing(r, "topology");
 }
 
 struct near_list {
-    const struct berth_near *at;
+    const struct berth_affinity *at;
     size_t len;
 };
 
@@ -104,7 +104,7 @@ struct near_list {
 int near_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     static const struct object_kind kind = {
-        .table = &near_keys, .size = sizeof(struct berth_near), .read_short = near_short, .finish = near_finish};
+        .table = &near_keys, .size = sizeof(struct berth_affinity), .read_short = near_short, .finish = near_finish};
     static const struct key into = {
         .at = offsetof(struct near_list, at), .len_at = offsetof(struct near_list, len), .arg = &kind};
     struct near_list more = {0};
@@ -113,7 +113,7 @@ int near_read(struct reader *r, const struct key *key, const json_t *value, void
         return rc;
 
     struct berth_shape *shape = object;
-    struct berth_near *all = ARENA_ARRAY(r->arena, struct berth_near, shape->near_len + more.len);
+    struct berth_affinity *all = ARENA_ARRAY(r->arena, struct berth_affinity, shape->near_len + more.len);
     for (size_t i = 0; i < shape->near_len; i++)
         all[i] = shape->near[i];
     for (size_t i = 0; i < more.len; i++) {

@@ -146,7 +146,7 @@ struct job_after {
     enum after_when when;
 };
 
-enum { TOLD_STARTED = 1, TOLD_ENDED = 2, TOLD_FAILED = 4, TOLD_PREEMPTED = 8 };
+enum { NOTIFY_STARTED = 1, NOTIFY_ENDED = 2, NOTIFY_FAILED = 4, NOTIFY_PREEMPTED = 8 };
 struct job_notify {
     const char *to; /* mail address or URL */
     unsigned on;    /* bits of TOLD_* */
@@ -318,8 +318,8 @@ struct port_report {
 };
 
 /* What an agent reports about an instance besides its state. */
-struct instance_words {
-    bool exit_said, progress_said;
+struct instance_details {
+    bool exit_reported, progress_reported;
     int32_t exit, progress; /* exit code, or 128 + signal number; thousandths */
     int32_t foreign_port;   /* port of another app's block that it bound or tried to bind; 0: none */
     bool oom_killed;        /* at its end: one of its processes was killed for exceeding the memory limit */
@@ -344,7 +344,7 @@ struct instance_doc {
     size_t peak_len;
     const struct port_report *ports;
     size_t ports_len;
-    struct instance_words words;
+    struct instance_details words;
 };
 
 /* States that an agent reports. */
@@ -358,7 +358,7 @@ struct report_item {
     size_t ports_len;
     const struct berth_amount *usage;
     size_t usage_len;
-    struct instance_words words;
+    struct instance_details words;
 };
 struct node_condition {
     const char *type, *text;
@@ -372,8 +372,8 @@ struct report_doc {
     size_t usage_len;
     const struct node_condition *conditions;
     size_t conditions_len;
-    const json_t *probed; /* NULL: unchanged */
-    bool node_said;       /* at least one of usage, conditions and probed is given */
+    const json_t *probed;  /* NULL: unchanged */
+    bool machine_reported; /* at least one of usage, conditions and probed is given */
 };
 
 int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, struct berth_err *err);
@@ -397,7 +397,7 @@ int report_doc_read(const json_t *doc, struct arena *arena, struct report_doc *r
  * references. The shape is not written: it is in the workload's document of that generation (KIND_SPEC). */
 json_t *instance_doc_make(const struct instance_doc *d);
 /* Sets the reported values and leaves other members unchanged. */
-void instance_words_put(json_t *doc, const struct instance_words *w);
+void instance_details_put(json_t *doc, const struct instance_details *w);
 json_t *fact_doc_make(const struct berth_fact *fact);
 /* Returns "migration/17" or "since/KEY"; a key that looks like a subject becomes "since//17". */
 const char *fact_doc_id(const struct berth_fact *fact, struct arena *arena);

@@ -39,7 +39,7 @@ static const struct key cron_rows[] = {
     KEY("last", "time", "time up to which the schedule has been processed; set by the daemon", time_read,
         .at = AT(last_ns)),
     KEY("jobs", "list of numbers", "ids of its kept jobs; set by the daemon", raw_read, .at = AT(jobs)),
-    KEY("error", "text", "why the last job could not be created; set by the daemon", said_read, .at = AT(error)),
+    KEY("error", "text", "why the last job could not be created; set by the daemon", message_read, .at = AT(error)),
 };
 #undef AT
 static KEY_TABLE(cron_keys, "cron", cron_rows);

@@ -13,7 +13,7 @@ static const struct key placed_rows[] = {
     KEY("of", "whole number", "generation of the workload at placement", counter_read, .at = AT(generation)),
     KEY("epoch", "whole number", "epoch of the agent that changed it last", counter_read, .at = AT(epoch)),
     KEY("seq", "whole number", "number of the last report that changed it", counter_read, .at = AT(seq)),
-    KEY("error", "text", "last message of the agent", said_read, .at = AT(error)),
+    KEY("error", "text", "last message of the agent", message_read, .at = AT(error)),
     KEY("failed", "true or false", "an ended array task that did not succeed", bool_read, .at = AT(failed)),
     KEY("outcome", "text", "outcome, if it did not succeed", word_read, .at = AT(outcome), .arg = outcome_words),
     KEY("started", "time", "time of the first start", time_read, .at = AT(started_ns)),
@@ -25,7 +25,7 @@ static const struct key placed_rows[] = {
 #undef AT
 static KEY_TABLE(placed_keys, "placed", placed_rows);
 
-const struct key_table *const instance_tables[] = {&instance_keys, &placed_keys,  &words_keys,
+const struct key_table *const instance_tables[] = {&instance_keys, &placed_keys,  &instance_details_keys,
                                                    &meta_keys,     &created_keys, NULL};
 
 int instance_doc_read(const json_t *doc, struct arena *arena, struct instance_doc *ret, struct berth_err *err)
@@ -36,11 +36,11 @@ int instance_doc_read(const json_t *doc, struct arena *arena, struct instance_do
     struct instance_doc d = {0};
     struct instance_entry entry = {.instance.state = BERTH_RUNNING, .ready = -1};
     const struct part parts[] = {
-        {&instance_keys, &entry  },
-        {&placed_keys,   &d      },
-        {&words_keys,    &d.words},
-        {&meta_keys,     &d.meta },
-        {&created_keys,  &d.meta },
+        {&instance_keys,         &entry  },
+        {&placed_keys,           &d      },
+        {&instance_details_keys, &d.words},
+        {&meta_keys,             &d.meta },
+        {&created_keys,          &d.meta },
     };
     int rc = object_read(&r, doc, parts, sizeof parts / sizeof *parts);
     if (rc == 0)
@@ -112,11 +112,11 @@ static void put_texts(json_t *doc, const char *key, const char *const *texts, si
     (void)json_object_set_new(doc, key, list);
 }
 
-void instance_words_put(json_t *doc, const struct instance_words *w)
+void instance_details_put(json_t *doc, const struct instance_details *w)
 {
-    if (w->exit_said)
+    if (w->exit_reported)
         (void)json_object_set_new(doc, "exit", json_integer(w->exit));
-    if (w->progress_said)
+    if (w->progress_reported)
         (void)json_object_set_new(doc, "progress", json_integer(w->progress));
     if (w->note && *w->note)
         (void)json_object_set_new(doc, "note", json_string(w->note));
@@ -182,7 +182,7 @@ json_t *instance_doc_make(const struct instance_doc *d)
     }
     if (d->ports_len)
         (void)json_object_set_new(doc, "ports", ports_make(d));
-    instance_words_put(doc, &d->words);
+    instance_details_put(doc, &d->words);
     put_number(doc, "generation", d->meta.generation);
     put_time(doc, "created", d->meta.created_ns);
     return doc;

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-static void what_is_written_is_read(void **state)
+static void documents_round_trip(void **state)
 {
     (void)state;
     static const uint64_t waits[] = {3, 4};
@@ -45,8 +45,8 @@ static void what_is_written_is_read(void **state)
         .peak_len = 1,
         .ports = ports,
         .ports_len = 1,
-        .words = {                           .exit_said = true,
-                 .progress_said = true,
+        .words = {                           .exit_reported = true,
+                 .progress_reported = true,
                  .progress = 420,
                  .note = "epoch 3",
                  .unenforced = resources,
@@ -94,7 +94,7 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(d.ports_len, 1);
     assert_string_equal(d.ports[0].endpoint, "http");
     assert_int_equal(d.ports[0].port, 10000);
-    assert_true(d.words.exit_said && d.words.exit == 0);
+    assert_true(d.words.exit_reported && d.words.exit == 0);
     assert_int_equal(d.words.progress, 420);
     assert_string_equal(d.words.note, "epoch 3");
     assert_int_equal(d.words.unenforced_len, 2);
@@ -137,7 +137,7 @@ static void use_counts_from(void **state)
     }
 }
 
-static void instances_are_refused(void **state)
+static void invalid_instances_are_rejected(void **state)
 {
     (void)state;
     static const struct refusal rows[] = {
@@ -160,7 +160,7 @@ static void instances_are_refused(void **state)
     }
 }
 
-static void facts(void **state)
+static void facts_round_trip(void **state)
 {
     (void)state;
     static const struct {
@@ -207,7 +207,7 @@ static void facts(void **state)
     assert_string_equal(bad.err.text, "kind: missing");
 }
 
-static void a_report(void **state)
+static void report_is_parsed(void **state)
 {
     (void)state;
     CLEANUP(given)
@@ -232,7 +232,7 @@ static void a_report(void **state)
     CLEANUP(given) struct given heartbeat = given("{epoch: 3, seq: 10, instances: []}");
     READ(&heartbeat, report_doc_read, &d);
     assert_int_equal(d.items_len, 0);
-    assert_false(d.node_said);
+    assert_false(d.machine_reported);
 
     CLEANUP(given)
     struct given words = given(
@@ -240,7 +240,7 @@ static void a_report(void **state)
         "{cpus: 4}}, instances: [{id: 2, state: failed, exit: 137, progress: 1000, note: done, unenforced: [cpu], "
         "over: [memory], exclusive: {card: card0}}]}");
     READ(&words, report_doc_read, &d);
-    assert_true(d.node_said);
+    assert_true(d.machine_reported);
     assert_int_equal(d.usage[0].amount, 3000);
     assert_string_equal(d.conditions[0].text, "full");
     assert_int_equal(json_object_size(d.probed), 1);
@@ -250,7 +250,7 @@ static void a_report(void **state)
     assert_string_equal(d.items[0].words.exclusive[0].key, "card");
 }
 
-static void reports_are_refused(void **state)
+static void invalid_reports_are_rejected(void **state)
 {
     (void)state;
     static const struct refusal rows[] = {
@@ -301,13 +301,13 @@ static void a_long_error_is_cut_at_a_character(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(documents_round_trip),
         cmocka_unit_test(a_plain_instance_is_a_short_document),
         cmocka_unit_test(use_counts_from),
-        cmocka_unit_test(instances_are_refused),
-        cmocka_unit_test(facts),
-        cmocka_unit_test(a_report),
-        cmocka_unit_test(reports_are_refused),
+        cmocka_unit_test(invalid_instances_are_rejected),
+        cmocka_unit_test(facts_round_trip),
+        cmocka_unit_test(report_is_parsed),
+        cmocka_unit_test(invalid_reports_are_rejected),
         cmocka_unit_test(a_long_error_is_cut_at_a_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

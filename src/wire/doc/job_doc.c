@@ -14,7 +14,8 @@ enum { URGENCY_MAX = 1000 };
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
-static int while_of(struct reader *r, const struct key *key, const json_t *value, void *object, int64_t least_ns)
+static int bounded_duration_read(struct reader *r, const struct key *key, const json_t *value, void *object,
+                                 int64_t least_ns)
 {
     int64_t ns = 0;
     int rc = duration_read(r, &(struct key){0}, value, &ns);
@@ -27,12 +28,12 @@ static int while_of(struct reader *r, const struct key *key, const json_t *value
 
 static int length_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
-    return while_of(r, key, value, object, SECOND_NS);
+    return bounded_duration_read(r, key, value, object, SECOND_NS);
 }
 
 static int pause_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
-    return while_of(r, key, value, object, 0);
+    return bounded_duration_read(r, key, value, object, 0);
 }
 
 static int urgency_read(struct reader *r, const struct key *key, const json_t *value, void *object)
@@ -186,15 +187,15 @@ static int after_read(struct reader *r, const struct key *key, const json_t *val
 
 /* ---- notifications ---------------------------------------------------------------------------------------------- */
 
-static const struct word told_words[] = {
-    {"started",   TOLD_STARTED  },
-    {"ended",     TOLD_ENDED    },
-    {"failed",    TOLD_FAILED   },
-    {"preempted", TOLD_PREEMPTED},
-    {NULL,        0             },
+static const struct word event_words[] = {
+    {"started",   NOTIFY_STARTED  },
+    {"ended",     NOTIFY_ENDED    },
+    {"failed",    NOTIFY_FAILED   },
+    {"preempted", NOTIFY_PREEMPTED},
+    {NULL,        0               },
 };
 
-static int told_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+static int events_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     unsigned all = 0;
     bool alone = json_is_string(value);
@@ -205,7 +206,7 @@ static int told_read(struct reader *r, const struct key *key, const json_t *valu
         unsigned bit = 0;
         if (!json_is_string(one))
             return in_item(r, i, expected(r, "started, ended, failed or preempted", one));
-        int rc = word_find(r, told_words, json_string_value(one), &bit);
+        int rc = word_find(r, event_words, json_string_value(one), &bit);
         if (rc < 0)
             return in_item(r, i, rc);
         all |= bit;
@@ -217,7 +218,7 @@ static int told_read(struct reader *r, const struct key *key, const json_t *valu
 #define AT(field) offsetof(struct job_notify, field)
 static const struct key notify_rows[] = {
     KEY("to", "text", "a mail address, or a URL to post to; required", line_read, .at = AT(to)),
-    KEY("on", "list of `started`, `ended`, `failed`, `preempted`", "events; default: `ended` and `failed`", told_read,
+    KEY("on", "list of `started`, `ended`, `failed`, `preempted`", "events; default: `ended` and `failed`", events_read,
         .at = AT(on)),
 };
 static KEY_TABLE(notify_keys, "notify", notify_rows);
@@ -237,7 +238,7 @@ static int notify_finish(struct reader *r, void *item)
     if (!strchr(n->to, '@') && strncmp(n->to, "http://", 7) != 0 && strncmp(n->to, "https://", 8) != 0)
         return err_set(r->err, EINVAL, "to: expected an address like a@b.org or a URL like https://b.org/hook");
     if (!n->on)
-        n->on = TOLD_ENDED | TOLD_FAILED;
+        n->on = NOTIFY_ENDED | NOTIFY_FAILED;
     return 0;
 }
 

@@ -41,8 +41,8 @@ static void every_key_has_its_field(void **state)
     assert_int_equal(t->parameters, 7000000000);
     assert_int_equal(t->data_len, 2);
     assert_string_equal(t->attributes[0].value, "v");
-    assert_int_equal(t->notify[0].on, TOLD_STARTED | TOLD_PREEMPTED);
-    assert_int_equal(t->notify[1].on, TOLD_ENDED | TOLD_FAILED);
+    assert_int_equal(t->notify[0].on, NOTIFY_STARTED | NOTIFY_PREEMPTED);
+    assert_int_equal(t->notify[1].on, NOTIFY_ENDED | NOTIFY_FAILED);
     assert_true(t->interactive);
     assert_int_equal(d.run.log.keep_ns, 2 * 86400 * SECOND);
     assert_string_equal(t->cron, "n.o");
@@ -52,7 +52,7 @@ static void every_key_has_its_field(void **state)
     assert_true(t->started_ns == 5 * SECOND && t->finished_ns == 6 * SECOND);
 }
 
-static void what_is_not_said_is_as_documented(void **state)
+static void defaults_match_the_reference(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: 9}");
@@ -62,7 +62,7 @@ static void what_is_not_said_is_as_documented(void **state)
     assert_true(!d.job.checkpoint.signal && !d.job.waits && !d.workload.suspended && d.job.array.count == 0);
 }
 
-static void who_has_waited_is_not_suspended(void **state)
+static void met_dependencies_clear_suspended(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: 9, after: 3, met: true}");
@@ -71,7 +71,7 @@ static void who_has_waited_is_not_suspended(void **state)
     assert_true(d.job.after_len == 1 && !d.job.waits && !d.workload.suspended);
 }
 
-static void a_set_is_a_gang_of_its_own(void **state)
+static void jobs_of_a_set_form_a_gang(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: 9, owner: alice, of: 8}");
@@ -108,7 +108,7 @@ static void arrays_are_counted(void **state)
     }
 }
 
-static void what_is_wrong_is_named(void **state)
+static void errors_name_the_key(void **state)
 {
     (void)state;
     static const struct refusal rows[] = {
@@ -153,11 +153,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_key_has_its_field),
-        cmocka_unit_test(what_is_not_said_is_as_documented),
-        cmocka_unit_test(who_has_waited_is_not_suspended),
-        cmocka_unit_test(a_set_is_a_gang_of_its_own),
+        cmocka_unit_test(defaults_match_the_reference),
+        cmocka_unit_test(met_dependencies_clear_suspended),
+        cmocka_unit_test(jobs_of_a_set_form_a_gang),
         cmocka_unit_test(arrays_are_counted),
-        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(errors_name_the_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

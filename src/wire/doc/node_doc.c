@@ -54,7 +54,7 @@ const struct key_table *const profile_tables[] = {&profile_keys, &identity_keys,
 
 /* Returns whether the agent reports this device as healthy. A device with a uuid is healthy if the report lists it
  * without "unhealthy". Other devices are matched by position, and are healthy if the report has no list of GPUs. */
-static bool gpu_well(const json_t *list, const char *uuid, size_t device)
+static bool gpu_is_healthy(const json_t *list, const char *uuid, size_t device)
 {
     const json_t *said = NULL, *one;
     size_t i;
@@ -68,14 +68,14 @@ static bool gpu_well(const json_t *list, const char *uuid, size_t device)
 }
 
 /* Derives the health of the GPUs from the agent's report; it is not stored separately. */
-static void gpus_judge(struct arena *arena, const struct node_doc *d, struct berth_node *node)
+static void gpus_health_apply(struct arena *arena, const struct node_doc *d, struct berth_node *node)
 {
     const json_t *list = json_object_get(d->probed, "gpus");
     if (!d->probed || !node->gpus_len)
         return;
     struct berth_gpu *gpus = arena_dup(arena, node->gpus, node->gpus_len * sizeof *gpus);
     for (size_t i = 0; i < node->gpus_len; i++)
-        gpus[i].unhealthy = gpus[i].unhealthy || !gpu_well(list, d->gpu_uuids[i], i);
+        gpus[i].unhealthy = gpus[i].unhealthy || !gpu_is_healthy(list, d->gpu_uuids[i], i);
     node->gpus = gpus;
 }
 
@@ -100,7 +100,7 @@ int node_doc_read(const json_t *doc, struct arena *arena, struct node_doc *ret, 
     if (entry.count != NO_COUNT)
         return err_set(err, EINVAL, "count: is only for cluster files; add nodes one by one");
     d.gpu_uuids = entry.gpu_uuids;
-    gpus_judge(arena, &d, &entry.node);
+    gpus_health_apply(arena, &d, &entry.node);
     d.node = entry.node;
     *ret = d;
     return 0;

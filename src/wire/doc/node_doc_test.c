@@ -1,7 +1,7 @@
 /* node_doc_test.c - documents of nodes, volumes, resources and profiles. */
 #include "wire/doc/doc_kit_test.h"
 
-static void a_node_has_the_keys_of_the_file_and_the_daemons(void **state)
+static void node_document_has_file_and_daemon_keys(void **state)
 {
     (void)state;
     CLEANUP(given)
@@ -24,7 +24,7 @@ static void a_node_has_the_keys_of_the_file_and_the_daemons(void **state)
 }
 
 /* `want`: + for each healthy device, - for each unhealthy one. */
-static void gpus_are_well_as_their_machine_says(void **state)
+static void gpu_health_follows_the_agent_report(void **state)
 {
     static const struct {
         const char *label, *gpus, *probed, *want;
@@ -57,7 +57,7 @@ static void gpus_are_well_as_their_machine_says(void **state)
     }
 }
 
-static void nodes_are_refused(void **state)
+static void invalid_nodes_are_rejected(void **state)
 {
     (void)state;
     static const struct refusal rows[] = {
@@ -186,9 +186,9 @@ static void a_profile_is_named_by_its_id(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_has_the_keys_of_the_file_and_the_daemons),
-        cmocka_unit_test(gpus_are_well_as_their_machine_says),
-        cmocka_unit_test(nodes_are_refused),
+        cmocka_unit_test(node_document_has_file_and_daemon_keys),
+        cmocka_unit_test(gpu_health_follows_the_agent_report),
+        cmocka_unit_test(invalid_nodes_are_rejected),
         cmocka_unit_test(volumes),
         cmocka_unit_test(secrets),
         cmocka_unit_test(a_resource_is_named_by_its_id),

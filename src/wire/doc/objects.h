@@ -101,9 +101,9 @@ extern const struct word optask_language_words[], opstep_state_words[], opstep_f
 
 /* report_doc.c: reports of agents; an instance's document keeps the last one. */
 extern const struct key_table port_report_keys;
-key_read port_reports_read;               /* const struct port_report * list */
-key_read said_read;                       /* const char * field: a program's message; long text is cut */
-extern const struct key_table words_keys; /* for a struct instance_words */
+key_read port_reports_read;                          /* const struct port_report * list */
+key_read message_read;                               /* const char * field: a program's message; long text is cut */
+extern const struct key_table instance_details_keys; /* for a struct instance_details */
 
 enum { NO_COUNT = UINT32_MAX };
 

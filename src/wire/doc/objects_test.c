@@ -205,7 +205,7 @@ static void a_workload_with_everything(void **state)
     done(&f);
 }
 
-static void gpus_can_be_asked_for_shortly(void **state)
+static void gpu_requests_have_short_forms(void **state)
 {
     (void)state;
     static const struct {
@@ -415,7 +415,7 @@ int main(void)
         cmocka_unit_test(a_node_with_everything),
         cmocka_unit_test(a_bare_node_and_workload),
         cmocka_unit_test(a_workload_with_everything),
-        cmocka_unit_test(gpus_can_be_asked_for_shortly),
+        cmocka_unit_test(gpu_requests_have_short_forms),
         cmocka_unit_test(conditions_have_long_and_short_forms),
         cmocka_unit_test(preferences_have_weights),
         cmocka_unit_test(spread_near_and_apart),

@@ -146,8 +146,8 @@ static const struct key opstep_rows[] = {
     KEY("state", "text", "the state", word_read, .at = AT(state), .arg = opstep_state_words),
     KEY("fault", "text", "the cause of the failure", word_read, .at = AT(fault), .arg = opstep_fault_words),
     KEY("since", "time", "time of the state", time_read, .at = AT(since_ns)),
-    KEY("error", "text", "the error text", said_read, .at = AT(error)),
-    KEY("exit", "whole number", "of the script", exit_read, .at = AT(exit), .len_at = AT(exit_said)),
+    KEY("error", "text", "the error text", message_read, .at = AT(error)),
+    KEY("exit", "whole number", "of the script", exit_read, .at = AT(exit), .len_at = AT(exit_reported)),
     KEY("init", "true or false", "the node accepts no work before the OpTask is done", bool_read, .at = AT(init)),
     KEY("drained", "true or false", "the node was drained for the OpTask", bool_read, .at = AT(drained)),
     KEY("before", "text", "state of the node before the drain, if not ready", line_read, .at = AT(before)),
@@ -185,8 +185,8 @@ static const struct key report_rows[] = {
     KEY("fault", "`timeout`, `script`, `lost`, `refused`, `no-space`, `network` or `package-manager`",
         "cause of the failure of the script, also if it was undone", word_read, .at = AT(fault),
         .arg = opstep_fault_words),
-    KEY("error", "text", "error text", said_read, .at = AT(error)),
-    KEY("exit", "0 to 255", "of the script", exit_read, .at = AT(exit), .len_at = AT(exit_said)),
+    KEY("error", "text", "error text", message_read, .at = AT(error)),
+    KEY("exit", "0 to 255", "of the script", exit_read, .at = AT(exit), .len_at = AT(exit_reported)),
 };
 #undef AT
 KEY_TABLE(opstep_report_keys, "optask reported", report_rows);

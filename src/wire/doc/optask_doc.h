@@ -46,7 +46,7 @@ struct opstep_doc {
     int64_t since_ns;
     const char *error;
     int32_t exit;
-    bool exit_said;
+    bool exit_reported;
     bool init;          /* the node is not schedulable before the step is done */
     bool drained;       /* the node was drained for the step; afterwards its state is restored to: */
     const char *before; /* `cordoned`; NULL: ready */
@@ -60,7 +60,7 @@ struct opstep_report {
     unsigned state, fault;
     const char *error;
     int32_t exit;
-    bool exit_said;
+    bool exit_reported;
 };
 int opstep_report_read(const json_t *doc, struct arena *arena, struct opstep_report *ret, struct berth_err *err);
 

@@ -3,7 +3,7 @@
 
 #include "wire/doc/doc_kit_test.h"
 
-static void an_optask(void **state)
+static void optask_documents_are_read(void **state)
 {
     (void)state;
     CLEANUP(given)
@@ -55,7 +55,7 @@ static void an_optask(void **state)
     }
 }
 
-static void what_an_agent_says(void **state)
+static void step_reports_are_read(void **state)
 {
     (void)state;
     CLEANUP(given)
@@ -65,7 +65,7 @@ static void what_an_agent_says(void **state)
     assert_int_equal(d.attempt, 2);
     assert_int_equal(d.state, OPSTEP_UNDONE);
     assert_int_equal(d.fault, OPFAULT_PACKAGE_MANAGER);
-    assert_true(d.exit_said);
+    assert_true(d.exit_reported);
     assert_int_equal(d.exit, 82);
 
     static const struct refusal rows[] = {
@@ -82,7 +82,7 @@ static void what_an_agent_says(void **state)
     }
 }
 
-static void how_it_stands(void **state)
+static void step_documents_are_read(void **state)
 {
     (void)state;
     CLEANUP(given)
@@ -92,7 +92,7 @@ static void how_it_stands(void **state)
     struct opstep_doc d = {0};
     READ(&g, opstep_doc_read, &d);
     assert_int_equal(d.state, OPSTEP_UNDOING);
-    assert_true(d.undo && d.drained && d.init && !d.exit_said);
+    assert_true(d.undo && d.drained && d.init && !d.exit_reported);
     assert_string_equal(d.before, "cordoned");
     assert_int_equal(d.excused, 2);
     CLEANUP(given) struct given bad = given("{optask: x}");
@@ -106,9 +106,9 @@ static void how_it_stands(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_optask),
-        cmocka_unit_test(what_an_agent_says),
-        cmocka_unit_test(how_it_stands),
+        cmocka_unit_test(optask_documents_are_read),
+        cmocka_unit_test(step_reports_are_read),
+        cmocka_unit_test(step_documents_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

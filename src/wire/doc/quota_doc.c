@@ -9,9 +9,9 @@
 #define SECOND_NS INT64_C(1000000000)
 
 /* Rejects common misspellings of resource names. */
-static int slip_check(struct reader *r, const char *resource)
+static int misspelling_check(struct reader *r, const char *resource)
 {
-    static const char *const slips[][2] = {
+    static const char *const misspellings[][2] = {
         {"gpus",  "gpu"   },
         {"cpus",  "cpu"   },
         {"cores", "cpu"   },
@@ -20,16 +20,16 @@ static int slip_check(struct reader *r, const char *resource)
         {"pod",   "pods"  }
     };
 
-    for (size_t i = 0; i < sizeof slips / sizeof slips[0]; i++)
-        if (strcmp(resource, slips[i][0]) == 0)
-            return err_set(r->err, EINVAL, "there is no such resource; did you mean \"%s\"?", slips[i][1]);
+    for (size_t i = 0; i < sizeof misspellings / sizeof misspellings[0]; i++)
+        if (strcmp(resource, misspellings[i][0]) == 0)
+            return err_set(r->err, EINVAL, "there is no such resource; did you mean \"%s\"?", misspellings[i][1]);
     return 0;
 }
 
 /* Reads an amount; GPUs, whole or fractional, in thousandths. */
 static int quota_amount(struct reader *r, const char *resource, const json_t *value, int64_t *ret)
 {
-    if (slip_check(r, resource) < 0)
+    if (misspelling_check(r, resource) < 0)
         return -EINVAL;
     if (strcmp(resource, "gpu") != 0)
         return amount_of(r, resource, value, ret);

@@ -65,7 +65,7 @@ static int cut_read(struct reader *r, const json_t *value, size_t max, const cha
     return 0;
 }
 
-int said_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+int message_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     return cut_read(r, value, ERROR_BYTES_MAX, key_field(key, object));
 }
@@ -81,7 +81,7 @@ static int code_read(struct reader *r, const struct key *key, const json_t *valu
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > EXIT_MAX)
         return expected(r, "a code from 0 to 255", value);
-    ((struct instance_words *)object)->exit_said = true;
+    ((struct instance_details *)object)->exit_reported = true;
     return i32_read(r, key, value, object);
 }
 
@@ -89,7 +89,7 @@ static int progress_read(struct reader *r, const struct key *key, const json_t *
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > PROGRESS_MAX)
         return expected(r, "thousandths from 0 to 1000", value);
-    ((struct instance_words *)object)->progress_said = true;
+    ((struct instance_details *)object)->progress_reported = true;
     return i32_read(r, key, value, object);
 }
 
@@ -112,7 +112,7 @@ static int resources_read(struct reader *r, const struct key *key, const json_t 
     return texts_read(r, key, value, object);
 }
 
-static int taken_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+static int exclusive_names_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     if (!json_is_object(value) || json_object_size(value) > RESOURCES_MAX)
         return expected(r, "an object of at most 64 resources", value);
@@ -127,7 +127,7 @@ static int taken_read(struct reader *r, const struct key *key, const json_t *val
     return labels_read(r, key, value, object);
 }
 
-#define AT(field) offsetof(struct instance_words, field)
+#define AT(field) offsetof(struct instance_details, field)
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)
 static const struct key words_rows[] = {
     KEY("exit", "0 to 255", "exit code, or 128 + signal number", code_read, .at = AT(exit)),
@@ -140,11 +140,12 @@ static const struct key words_rows[] = {
         .at = AT(foreign_port)),
     KEY("oom_killed", "true or false", "at its end: a process was killed for exceeding the memory limit", bool_read,
         .at = AT(oom_killed)),
-    KEY("exclusive", "{name: text}", "allocated names of each exclusive resource", taken_read, LIST(exclusive)),
+    KEY("exclusive", "{name: text}", "allocated names of each exclusive resource", exclusive_names_read,
+        LIST(exclusive)),
 };
 #undef LIST
 #undef AT
-KEY_TABLE(words_keys, "words", words_rows);
+KEY_TABLE(instance_details_keys, "words", words_rows);
 
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
@@ -176,7 +177,7 @@ static const struct key item_rows[] = {
     KEY("state", "`starting`, `running`, `stopping`, `ended`, `failed` or `stopped`", "required", said_state_read,
         .at = AT(item.state), .arg = report_words),
     KEY("ready", "true or false", "healthy; default: true while running", choice_read, .at = AT(ready)),
-    KEY("error", "text", "the cause of the failure", said_read, .at = AT(item.error)),
+    KEY("error", "text", "the cause of the failure", message_read, .at = AT(item.error)),
     KEY("ports", "list of {`endpoint`, `port`}", "bound ports", port_reports_read, .at = AT(item.ports),
         .len_at = AT(item.ports_len)),
     KEY("usage", "{resource: amount}", "current use", amounts_read, .at = AT(item.usage), .len_at = AT(item.usage_len)),
@@ -188,8 +189,8 @@ static KEY_TABLE(item_keys, "instance reported", item_rows);
 static int item_keys_read(struct reader *r, const json_t *value, struct item_entry *entry)
 {
     const struct part parts[] = {
-        {&item_keys,  entry             },
-        {&words_keys, &entry->item.words},
+        {&item_keys,             entry             },
+        {&instance_details_keys, &entry->item.words},
     };
     return object_read(r, value, parts, sizeof parts / sizeof *parts);
 }
@@ -232,7 +233,7 @@ static int items_read(struct reader *r, const struct key *key, const json_t *val
 
 static const struct key condition_rows[] = {
     KEY("type", "text", "one word; required", line_read, .at = offsetof(struct node_condition, type)),
-    KEY("text", "text", "one sentence", said_read, .at = offsetof(struct node_condition, text)),
+    KEY("text", "text", "one sentence", message_read, .at = offsetof(struct node_condition, text)),
 };
 static KEY_TABLE(node_condition_keys, "condition reported", condition_rows);
 
@@ -273,7 +274,7 @@ static int machine_read(struct reader *r, const struct key *key, const json_t *v
     int rc = table_read(r, value, &machine_keys, d);
     if (rc == 0 && d->usage_len > RESOURCES_MAX)
         return err_set(r->err, EINVAL, "usage: more than %d resources", RESOURCES_MAX);
-    d->node_said = true;
+    d->machine_reported = true;
     return rc;
 }
 
@@ -287,8 +288,8 @@ static const struct key report_rows[] = {
 #undef AT
 static KEY_TABLE(report_keys, "report", report_rows);
 
-const struct key_table *const report_tables[] = {&report_keys,  &item_keys,           &words_keys, &port_report_keys,
-                                                 &machine_keys, &node_condition_keys, NULL};
+const struct key_table *const report_tables[] = {
+    &report_keys, &item_keys, &instance_details_keys, &port_report_keys, &machine_keys, &node_condition_keys, NULL};
 
 int report_doc_read(const json_t *doc, struct arena *arena, struct report_doc *ret, struct berth_err *err)
 {

@@ -177,7 +177,7 @@ static int files_read(struct reader *r, const struct key *key, const json_t *val
 
 /* ---- health ------------------------------------------------------------------------------------------------------ */
 
-static int while_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+static int interval_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     int64_t ns = 0;
     int rc = duration_read(r, &(struct key){0}, value, &ns);
@@ -198,14 +198,14 @@ static int http_path_read(struct reader *r, const struct key *key, const json_t 
 }
 
 #define AT(field) offsetof(struct health_rule, field)
-static const struct key asked_rows[] = {
+static const struct key probe_target_rows[] = {
     KEY("endpoint", "text", "endpoint of the app; required", line_read, .at = AT(endpoint)),
     KEY("path", "text", "default: `/`", http_path_read, .at = AT(path)),
 };
-static KEY_TABLE(http_keys, "http", asked_rows);
-static const struct key_table tcp_keys = {.name = "tcp", .keys = asked_rows, .len = 1};
+static KEY_TABLE(http_keys, "http", probe_target_rows);
+static const struct key_table tcp_keys = {.name = "tcp", .keys = probe_target_rows, .len = 1};
 
-static int again(struct reader *r, const struct health_rule *h)
+static int probe_kind_check(struct reader *r, const struct health_rule *h)
 {
     return h->how == HEALTH_NONE ? 0 : err_set(r->err, EINVAL, "expected one of exec, http and tcp");
 }
@@ -213,7 +213,7 @@ static int again(struct reader *r, const struct health_rule *h)
 static int exec_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     struct health_rule *h = object;
-    int rc = again(r, h);
+    int rc = probe_kind_check(r, h);
     if (rc == 0)
         rc = command_read(r, key, value, object);
     if (rc == 0 && h->exec_len == 0)
@@ -223,12 +223,12 @@ static int exec_read(struct reader *r, const struct key *key, const json_t *valu
 }
 
 /* Reads {endpoint, path}, or only the endpoint. */
-static int asked_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+static int probe_target_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     static const struct key endpoint = {.at = AT(endpoint)};
     struct health_rule *h = object;
     const struct key_table *table = key->arg;
-    int rc = again(r, h);
+    int rc = probe_kind_check(r, h);
     if (rc == 0)
         rc = json_is_string(value) ? line_read(r, &endpoint, value, h) : table_read(r, value, table, h);
     if (rc == 0 && (!h->endpoint || !*h->endpoint))
@@ -247,12 +247,13 @@ static int failures_read(struct reader *r, const struct key *key, const json_t *
 static const struct key health_rows[] = {
     KEY("exec", "list of texts", "a program in the instance that exits with 0", exec_read, .at = AT(exec),
         .len_at = AT(exec_len)),
-    KEY("http", "{`endpoint`, `path`}", "a status of 200 to 399; short form: the name of the endpoint", asked_read,
-        .arg = &http_keys),
-    KEY("tcp", "{`endpoint`}", "a connection; short form: the name of the endpoint", asked_read, .arg = &tcp_keys),
-    KEY("every", "duration", "default: 10s", while_read, .at = AT(every_ns)),
-    KEY("timeout", "duration", "default: 2s, or half of `every`", while_read, .at = AT(timeout_ns)),
-    KEY("delay", "duration", "before the first one; default: none", while_read, .at = AT(delay_ns)),
+    KEY("http", "{`endpoint`, `path`}", "a status of 200 to 399; short form: the name of the endpoint",
+        probe_target_read, .arg = &http_keys),
+    KEY("tcp", "{`endpoint`}", "a connection; short form: the name of the endpoint", probe_target_read,
+        .arg = &tcp_keys),
+    KEY("every", "duration", "default: 10s", interval_read, .at = AT(every_ns)),
+    KEY("timeout", "duration", "default: 2s, or half of `every`", interval_read, .at = AT(timeout_ns)),
+    KEY("delay", "duration", "before the first one; default: none", interval_read, .at = AT(delay_ns)),
     KEY("failures", "1 to 1000", "consecutive failures before the instance is not ready; default: 3", failures_read,
         .at = AT(failures)),
 };
@@ -307,11 +308,11 @@ int signal_read(struct reader *r, const struct key *key, const json_t *value, vo
 #define AT(field) offsetof(struct stop_rule, field)
 static const struct key stop_rows[] = {
     KEY("signal", "text", "stop signal; default: `TERM`", signal_read, .at = AT(signal)),
-    KEY("grace", "duration", "time until SIGKILL; default: 10s", while_read, .at = AT(grace_ns)),
+    KEY("grace", "duration", "time until SIGKILL; default: 10s", interval_read, .at = AT(grace_ns)),
     KEY("delay", "duration",
         "time between removal from `service_info` and the signal; default: 2s, none without "
         "endpoints",
-        while_read, .at = AT(delay_ns)),
+        interval_read, .at = AT(delay_ns)),
 };
 #undef AT
 static KEY_TABLE(stop_keys, "stop", stop_rows);

@@ -56,7 +56,7 @@ static void every_key_has_its_field(void **state)
     assert_int_equal(run->retries, -1);
 }
 
-static void what_is_not_said_is_not_there(void **state)
+static void missing_keys_have_defaults(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: '7'}");
@@ -73,7 +73,7 @@ static void what_is_not_said_is_not_there(void **state)
     assert_string_equal(d.error, "no such file");
 }
 
-static void what_is_wrong_is_named(void **state)
+static void errors_name_the_key(void **state)
 {
     (void)state;
     static const struct refusal rows[] = {
@@ -123,7 +123,7 @@ static void what_is_wrong_is_named(void **state)
     }
 }
 
-static void too_much_is_refused(void **state)
+static void limits_are_enforced(void **state)
 {
     (void)state;
     struct work_doc d;
@@ -158,8 +158,8 @@ static void signals_by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_key_has_its_field), cmocka_unit_test(what_is_not_said_is_not_there),
-        cmocka_unit_test(what_is_wrong_is_named),  cmocka_unit_test(too_much_is_refused),
+        cmocka_unit_test(every_key_has_its_field), cmocka_unit_test(missing_keys_have_defaults),
+        cmocka_unit_test(errors_name_the_key),     cmocka_unit_test(limits_are_enforced),
         cmocka_unit_test(signals_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

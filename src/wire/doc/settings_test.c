@@ -19,7 +19,7 @@ static void defaults_are_filled_in(void **state)
     assert_true(json_equal(got, want.doc));
 }
 
-static void settings_are_refused(void **state)
+static void invalid_settings_are_rejected(void **state)
 {
     (void)state;
     CLEANUP(given) struct given s = given(schema);
@@ -49,7 +49,7 @@ static void settings_are_refused(void **state)
     }
 }
 
-static void schemas_are_refused(void **state)
+static void invalid_schemas_are_rejected(void **state)
 {
     (void)state;
     static const struct refusal rows[] = {
@@ -77,7 +77,7 @@ static void schemas_are_refused(void **state)
     }
 }
 
-static void without_a_schema_plain_values_are_taken(void **state)
+static void without_a_schema_plain_values_are_accepted(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{a: 1, b: x, c: true, d: 0.5, e: null}");
@@ -111,9 +111,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_filled_in),
-        cmocka_unit_test(settings_are_refused),
-        cmocka_unit_test(schemas_are_refused),
-        cmocka_unit_test(without_a_schema_plain_values_are_taken),
+        cmocka_unit_test(invalid_settings_are_rejected),
+        cmocka_unit_test(invalid_schemas_are_rejected),
+        cmocka_unit_test(without_a_schema_plain_values_are_accepted),
         cmocka_unit_test(large_whole_numbers_are_compared_exactly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

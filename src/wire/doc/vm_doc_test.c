@@ -26,7 +26,7 @@ static void every_key_has_its_field(void **state)
     assert_int_equal(d.endpoints[1].guest, 53);
 }
 
-static void few_words_suffice(void **state)
+static void defaults_make_a_valid_vm(void **state)
 {
     (void)state;
     static const char *const rows[] = {
@@ -48,7 +48,7 @@ static void few_words_suffice(void **state)
     }
 }
 
-static void what_is_wrong_is_named(void **state)
+static void errors_name_the_key(void **state)
 {
     (void)state;
     static const struct refusal rows[] = {
@@ -103,8 +103,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_key_has_its_field),
-        cmocka_unit_test(few_words_suffice),
-        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(defaults_make_a_valid_vm),
+        cmocka_unit_test(errors_name_the_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

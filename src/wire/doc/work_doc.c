@@ -196,7 +196,7 @@ static const struct key work_rows[] = {
     KEY("failed", "true or false", "failed, no further attempts; set by the daemon", bool_read, .at = AT(failed)),
     KEY("ended", "true or false", "app or vm: ended by itself; set by the daemon", bool_read, .at = AT(ended)),
     KEY("outcome", "text", "outcome; set by the daemon", word_read, .at = AT(outcome), .arg = outcome_words),
-    KEY("error", "text", "cause of the failure; set by the daemon", said_read, .at = AT(error)),
+    KEY("error", "text", "cause of the failure; set by the daemon", message_read, .at = AT(error)),
     KEY("command", "list of texts", "program and arguments, passed unchanged", command_read, LIST(command)),
     KEY("env", "{name: text}", "environment variables", env_read, LIST(env)),
     KEY("workdir", "path", "working directory", path_read, .at = AT(workdir)),
@@ -246,7 +246,7 @@ static int foreign_keys(struct reader *r, const json_t *doc)
 
 /* Limits the pods per node. The workload has the same block of ports on every node, and its pods on a node share the
  * block, so each pod needs room for a port of every endpoint. */
-static void block_bound(const struct work_doc *d, struct berth_shape *shape)
+static void port_block_limit(const struct work_doc *d, struct berth_shape *shape)
 {
     uint32_t most = (uint32_t)(PORT_BLOCK / d->endpoints_len);
     if (shape->max_per_node == 0 || shape->max_per_node > most)
@@ -304,7 +304,7 @@ int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, 
         return rc;
     d.meta.created_ns = d.workload.created_ns;
     if (d.port_index >= 0 && d.endpoints_len)
-        block_bound(&d, &d.workload.shape);
+        port_block_limit(&d, &d.workload.shape);
     if (d.image)
         image_add(&r, d.image, &d.workload.shape);
     if (d.run.vm.given && !d.workload.shape.runtime)

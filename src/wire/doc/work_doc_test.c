@@ -1,7 +1,7 @@
 /* work_doc_test.c - documents of workloads: every key, the defaults, and rejected values. */
 #include "wire/doc/doc_kit_test.h"
 
-static void what_people_post_is_read(void **state)
+static void client_documents_are_read(void **state)
 {
     (void)state;
     CLEANUP(given)
@@ -74,7 +74,7 @@ static void every_key_has_its_field(void **state)
     assert_int_equal(d.workload.shape.spread[0].select.exprs_len, 1);
 }
 
-static void an_image_that_is_listed_is_not_listed_twice(void **state)
+static void image_is_listed_once(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: a, image: web, images: [web]}");
@@ -94,7 +94,7 @@ static void without_an_index_an_endpoint_holds_no_port(void **state)
     assert_true(d.cancelled && d.workload.suspended);
 }
 
-static void a_gang_is_its_owners(void **state)
+static void gang_name_contains_the_owner(void **state)
 {
     (void)state;
     static const struct {
@@ -113,7 +113,7 @@ static void a_gang_is_its_owners(void **state)
     }
 }
 
-static void what_is_wrong_is_named(void **state)
+static void errors_name_the_key(void **state)
 {
     (void)state;
     static const struct refusal rows[] = {
@@ -166,7 +166,7 @@ static void what_is_wrong_is_named(void **state)
     }
 }
 
-static void long_things_are_refused(void **state)
+static void long_values_are_rejected(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: a}");
@@ -184,7 +184,7 @@ static void long_things_are_refused(void **state)
     assert_non_null(strstr(g.err.text, "workdir: expected a path"));
 }
 
-static void what_is_read_can_be_written_back(void **state)
+static void read_documents_can_be_written_back(void **state)
 {
     (void)state;
     CLEANUP(given)
@@ -201,14 +201,10 @@ static void what_is_read_can_be_written_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_people_post_is_read),
-        cmocka_unit_test(every_key_has_its_field),
-        cmocka_unit_test(an_image_that_is_listed_is_not_listed_twice),
-        cmocka_unit_test(without_an_index_an_endpoint_holds_no_port),
-        cmocka_unit_test(a_gang_is_its_owners),
-        cmocka_unit_test(what_is_wrong_is_named),
-        cmocka_unit_test(long_things_are_refused),
-        cmocka_unit_test(what_is_read_can_be_written_back),
+        cmocka_unit_test(client_documents_are_read),    cmocka_unit_test(every_key_has_its_field),
+        cmocka_unit_test(image_is_listed_once),         cmocka_unit_test(without_an_index_an_endpoint_holds_no_port),
+        cmocka_unit_test(gang_name_contains_the_owner), cmocka_unit_test(errors_name_the_key),
+        cmocka_unit_test(long_values_are_rejected),     cmocka_unit_test(read_documents_can_be_written_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

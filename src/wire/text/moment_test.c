@@ -19,7 +19,7 @@ struct row {
     int64_t want;
 };
 
-static void rows_hold(const struct row *rows, size_t len, int (*parse)(const json_t *, int64_t *, struct berth_err *))
+static void rows_parse(const struct row *rows, size_t len, int (*parse)(const json_t *, int64_t *, struct berth_err *))
 {
     for (size_t i = 0; i < len; i++) {
         json_t *value = json_loads(rows[i].json, JSON_DECODE_ANY, NULL);
@@ -32,7 +32,7 @@ static void rows_hold(const struct row *rows, size_t len, int (*parse)(const jso
     }
 }
 
-static void durations(void **state)
+static void durations_are_parsed(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -60,10 +60,10 @@ static void durations(void **state)
         {"1e300",              REFUSED       },
         {"\"200000d200000d\"", REFUSED       },
     };
-    rows_hold(rows, sizeof rows / sizeof *rows, duration_parse);
+    rows_parse(rows, sizeof rows / sizeof *rows, duration_parse);
 }
 
-static void timestamps(void **state)
+static void timestamps_are_parsed(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -100,11 +100,11 @@ static void timestamps(void **state)
         {"false",                               REFUSED                   },
         {"1e12",                                REFUSED                   },
     };
-    rows_hold(rows, sizeof rows / sizeof *rows, timestamp_parse);
+    rows_parse(rows, sizeof rows / sizeof *rows, timestamp_parse);
 }
 
 /* Every day of 300 years, compared with the C library. */
-static void every_day_is_where_it_should_be(void **state)
+static void days_match_the_c_library(void **state)
 {
     (void)state;
     for (int64_t day = -100000 + 20000; day < 100000; day += 1) {
@@ -119,7 +119,7 @@ static void every_day_is_where_it_should_be(void **state)
     }
 }
 
-static void times_are_written_as_they_are_read(void **state)
+static void timestamps_round_trip(void **state)
 {
     (void)state;
     static const struct {
@@ -152,10 +152,10 @@ static void times_are_written_as_they_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations),
-        cmocka_unit_test(timestamps),
-        cmocka_unit_test(every_day_is_where_it_should_be),
-        cmocka_unit_test(times_are_written_as_they_are_read),
+        cmocka_unit_test(durations_are_parsed),
+        cmocka_unit_test(timestamps_are_parsed),
+        cmocka_unit_test(days_match_the_c_library),
+        cmocka_unit_test(timestamps_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

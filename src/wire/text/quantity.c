@@ -31,7 +31,7 @@ static const struct unit units[] = {
     {"M",  1000000,           false},
     {"k",  1000,              false},
 };
-static const size_t units_len = sizeof units / sizeof *units;
+static const size_t batches_len = sizeof units / sizeof *units;
 
 static bool is_cpu(const char *resource)
 {
@@ -52,7 +52,7 @@ static int milli_parse(const char *text, const struct decimal *d, uint64_t scale
 
 static const struct unit *unit_find(const char *name)
 {
-    for (size_t i = 0; i < units_len; i++)
+    for (size_t i = 0; i < batches_len; i++)
         if (strcmp(units[i].name, name) == 0)
             return &units[i];
     return NULL;
@@ -166,7 +166,7 @@ const char *quantity_print(const char *resource, int64_t amount, char buf[static
 
     bool bytes = is_size(resource);
     (void)snprintf(buf, QUANTITY_TEXT_MAX, "%s%" PRIu64, negative ? "-" : "", size);
-    for (size_t i = 0; i < units_len; i++) {
+    for (size_t i = 0; i < batches_len; i++) {
         const struct unit *u = &units[i];
         uint64_t least = u->binary && bytes ? u->scale : 1000000; /* 4096 shares are not printed as 4Ki */
         unsigned __int128 hundred = (unsigned __int128)size * 100;

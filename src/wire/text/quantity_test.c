@@ -19,7 +19,7 @@
         __VA_ARGS__                                                                                                    \
     }
 
-static void what_people_write_is_understood(void **state)
+static void amounts_are_parsed(void **state)
 {
     (void)state;
     static const struct {
@@ -68,7 +68,7 @@ static void what_people_write_is_understood(void **state)
     }
 }
 
-static void what_is_no_amount_is_refused(void **state)
+static void invalid_amounts_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -105,7 +105,7 @@ static void what_is_no_amount_is_refused(void **state)
     }
 }
 
-static void numbers_are_amounts_too(void **state)
+static void json_numbers_are_amounts(void **state)
 {
     (void)state;
     static const struct {
@@ -159,7 +159,7 @@ static void ratios_are_thousandths(void **state)
     }
 }
 
-static void printing_is_short(void **state)
+static void amounts_are_printed_short(void **state)
 {
     (void)state;
     static const struct {
@@ -200,7 +200,7 @@ static void printing_is_short(void **state)
     }
 }
 
-static void what_is_printed_comes_back(void **state)
+static void printed_amounts_parse_back(void **state)
 {
     (void)state;
     static const char *const resources[] = {"cpu", "memory", "licences"};
@@ -222,12 +222,9 @@ static void what_is_printed_comes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_people_write_is_understood),
-        cmocka_unit_test(what_is_no_amount_is_refused),
-        cmocka_unit_test(numbers_are_amounts_too),
-        cmocka_unit_test(ratios_are_thousandths),
-        cmocka_unit_test(printing_is_short),
-        cmocka_unit_test(what_is_printed_comes_back),
+        cmocka_unit_test(amounts_are_parsed),        cmocka_unit_test(invalid_amounts_are_rejected),
+        cmocka_unit_test(json_numbers_are_amounts),  cmocka_unit_test(ratios_are_thousandths),
+        cmocka_unit_test(amounts_are_printed_short), cmocka_unit_test(printed_amounts_parse_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static const char *candidate(const void *ctx, size_t i)
     return ((const char *const *)ctx)[i];
 }
 
-static void near_words_are_found(void **state)
+static void nearest_words_are_suggested(void **state)
 {
     (void)state;
     static const char *const names[] = {"replicas", "priority", "max_per_node", "node", "near", "gpu", NULL};
@@ -68,7 +68,7 @@ static void quotes_end_between_characters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(near_words_are_found),
+        cmocka_unit_test(nearest_words_are_suggested),
         cmocka_unit_test(quotes_end_between_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static bool all_printable(const char *text, size_t len, bool lines)
 }
 
 /* Returns whether YAML 1.1 does not parse the text as a string: yes, 0b11, 1_000, 12:30, 007, 2026-03-01. */
-static bool old_meaning(const char *text, size_t len)
+static bool yaml11_special(const char *text, size_t len)
 {
     static const char *const words[] = {"y", "n", "yes", "no", "on", "off", "<<", "="};
 
@@ -80,7 +80,7 @@ static bool plain_safe(const char *text, size_t len)
     for (size_t i = 0; i + 1 < len; i++)
         if ((text[i] == ':' || text[i + 1] == '#') && (text[i] == ' ' || text[i + 1] == ' '))
             return false;
-    if (old_meaning(text, len))
+    if (yaml11_special(text, len))
         return false;
     CLEANUP(json) json_t *meaning = NULL;
     return yaml_scalar(text, len, &meaning) == 0 && json_is_string(meaning);

@@ -38,7 +38,7 @@ static void reads_back(const json_t *value)
     }
 }
 
-static void trees_look_as_people_write_them(void **state)
+static void output_has_block_style(void **state)
 {
     static const struct {
         const char *json, *want;
@@ -69,7 +69,7 @@ static void trees_look_as_people_write_them(void **state)
     }
 }
 
-static void texts_stay_texts(void **state)
+static void strings_stay_strings(void **state)
 {
     static const struct {
         const char *text;
@@ -164,7 +164,7 @@ static void texts_stay_texts(void **state)
     }
 }
 
-static void long_keys_are_read(void **state)
+static void long_keys_parse_back(void **state)
 {
     char key[2000];
 
@@ -212,7 +212,7 @@ static json_t *random_value(uint64_t *seed, unsigned depth)
     return json_string(str_text(&text));
 }
 
-static void anything_reads_back(void **state)
+static void random_trees_parse_back(void **state)
 {
     (void)state;
     for (uint64_t i = 0; i < 20000; i++) {
@@ -225,10 +225,10 @@ static void anything_reads_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trees_look_as_people_write_them),
-        cmocka_unit_test(texts_stay_texts),
-        cmocka_unit_test(long_keys_are_read),
-        cmocka_unit_test(anything_reads_back),
+        cmocka_unit_test(output_has_block_style),
+        cmocka_unit_test(strings_stay_strings),
+        cmocka_unit_test(long_keys_parse_back),
+        cmocka_unit_test(random_trees_parse_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
