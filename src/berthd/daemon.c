@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "berthd/config.h"
 #include "berthd/init.h"
-#include "berthd/post.h"
+#include "berthd/notification.h"
 #include "berthd/server.h"
 #include "control/kind/secret.h"
 #include "control/sched/scheduler.h"

@@ -11,8 +11,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "formula/functions.h"
 #include "formula/scan.h"
-#include "formula/sums.h"
 
 enum { ARGUMENTS_MAX = 100, WORDS = 3 };
 

@@ -1,4 +1,4 @@
-/* node_parts.h - internals of the node logic: node.c (instances), wish.c (desired state), report.c. */
+/* node_parts.h - internals of the node logic: node.c (instances), desired.c (desired state), report.c. */
 #pragma once
 
 #include "base/mem.h"
@@ -91,7 +91,7 @@ static inline bool node_instance_lives(const struct node_instance *h)
     return h->state != NODE_OVER;
 }
 
-/* wish.c */
+/* desired.c */
 void desired_apply(struct node *n, const json_t *config);
 
 /* report.c */

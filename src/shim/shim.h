@@ -112,7 +112,7 @@ bool fence_past(const struct shim *s);
 /* Runs until the first process has ended or the fence time has passed, then kills the rest. Writes DIR/exit. */
 void watch(struct shim *s);
 
-/* ---- run.c, beside.c ---- */
+/* ---- run.c, exec.c ---- */
 
 int shim_run(const char *dir);
 int shim_exec(const char *dir);

@@ -11,7 +11,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "store/kind.h"
+#include "store/store_impl.h"
 
 struct head {
     char *key;               /* NULL: unused slot */

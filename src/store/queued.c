@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "store/kind.h"
+#include "store/store_impl.h"
 
 void queued_push(struct queue *q, struct queued *one)
 {

@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/map.h"
-#include "store/kind.h"
+#include "store/store_impl.h"
 
 struct store_watch {
     struct store *store;

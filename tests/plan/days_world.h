@@ -84,7 +84,7 @@ bool day_run_until(struct day *d, int64_t until_ns);
 /* Puts the task into the cluster as an instance. */
 void day_put_task(struct day *d, const struct day_job *j, uint32_t task);
 
-/* days_judge.c: check a plan before it is applied, the state after each plan, and the day after its end. Return false
+/* days_oracle.c: check a plan before it is applied, the state after each plan, and the day after its end. Return false
  * after a failure, with the text in d->failure. */
 bool day_check_plan(struct day *d, const struct berth_plan *plan);
 bool day_check_state(struct day *d);

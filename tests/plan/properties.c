@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "evolve.h"
 #include "rules.h"
+#include "world_evolve.h"
 
 enum { STEPS_MAX = 4, FAILURES_SHOWN = 5 };
 

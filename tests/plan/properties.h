@@ -4,7 +4,7 @@
  *   deterministic   planning the same snapshot twice gives the same plan
  *   fixpoint        after a plan is applied, the next plan at the same moment is empty
  *   maintained      a cluster that was changed step by step plans like a freshly loaded one; a snapshot never changes
- *   judged          the naive checker (judge.h) and berth_audit find no violation
+ *   judged          the naive checker (oracle.h) and berth_audit find no violation
  *   resting         without further events, plans become empty and stay empty
  *
  * A failing seed is printed; the check ends after BERTH_FAILURES failures (5). BERTH_SEED=n runs that seed alone (with
@@ -14,7 +14,7 @@
 #pragma once
 
 #include "bound.h"
-#include "judge.h"
+#include "oracle.h"
 
 /* Loads the world into a new cluster, plans it and checks the plan. */
 bool world_check(const struct world *world, struct verdict *v);

@@ -14,7 +14,7 @@ static void every_cluster_has_the_properties(void **state)
     assert_int_equal(seeds_check_within(1, bound), 0);
 }
 
-/* Worlds with preemption; see claims_random.c. */
+/* Worlds with preemption; see preemption_random.c. */
 static void clusters_with_preemption_have_the_properties(void **state)
 {
     (void)state;

@@ -6,7 +6,7 @@
  * original must outlive it.
  *
  * world_random uses every feature of berth.h in some worlds. To add a feature: shape_random.c, node_random.c,
- * state_random.c, policy_random.c or claims_random.c, and world_dump.c, so that a failing seed can be read.
+ * state_random.c, policy_random.c or preemption_random.c, and world_dump.c, so that a failing seed can be read.
  */
 #pragma once
 
@@ -107,7 +107,7 @@ void use_random(struct world *world, struct rng *r, struct inst *inst);
 void node_use_random(struct world *world, struct rng *r, struct berth_node *node);
 bool migration_request_random(struct world *world, struct rng *r,
                               struct berth_fact *ret); /* false: there is no instance to move */
-/* claims_random.c; has its own random generator, for seeds from PREEMPTION_SEEDS_FROM on. */
+/* preemption_random.c; has its own random generator, for seeds from PREEMPTION_SEEDS_FROM on. */
 #define PREEMPTION_SEEDS_FROM UINT64_C(5000000)
 bool world_has_preemption(const struct world *world);
 void preemption_claims_random(struct world *world, struct rng *r, struct berth_workload *w);

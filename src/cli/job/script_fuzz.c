@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/slurm/span.h"
+#include "cli/slurm/time_text.h"
 #include "wire/text/document.h"
 
 enum { FUZZ_BYTES_MAX = 4096 };

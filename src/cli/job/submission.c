@@ -7,7 +7,7 @@
 #include "cli/job/forecast_text.h"
 #include "cli/job/script.h"
 #include "cli/show/listing.h"
-#include "cli/slurm/span.h"
+#include "cli/slurm/time_text.h"
 #include "wire/doc/api.h"
 #include "wire/text/document.h"
 #include "wire/text/yaml.h"

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "cli/show/listing.h"
-#include "cli/slurm/span.h"
+#include "cli/slurm/time_text.h"
 #include "wire/doc/api.h"
 #include "wire/text/moment.h"
 

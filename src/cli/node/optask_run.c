@@ -13,7 +13,7 @@
 #include "cli/lib/table.h"
 #include "cli/node/optask.h"
 #include "cli/show/poll.h"
-#include "cli/slurm/span.h"
+#include "cli/slurm/time_text.h"
 #include "wire/doc/optask_doc.h"
 #include "wire/text/document.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "cli/show/listing.h"
-#include "cli/slurm/span.h"
+#include "cli/slurm/time_text.h"
 #include "wire/text/document.h"
 
 /* ---- resources -------------------------------------------------------------------------------------------------- */

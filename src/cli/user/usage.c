@@ -9,7 +9,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"
 #include "cli/show/listing.h"
-#include "cli/slurm/span.h"
+#include "cli/slurm/time_text.h"
 #include "wire/doc/api.h"
 #include "wire/text/document.h"
 #include "wire/text/moment.h"

@@ -13,7 +13,7 @@
 #include "control/job/job.h"
 #include "control/job/outcome.h"
 #include "control/job/predict.h"
-#include "control/node/last_words.h"
+#include "control/node/last_end.h"
 #include "control/node/node.h"
 #include "wire/doc/api.h"
 #include "wire/text/document.h"

@@ -8,7 +8,7 @@
  * users affect every waiting job; after the first runs they stay for at least ten minutes.
  *
  * Plans use the published values: these are in the journal, and each new version is told to the cluster (state.c).
- * Nothing is decided here. A job's estimate is its user's, else the prediction, else the limit (sync_claim.c).
+ * Nothing is decided here. A job's estimate is its user's, else the prediction, else the limit (sync_scheduling.c).
  */
 #pragma once
 

@@ -14,7 +14,7 @@
 #include "control/job/job.h"
 #include "control/job/outcome.h"
 #include "control/node/cumulative_use.h"
-#include "control/node/last_words.h"
+#include "control/node/last_end.h"
 #include "control/node/node.h"
 #include "control/node/transition.h"
 #include "control/optask/optask.h"

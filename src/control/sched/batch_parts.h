@@ -1,6 +1,6 @@
 /* batch_parts.h - internals of commit batches, only for batch.c and the files beside it: the queue of batches
  * (batch.c), steps that are assumed in the cluster and rolled back (batch_assume.c), steps that are left out of a batch
- * (batch_job_over.c), the documents that steps write (batch_build.c), and the quota check of steps (batch_quota.c).
+ * (batch_ended_jobs.c), the documents that steps write (batch_build.c), and the quota check of steps (batch_quota.c).
  */
 #pragma once
 
@@ -63,7 +63,7 @@ void batch_assume_fact(struct batch *u, const struct berth_fact *fact);
 void batch_step_roll_back(struct batch *u, const struct step *step);
 const char *batch_instance_id(struct arena *arena, uint64_t number);
 
-/* batch_job_over.c: marks the steps to be left out (step.vain) by the present state. Returns the number of marked
+/* batch_ended_jobs.c: marks the steps to be left out (step.vain) by the present state. Returns the number of marked
  * steps. */
 size_t batch_mark_ended(struct batch *u);
 

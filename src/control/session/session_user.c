@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "control/api/crud.h"
 #include "control/control_parts.h"
-#include "control/node/last_words.h"
+#include "control/node/last_end.h"
 #include "control/session/session_parts.h"
 #include "wire/doc/api.h"
 #include "wire/doc/objects.h"

@@ -2,7 +2,7 @@
  * of nodes.
  *
  * These functions read only the state, so a rebuilt cluster equals one that was updated step by step. sync_dependents
- * (state_follow.c) updates the objects that depend on another object.
+ * (sync_dependents.c) updates the objects that depend on another object.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ int sync_quota_remove(struct berth_cluster *cluster, const char *kind, const cha
 struct berth_quota quota_describe(const struct state *s, const char *id, const struct quota_doc *d,
                                   struct arena *arena);
 
-/* sync_claim.c: fills in the scheduling attributes of a workload: quotas, queue, times and traits, and the priority and
+/* sync_scheduling.c: fills in the scheduling attributes of a workload: quotas, queue, times and traits, and the priority and
  * domains that derive from its queue. Does nothing for a finished workload. `o` may be a workload that does not exist
  * yet: only its kind, id and owner are read. */
 void sync_scheduling(const struct state *s, const struct object *o, const struct work_doc *d, struct arena *arena,
@@ -48,7 +48,7 @@ struct queue_terms queue_terms_of(const struct state *s, const struct queue_doc 
 /* Tells whether the queue is `above` or a descendant of it. */
 bool queue_within(const struct state *s, const char *queue, const char *above);
 
-/* sync_claim.c: returns the size of a job for comparisons of runs (past_runs.h): of the whole gang, or of one task. */
+/* sync_scheduling.c: returns the size of a job for comparisons of runs (past_runs.h): of the whole gang, or of one task. */
 int64_t work_size(const struct work_doc *d);
 /* Returns the number of tasks that run together: the whole gang, or 1. */
 uint32_t work_tasks(const struct work_doc *d);
@@ -67,7 +67,7 @@ const char *node_domain(const struct state *s, const char *id, const struct bert
 /* Tells whether a domain lists the node or matches its labels. */
 bool domain_has(const struct domain_doc *d, const char *id, const struct berth_node *node);
 
-/* state_follow.c: updates the cluster objects that depend on an object that was added, changed or removed (`o` is NULL
+/* sync_dependents.c: updates the cluster objects that depend on an object that was added, changed or removed (`o` is NULL
  * then). */
 struct dependents_before { /* values before the change */
     bool there, disabled;

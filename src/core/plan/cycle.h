@@ -141,7 +141,7 @@ struct cycle {
     /* largest capacity of any node: GPUs in milli, then the profile's resources */
     int64_t largest[1 + PROFILE_RESOURCES_MAX];
 
-    struct view *views; /* owned by view.c; NULL: there is one profile */
+    struct view *views; /* owned by profile_view.c; NULL: there is one profile */
     uint32_t views_len, view;
     VEC(uint32_t) changed; /* with views: positions with changes, in order */
 
@@ -169,7 +169,7 @@ void cycle_lose(struct cycle *c, const struct instance *i);
 void cycle_shift(struct cycle *c, uint32_t resource, uint32_t position, int64_t amount);
 /* Makes the keys of coarse entries exact where resources were taken since the last call. */
 void cycle_refresh(struct cycle *c);
-/* For view.c: computes keys, their bounds and everything else that follows from the profile; updates the key of a node
+/* For profile_view.c: computes keys, their bounds and everything else that follows from the profile; updates the key of a node
  * after its free resources changed. */
 void cycle_profile_begin(struct cycle *c);
 void cycle_key_changed(struct cycle *c, uint32_t position);

@@ -2,7 +2,7 @@
  *
  * plan.c runs the passes in order: select the workloads to examine (order.c), stop instances that are no longer wanted
  * or possible (reconcile.c, using the evictions found by eviction.c), place missing pods (placement.c), rebalance real
- * use (rebalance.c), adjust limits (adjust.c). explain.c gives the reasons for pods that stay pending.
+ * use (rebalance.c), adjust limits (adjust_limits.c). explain.c gives the reasons for pods that stay pending.
  */
 #pragma once
 

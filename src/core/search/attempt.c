@@ -8,7 +8,7 @@
 #include "core/backfill/reservation.h"
 #include "core/gpu/gpu.h"
 #include "core/plan/headroom.h"
-#include "core/plan/view.h"
+#include "core/plan/profile_view.h"
 
 static bool filter_on(const struct cycle *c, size_t f)
 {

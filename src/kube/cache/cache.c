@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 const struct cache_source cache_sources[CACHE_POD_GROUP + 1] = {
     [CACHE_NAMESPACE] = {"/api/v1/namespaces",                           "namespaces"              },

@@ -1,5 +1,5 @@
 /* cache_assume.c - decisions about pods that the API server does not show yet, and queries about pods. */
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 /* ---- decisions -------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  * attachments are examined only after the pods are up to date.
  */
 #include "base/hash.h"
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 static uint64_t name_hash(const char *name)
 {

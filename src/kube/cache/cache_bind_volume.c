@@ -5,7 +5,7 @@
  * of the joined pods becomes the owner.
  */
 #include "base/hash.h"
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 static bool taken_same(const void *ctx, uint32_t value, const void *key)
 {

@@ -3,7 +3,7 @@
  * A driver with CSIDriver.spec.storageCapacity provisions volumes only on nodes that are in the topology of one of the
  * class's CSIStorageCapacity objects with room for a volume of the claim's size.
  */
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 bool driver_find(struct cache *p, const char *name, struct kube_driver *ret)
 {

@@ -5,7 +5,7 @@
  */
 #include "base/hash.h"
 #include "base/sort.h"
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 static bool gang_same(const void *ctx, uint32_t value, const void *key)
 {

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "base/hash.h"
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 static uint64_t key_hash(const char *key)
 {

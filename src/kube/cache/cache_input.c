@@ -1,7 +1,7 @@
 /* cache_input.c - applies recorded inputs to a cache. */
 #include "kube/cache/cache_input.h"
 
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 /* ---- roles ------------------------------------------------------------------------------------------------------------- */
 

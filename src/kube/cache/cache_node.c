@@ -7,7 +7,7 @@
 #include <assert.h>
 
 #include "base/hash.h"
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 #include "kube/object/gpu.h"
 
 #define TAINT_UNSCHEDULABLE "node.kubernetes.io/unschedulable"

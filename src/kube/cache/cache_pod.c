@@ -2,7 +2,7 @@
 #include <assert.h>
 
 #include "base/hash.h"
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

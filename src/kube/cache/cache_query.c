@@ -1,5 +1,5 @@
 /* cache_query.c - queries of the cache for explanations: a pod as it would be placed, the pods on a node, the nodes. */
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 /* ---- the demand of a pod ---------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  * Every restriction of the pod goes into its shape: constraints on nodes, other pods, ports and volumes. For a pod with
  * a node the shape has only what the pod holds and what keeps other pods away, so that many bound pods share one shape.
  */
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 #include "kube/object/gpu.h"
 
 struct shape_lists {

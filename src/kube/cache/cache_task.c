@@ -1,7 +1,7 @@
 /* cache_task.c - pods of jobs as reported by the API server: their job, role, ordinal and phase. */
 #include <string.h>
 
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 /* ---- labels and owner ------------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
  * are no inputs of the cache: the tenants record what follows from them.
  */
 #include "base/hash.h"
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 /* ---- payers -------------------------------------------------------------------------------------------------------- */
 

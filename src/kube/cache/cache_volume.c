@@ -4,7 +4,7 @@
  * that can reach one of the volumes it may get, or where one can be provisioned; the volume is chosen when the pod has
  * a node (cache_bind_volume.c). Any other unbound claim keeps the pod waiting.
  */
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 struct claims {
     struct cache *p;

@@ -2,7 +2,7 @@
  *
  * Plain data: texts and templates point into the object, lists are in the arena. The API server validates most of it by
  * the schema of packaging/kubernetes/crds/jobs.yaml; what the schema does not cover, or was stored before the schema,
- * is rejected here with a message. The life of a job is kube/job/job_life.h.
+ * is rejected here with a message. The life of a job is kube/job/job_controller.h.
  *
  * To add a key: a row in job.c, a line of the schema, and docs/kubernetes.md.
  */

@@ -4,7 +4,7 @@
 #include "base/hash.h"
 #include "kube/client/clock.h"
 #include "kube/client/proto.h"
-#include "kube/job/job_parts.h"
+#include "kube/job/job_internal.h"
 #include "wire/text/moment.h"
 
 enum { UNDER_WAY_MAX = 128 };                    /* pods being created at a time */

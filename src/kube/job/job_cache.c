@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "kube/job/job_parts.h"
+#include "kube/job/job_internal.h"
 
 /* ---- lookup ----------------------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "kube/job/job_parts.h"
+#include "kube/job/job_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

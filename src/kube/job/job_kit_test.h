@@ -11,7 +11,7 @@
 
 #include "kube/client/clock.h"
 #include "kube/client/server_kit_test.h"
-#include "kube/job/job_life.h"
+#include "kube/job/job_controller.h"
 #include "kube/object/object_kit_test.h"
 
 #define SECOND_NS INT64_C(1000000000)

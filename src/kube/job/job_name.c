@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "kube/job/job_parts.h"
+#include "kube/job/job_internal.h"
 
 struct stem_query {
     const struct job_entry *job;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "kube/client/server_kit_test.h"
-#include "kube/job/job_life.h"
+#include "kube/job/job_controller.h"
 #include "kube/object/object_kit_test.h"
 
 static void ignore(void *ctx)

@@ -4,7 +4,7 @@
  * The attempt number is a label of every pod, so that any process that reads the pods counts the same failures.
  */
 #include "control/state/state.h"
-#include "kube/job/job_parts.h"
+#include "kube/job/job_internal.h"
 
 static bool is_ended(const struct task_pod *pod)
 {

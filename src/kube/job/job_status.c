@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kube/client/clock.h"
-#include "kube/job/job_parts.h"
+#include "kube/job/job_internal.h"
 
 static const json_t *condition_find(const json_t *status, const char *type)
 {

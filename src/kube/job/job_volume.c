@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "kube/client/clock.h"
-#include "kube/job/job_parts.h"
+#include "kube/job/job_internal.h"
 
 #define ASK_AGAIN_NS (10 * SECOND_NS)
 

@@ -7,7 +7,7 @@
 
 #include "journal/scan.h"
 #include "kube/journal/journal_ops.h"
-#include "kube/journal/replay_guard.h"
+#include "kube/journal/replay_validate.h"
 #include "kube/sched/policy.h"
 
 struct replay_template {

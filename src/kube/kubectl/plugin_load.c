@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kube/client/clock.h"
-#include "kube/job/job_life.h"
+#include "kube/job/job_controller.h"
 #include "kube/tenant/tenant_feed.h"
 
 #define PATIENCE_NS (INT64_C(60) * 1000000000) /* for the whole listing */

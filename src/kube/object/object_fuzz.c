@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "kube/cache/cache_parts.h"
+#include "kube/cache/cache_internal.h"
 
 enum { HEADER = 3, DROP = 0x80 };
 

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "kube/cache/cache.h"
 #include "kube/client/event.h"
-#include "kube/job/job_life.h"
+#include "kube/job/job_controller.h"
 #include "kube/journal/journal.h"
 #include "kube/sched/profile.h"
 #include "kube/sched/write.h"

@@ -11,7 +11,7 @@
 #include "control/state/sync.h"
 #include "control/system/settings_table.h"
 #include "control/tenant/admission.h"
-#include "kube/tenant/tenant_parts.h"
+#include "kube/tenant/tenant_internal.h"
 #include "wire/text/document.h"
 
 /* The policy in force for queues that name none; without it, first come first served. */

@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "control/kind/queue.h"
 #include "control/sched/plan_policy.h"
-#include "kube/tenant/tenant_parts.h"
+#include "kube/tenant/tenant_internal.h"
 #include "wire/text/document.h"
 
 /* Keys with different names. */

@@ -5,7 +5,7 @@
 
 #include "control/state/sync.h"
 #include "control/tenant/usage.h"
-#include "kube/tenant/tenant_parts.h"
+#include "kube/tenant/tenant_internal.h"
 #include "wire/doc/queue_doc.h"
 #include "wire/text/document.h"
 

@@ -1,6 +1,6 @@
 #include "kube/tenant/tenant_input.h"
 
-#include "kube/tenant/tenant_parts.h"
+#include "kube/tenant/tenant_internal.h"
 #include "wire/text/document.h"
 
 void tenants_listen(struct tenants *t, tenant_listener *listener, void *ctx)

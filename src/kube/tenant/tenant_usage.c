@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "control/tenant/usage.h"
-#include "kube/tenant/tenant_parts.h"
+#include "kube/tenant/tenant_internal.h"
 #include "wire/doc/api.h"
 #include "wire/doc/queue_doc.h"
 #include "wire/text/document.h"

@@ -37,7 +37,7 @@ enum { SHA256_TEXT_MAX = 65 };
 int sha256_text(const void *bytes, size_t len, char ret[static SHA256_TEXT_MAX], struct berth_err *err);
 /* Computes the SHA-256 digest of a descriptor's remaining content. Blocks while reading. Returns -EFBIG for more than
  * `max` bytes. Also writes the content to `to`, unless `to` is -1. `ret_len` receives the number of bytes; may be NULL.
- * (tls_sum.c) */
+ * (sha256_fd.c) */
 int sha256_fd(int fd, int to, uint64_t max, char ret[static SHA256_TEXT_MAX], uint64_t *ret_len, struct berth_err *err);
 
 /* ---- certificate authority (tls_ca.c) --------------------------------------------------------------------------- */

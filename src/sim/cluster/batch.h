@@ -1,7 +1,7 @@
 /* batch.h - random batch requests of simulated users: jobs of all kinds, queues, quotas, policies, windows. */
 #pragma once
 
-#include "sim/cluster/people.h"
+#include "sim/cluster/users.h"
 
 /* Returns a random job document, as a new reference. */
 json_t *batch_job(struct world *w);

@@ -1,7 +1,7 @@
 /* world.h - internal declarations of the cluster simulation; for src/sim only.
  *
  * daemon.c runs the daemon's logic and carries requests to it. agents.c runs the agents' logic, on the machines of
- * machine.c and over the links of network.c. people.c and faults.c act on the cluster. judge.c receives every
+ * machine.c and over the links of network.c. users.c and faults.c act on the cluster. verify.c receives every
  * transaction and journal record, and passes them to the files that check an invariant. After each event, everything
  * that it caused is checked (world_settle) before the next event runs.
  */
@@ -13,7 +13,7 @@
 #include "control/control.h"
 #include "control/watch/watch.h"
 #include "sim/cluster/cluster.h"
-#include "sim/cluster/queue.h"
+#include "sim/cluster/event_queue.h"
 #include "sim/judge/mirror.h"
 #include "sim/random.h"
 
@@ -107,7 +107,7 @@ void daemon_close(struct world *w);
 /* Called after the daemon received work: the store may have to be pumped. */
 void daemon_schedule_pump(struct world *w);
 
-/* ---- received store events (judge.c) ---------------------------------------------------------------------------- */
+/* ---- received store events (verify.c) ---------------------------------------------------------------------------- */
 
 struct heard {
     char *key;
@@ -205,7 +205,7 @@ static inline void world_count_check(struct world *w, int invariant)
 void world_mix(struct world *w, uint64_t x);
 int64_t world_wall_ns(const struct world *w);
 
-/* Checks everything that the event has caused (judge.c). */
+/* Checks everything that the event has caused (verify.c). */
 void world_settle(struct world *w);
 void verify_done(struct world *w);
 /* Checks the store after a crash: the log from its beginning, its last record unchanged, and every decision
@@ -268,7 +268,7 @@ bool faults_store_slow(const struct world *w);
 /* ---- invariant checks ------------------------------------------------------------------------------------------- */
 
 /* Each function checks one transaction; the mirror is in the state after it. */
-void placements_verify(struct world *w, const struct transaction *t); /* 1, 2, 3, 5, 10, 12 (placement.c, fit.c) */
+void placements_verify(struct world *w, const struct transaction *t); /* 1, 2, 3, 5, 10, 12 (placement.c, node_fit.c) */
 /* Returns whether this workload prefers two copies over none. */
 bool prefers_two_copies(const struct mirror_doc *work);
 /* The same for the document that an instance was placed from, which may be kept without its kind. */

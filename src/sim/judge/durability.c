@@ -1,7 +1,7 @@
 /* durability.c - checks guarantees to clients: a success is in the journal for ever (7), a key stands for one request
  * (9).
  *
- * The chain of the journal (judge.c) proves that no record is lost, also after each crash. This file ties each success
+ * The chain of the journal (verify.c) proves that no record is lost, also after each crash. This file ties each success
  * to its record.
  */
 #include <inttypes.h>

@@ -8,7 +8,7 @@
 #include "base/math.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "sim/trace/draw.h"
+#include "sim/trace/distributions.h"
 
 enum {
     PROGRAMS = 6, /* per user */

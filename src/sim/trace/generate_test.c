@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "sim/trace/draw.h"
+#include "sim/trace/distributions.h"
 #include "sim/trace/generate.h"
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
