@@ -12,7 +12,7 @@
 #include "cli/lib/table.h"
 
 static const char *const outputs[] = {"table", "json", NULL};
-enum output { OUTPUT_TABLE, OUTPUT_JSON };
+enum bench_output { OUTPUT_TABLE, OUTPUT_JSON };
 
 struct bench_values {
     struct option_count seed, runs;
@@ -35,7 +35,7 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("output", 'o', bench_values, output, outputs, "Output format."),
 };
 
-struct bench {
+struct bench_session {
     struct cli *cli;
     const struct bench_values *values;
     const struct bench_suite *suite;
@@ -44,7 +44,7 @@ struct bench {
     size_t missed, unsound;
 };
 
-static int measure(struct bench *b)
+static int measure(struct bench_session *b)
 {
     struct berth_err err;
 
@@ -71,7 +71,7 @@ static int measure(struct bench *b)
     return EXIT_OK;
 }
 
-static double measured(const struct bench *b, const struct bench_goal *goal)
+static double measured(const struct bench_session *b, const struct bench_goal *goal)
 {
     const struct bench_result *r = &b->results[goal->of];
 
@@ -85,7 +85,7 @@ static double measured(const struct bench *b, const struct bench_goal *goal)
     return 0;
 }
 
-static struct shown show_measure(enum bench_measure measure, double value)
+static struct human_text show_measure(enum bench_measure measure, double value)
 {
     switch (measure) {
     case MEASURE_SECONDS:
@@ -94,11 +94,11 @@ static struct shown show_measure(enum bench_measure measure, double value)
     case MEASURE_BYTES: return show_bytes((uint64_t)value);
     case MEASURE_RATIO: return show_ratio(value);
     }
-    return (struct shown){""};
+    return (struct human_text){""};
 }
 
 /* Uses the minimum of each case, because noise only adds time. */
-static double growth(const struct bench *b, size_t i)
+static double growth(const struct bench_session *b, size_t i)
 {
     return b->results[i].all.min / b->results[i - 1].all.min;
 }
@@ -108,7 +108,7 @@ static double blocks_each(const struct bench_result *r)
     return r->stats.searches ? (double)r->stats.blocks_opened / (double)r->stats.searches : 0;
 }
 
-static bool growth_met(const struct bench *b, size_t i)
+static bool growth_met(const struct bench_session *b, size_t i)
 {
     return growth(b, i) <= BENCH_GROWTH_MOST * BENCH_GROWTH_NOISE;
 }
@@ -124,7 +124,7 @@ static void verdict(struct table *t, size_t column, bool met)
     table_cell(t, column, met ? COLOR_GREEN : COLOR_RED, "%s", met ? "met" : "MISSED");
 }
 
-static void goals_print(const struct bench *b)
+static void goals_print(const struct bench_session *b)
 {
     static const struct table_column columns[] = {
         {"GOAL",     TABLE_PLAIN, 0},
@@ -155,7 +155,7 @@ static void goals_print(const struct bench *b)
     table_done(&t);
 }
 
-static void curve_print(const struct bench *b, const struct bench_curve *curve)
+static void curve_print(const struct bench_session *b, const struct bench_curve *curve)
 {
     static const struct table_column columns[] = {
         {"NODES",         TABLE_RIGHT, 7 },
@@ -197,7 +197,7 @@ static void curve_print(const struct bench *b, const struct bench_curve *curve)
     table_done(&t);
 }
 
-static void count_missed(struct bench *b)
+static void count_missed(struct bench_session *b)
 {
     for (size_t i = 0; i < b->suite->goals_len; i++)
         b->missed += measured(b, &b->suite->goals[i]) > b->suite->goals[i].most;
@@ -208,7 +208,7 @@ static void count_missed(struct bench *b)
     }
 }
 
-static void tables_print(const struct bench *b)
+static void tables_print(const struct bench_session *b)
 {
     goals_print(b);
     for (size_t c = 0; c < b->suite->curves_len; c++)
@@ -242,7 +242,7 @@ static void cpu_name(char *buf, size_t size)
         fclose(f);
 }
 
-static json_t *goals_json(const struct bench *b)
+static json_t *goals_json(const struct bench_session *b)
 {
     static const char *const names[] = {
         [MEASURE_SECONDS] = "seconds", [MEASURE_ONE_MORE] = "seconds", [MEASURE_MANY_MORE] = "seconds",
@@ -261,7 +261,7 @@ static json_t *goals_json(const struct bench *b)
     return rows;
 }
 
-static json_t *curves_json(const struct bench *b)
+static json_t *curves_json(const struct bench_session *b)
 {
     json_t *rows = json_array();
 
@@ -280,7 +280,7 @@ static json_t *curves_json(const struct bench *b)
     return rows;
 }
 
-static json_t *suite_json(const struct bench *b)
+static json_t *suite_json(const struct bench_session *b)
 {
     char cpu[128];
     json_t *cases = json_array();
@@ -293,7 +293,7 @@ static json_t *suite_json(const struct bench *b)
                      curves_json(b), "cases", cases);
 }
 
-static int json_print(const struct bench *b)
+static int json_print(const struct bench_session *b)
 {
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
     json_t *object = suite_json(b);
@@ -311,7 +311,7 @@ static int json_print(const struct bench *b)
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
-    struct bench b = {.cli = cli, .values = values};
+    struct bench_session b = {.cli = cli, .values = values};
 
     (void)operands;
     b.suite = bench_suite_get(b.values->quick);

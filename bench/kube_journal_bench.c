@@ -105,19 +105,19 @@ static void pod_put(struct cache *p, struct str *to, unsigned i, const char *nod
                                            .raw = proto_reader(str_text(to), to->len)});
 }
 
-struct bench {
+struct journal_bench {
     struct kube_journal *journal; /* NULL: no journal */
     double base;                  /* duration of the last base record, in seconds */
 };
 
 static void on_input(void *ctx, const struct cache_change *in)
 {
-    struct bench *b = ctx;
+    struct journal_bench *b = ctx;
     if (b->journal)
         kube_journal_input(b->journal, in);
 }
 
-static void round_plan(struct bench *b, struct cache *p, const struct kube_policy *kept, int64_t now_ns)
+static void round_plan(struct journal_bench *b, struct cache *p, const struct kube_policy *kept, int64_t now_ns)
 {
     struct plan_policy policy;
     struct kube_choice choice;
@@ -147,7 +147,7 @@ static double run(unsigned nodes, unsigned pods, unsigned held, const char *fold
 {
     static const char *const names[] = {"berth"};
     const struct log log = {.out = stderr, .level = LEVEL_WARN};
-    struct bench b = {0};
+    struct journal_bench b = {0};
     struct kube_policy kept;
     struct loop *loop;
     CLEANUP(str) struct str bytes = {0};

@@ -23,21 +23,21 @@
 #define CONNECTIONS_MAX 256
 #define ANSWER_KEPT 300 /* bytes of an error answer kept for the message */
 
-struct request {
+struct load_request {
     char *method, *path, *body;
     int64_t begun_ns, ended_ns;
 };
 
 struct slot {
     CURL *easy;
-    struct request *request; /* NULL: free */
+    struct load_request *request; /* NULL: free */
     char answer[ANSWER_KEPT + 1];
     size_t answer_len;
 };
 
-struct load {
+struct load_run {
     const char *url;
-    struct request *requests;
+    struct load_request *requests;
     size_t requests_len, next, done, failed;
     int64_t pause_ns; /* between the starts of two requests */
     struct slot slots[CONNECTIONS_MAX];
@@ -85,7 +85,7 @@ static char *read_all(FILE *file)
 }
 
 /* Parses the requests, which point into the text; its separators become NULs. */
-static void requests_read(struct load *load)
+static void requests_read(struct load_run *load)
 {
     size_t room = 0;
 
@@ -103,12 +103,13 @@ static void requests_read(struct load *load)
             if (load->requests == NULL)
                 die("out of memory");
         }
-        load->requests[load->requests_len++] = (struct request){.method = line, .path = path + 1, .body = body + 1};
+        load->requests[load->requests_len++] =
+            (struct load_request){.method = line, .path = path + 1, .body = body + 1};
         line = end + 1;
     }
 }
 
-static size_t keep_answer(char *at, size_t size, size_t count, void *ctx)
+static size_t append_answer(char *at, size_t size, size_t count, void *ctx)
 {
     struct slot *slot = ctx;
     size_t len = size * count, kept = len;
@@ -120,7 +121,7 @@ static size_t keep_answer(char *at, size_t size, size_t count, void *ctx)
     return len;
 }
 
-static void slots_open(struct load *load, const char *ca, const struct curl_slist *headers)
+static void slots_open(struct load_run *load, const char *ca, const struct curl_slist *headers)
 {
     for (size_t i = 0; i < load->slots_len; i++) {
         struct slot *slot = &load->slots[i];
@@ -133,14 +134,14 @@ static void slots_open(struct load *load, const char *ca, const struct curl_slis
         curl_easy_setopt(slot->easy, CURLOPT_CAPATH, NULL);
         curl_easy_setopt(slot->easy, CURLOPT_HTTPHEADER, headers);
         curl_easy_setopt(slot->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-        curl_easy_setopt(slot->easy, CURLOPT_WRITEFUNCTION, keep_answer);
+        curl_easy_setopt(slot->easy, CURLOPT_WRITEFUNCTION, append_answer);
         curl_easy_setopt(slot->easy, CURLOPT_WRITEDATA, slot);
         curl_easy_setopt(slot->easy, CURLOPT_PRIVATE, slot);
         curl_easy_setopt(slot->easy, CURLOPT_NOSIGNAL, 1L);
     }
 }
 
-static void slot_begin(struct load *load, struct slot *slot, struct request *request)
+static void slot_begin(struct load_run *load, struct slot *slot, struct load_request *request)
 {
     char url[2048];
 
@@ -156,7 +157,7 @@ static void slot_begin(struct load *load, struct slot *slot, struct request *req
         die("libcurl cannot begin a request");
 }
 
-static void slot_end(struct load *load, CURL *easy, CURLcode result)
+static void slot_end(struct load_run *load, CURL *easy, CURLcode result)
 {
     struct slot *slot = NULL;
     long status = 0;
@@ -176,7 +177,7 @@ static void slot_end(struct load *load, CURL *easy, CURLcode result)
 }
 
 /* Starts all due requests on free connections; returns the milliseconds until the next one is due. */
-static int begin_due(struct load *load, int64_t start_ns)
+static int begin_due(struct load_run *load, int64_t start_ns)
 {
     for (size_t i = 0; i < load->slots_len && load->next < load->requests_len; i++) {
         int64_t wait_ns = start_ns + (int64_t)load->next * load->pause_ns - now_ns();
@@ -192,7 +193,7 @@ static int begin_due(struct load *load, int64_t start_ns)
 
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
 {
-    struct load *load = ctx;
+    struct load_run *load = ctx;
     struct epoll_event wish = {.data.fd = fd};
 
     (void)easy;
@@ -209,7 +210,7 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void 
 
 static int set_timer(CURLM *multi, long ms, void *ctx)
 {
-    struct load *load = ctx;
+    struct load_run *load = ctx;
 
     (void)multi;
     load->timer_ns = ms < 0 ? INT64_MAX : now_ns() + ms * 1000000LL;
@@ -217,7 +218,7 @@ static int set_timer(CURLM *multi, long ms, void *ctx)
 }
 
 /* Lets libcurl make progress, and collects finished requests. */
-static void advance(struct load *load, curl_socket_t fd, int mask)
+static void advance(struct load_run *load, curl_socket_t fd, int mask)
 {
     int left = 0;
     CURLMsg *message;
@@ -229,7 +230,7 @@ static void advance(struct load *load, curl_socket_t fd, int mask)
             slot_end(load, message->easy_handle, message->data.result);
 }
 
-static void run(struct load *load)
+static void run(struct load_run *load)
 {
     int64_t start_ns = now_ns();
 
@@ -254,7 +255,7 @@ static void run(struct load *load)
     }
 }
 
-static void times_write(const struct load *load, const char *path)
+static void times_write(const struct load_run *load, const char *path)
 {
     FILE *file = fopen(path, "w");
 
@@ -268,7 +269,7 @@ static void times_write(const struct load *load, const char *path)
 
 int main(int argc, char **argv)
 {
-    static struct load load;
+    static struct load_run load;
     char authorization[1024];
     struct rusage used;
 

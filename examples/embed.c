@@ -11,7 +11,7 @@
 
 static struct berth_err err;
 
-static void must(int rc)
+static void require(int rc)
 {
     if (rc != 0) {
         fprintf(stderr, "embed: %s\n", err.text);
@@ -33,12 +33,12 @@ int main(void)
         {"A100", 80 * GIB}
     };
     struct berth_node plain = {.id = "n1", .zone = "east", .allocatable = has, .allocatable_len = 3};
-    must(berth_node_put(cluster, &plain, &err));
+    require(berth_node_put(cluster, &plain, &err));
     struct berth_node with_gpus = plain;
     with_gpus.id = "g1";
     with_gpus.gpus = gpus;
     with_gpus.gpus_len = 2;
-    must(berth_node_put(cluster, &with_gpus, &err));
+    require(berth_node_put(cluster, &with_gpus, &err));
 
     struct berth_amount needs[] = {
         {"cpu",    1500   },
@@ -46,15 +46,15 @@ int main(void)
     };
     struct berth_shape shape = {.requests = needs, .requests_len = 2};
     struct berth_workload web = {.id = "web", .replicas = 3, .priority = 10, .shape = shape};
-    must(berth_workload_put(cluster, &web, &err));
+    require(berth_workload_put(cluster, &web, &err));
     struct berth_workload train = {.id = "train", .kind = BERTH_JOB, .replicas = 3, .shape = shape};
     train.shape.gpu.count = 1;
-    must(berth_workload_put(cluster, &train, &err));
+    require(berth_workload_put(cluster, &train, &err));
 
     struct berth_snapshot *snapshot = berth_freeze(cluster, 0, 1);
     struct berth_policy policy = {0};
     struct berth_plan *plan;
-    must(berth_plan_make(snapshot, &policy, &plan, &err));
+    require(berth_plan_make(snapshot, &policy, &plan, &err));
     for (size_t i = 0; i < berth_plan_actions(plan); i++) {
         struct berth_action a = berth_plan_action(plan, i);
         printf("%s %s/%" PRIu32 " on %s\n", berth_op_name(a.op), a.workload, a.ordinal, a.node);

@@ -191,9 +191,9 @@ struct berth_fact {
 };
 
 /* A migration consists of this fact and the two instances, so it continues after any crash. To request one, put a fact
- * with BERTH_MIGRATION_REQUESTED and BERTH_CAUSE_MANUAL. To undo one, put BERTH_MIGRATION_UNDONE before the old instance
- * is told to stop: the new instance is stopped, and for an hour the old one is not moved for rebalancing. The fact is
- * over when the migration is complete or nothing of it is left. */
+ * with BERTH_MIGRATION_REQUESTED and BERTH_CAUSE_MANUAL. To undo one, put BERTH_MIGRATION_UNDONE before the old
+ * instance is told to stop: the new instance is stopped, and for an hour the old one is not moved for rebalancing. The
+ * fact is over when the migration is complete or nothing of it is left. */
 enum berth_migration_phase {
     BERTH_MIGRATION_STARTING = 1, /* the new instance is starting */
     BERTH_MIGRATION_STOPPING,     /* the new instance has taken over, the old one stops */

@@ -29,7 +29,7 @@ static const struct {
 };
 
 static const char *const outputs[] = {"table", "json", NULL};
-enum output { OUTPUT_TABLE, OUTPUT_JSON };
+enum bench_agent_output { OUTPUT_TABLE, OUTPUT_JSON };
 static const char *const only[] = {"all", "latency", "throughput", "idle", "many", NULL};
 
 struct bench_agent_values {

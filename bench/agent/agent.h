@@ -14,13 +14,13 @@
 
 #include "bench/daemon/daemon.h"
 
-enum bench_size { SIZE_QUICK, SIZE_USUAL, SIZE_FULL, SIZES };
+enum bench_agent_size { SIZE_QUICK, SIZE_USUAL, SIZE_FULL, SIZES };
 
 struct bench_agent {
     struct bench_daemon daemon; /* holds the result rows */
     const char *program;        /* berth-agent */
     char group[64];             /* cgroup name, for all parts */
-    enum bench_size size;
+    enum bench_agent_size size;
 };
 
 /* A daemon and its only node. */

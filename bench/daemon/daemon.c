@@ -15,12 +15,12 @@
 #include "cli/lib/human.h"
 #include "cli/lib/table.h"
 
-struct part {
+struct bench_part {
     const char *name;
     int (*run)(struct bench_daemon *b, struct berth_err *err);
 };
 
-static const struct part parts[] = {
+static const struct bench_part parts[] = {
     {"submit",   bench_daemon_submit  },
     {"get",      bench_daemon_get     },
     {"watchers", bench_daemon_watchers},
@@ -35,7 +35,7 @@ static const struct part parts[] = {
 enum { PARTS = sizeof parts / sizeof parts[0] };
 
 static const char *const outputs[] = {"table", "json", NULL};
-enum output { OUTPUT_TABLE, OUTPUT_JSON };
+enum bench_daemon_output { OUTPUT_TABLE, OUTPUT_JSON };
 static const char *const only[] = {"all",     "submit", "get",   "watchers", "idle", "place",
                                    "backlog", "array",  "queue", "journal",  "load", NULL};
 
@@ -78,9 +78,9 @@ bool bench_row_met(const struct bench_row *row)
     return true;
 }
 
-static struct shown show_unit(enum bench_unit unit, double value)
+static struct human_text show_unit(enum bench_unit unit, double value)
 {
-    struct shown shown = show_count((uint64_t)(value + 0.5));
+    struct human_text shown = show_count((uint64_t)(value + 0.5));
 
     switch (unit) {
     case UNIT_SECONDS: return show_seconds(value);

@@ -8,12 +8,12 @@
 
 enum { IDLE = 1000, CLIENTS = 4, ROUNDS_MAX = 15 };
 
-struct side {
+struct idle_times {
     double get_s[ROUNDS_MAX], post_s[ROUNDS_MAX]; /* 99th percentile of each round */
 };
 
 /* Measures reads, then submissions. */
-static int round_measure(const struct bench_run *r, struct side *to, size_t round, int64_t for_ns,
+static int round_measure(const struct bench_run *r, struct idle_times *to, size_t round, int64_t for_ns,
                          struct berth_err *err)
 {
     CLEANUP(bench_storm) struct bench_storm get = {.method = "GET", .path = "/v1/whoami", .status = 200};
@@ -47,7 +47,7 @@ static void rows_add(struct bench_daemon *b, const char *what, double *without, 
                   "%s, the ratio of each pair of rounds", what);
 }
 
-static int measure_with_idle_connections(const struct bench_run *r, struct side *to, size_t round, int64_t for_ns,
+static int measure_with_idle_connections(const struct bench_run *r, struct idle_times *to, size_t round, int64_t for_ns,
                                          struct berth_err *err)
 {
     const struct bench_server idle_server = {.address = r->server.address};
@@ -61,7 +61,7 @@ int bench_daemon_idle(struct bench_daemon *b, struct berth_err *err)
 {
     size_t rounds = b->full ? ROUNDS_MAX : 5;
     int64_t for_ns = b->full ? SECOND_NS : SECOND_NS / 2;
-    struct side without = {0}, with = {0};
+    struct idle_times without = {0}, with = {0};
     CLEANUP(bench_run) struct bench_run r = {0};
     int rc = bench_run_start(b, "idle", &r, err);
 

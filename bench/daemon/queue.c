@@ -43,13 +43,13 @@ static void answered(void *ctx, size_t i, const struct bench_answer *answer, int
     (void)snprintf(a->said, sizeof a->said, "%s", str_text(&answer->body));
 }
 
-struct question {
+struct bench_query {
     const char *what, *method, *path, *body;
     int status;
     size_t samples; /* multiplied by four with --full */
 };
 
-static int question_measure(struct bench_daemon *b, const struct bench_run *r, const struct question *q,
+static int question_measure(struct bench_daemon *b, const struct bench_run *r, const struct bench_query *q,
                             struct berth_err *err)
 {
     static const struct bench_fleet_calls calls = {.next = next, .answered = answered};
@@ -157,7 +157,7 @@ int bench_daemon_queue(struct bench_daemon *b, struct berth_err *err)
         rc = idle_measure(b, &r, err);
     (void)snprintf(why, sizeof why, "/v1/jobs/%lld/why", id);
     (void)snprintf(sooner, sizeof sooner, "/v1/jobs/%lld/why?suggest=1", id);
-    const struct question questions[] = {
+    const struct bench_query questions[] = {
         {"10,000 jobs wait on 1,000 full nodes; one more submission", "POST", "/v1/jobs",                         BENCH_JOB, 201, 50},
         {"a plan of all of it, asked for",                            "POST", "/v1/schedule",                     NULL,      200, 5 },
         {"the first hundred of the queue",                            "GET",  "/v1/queue?limit=100",              NULL,      200, 50},

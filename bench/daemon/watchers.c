@@ -12,7 +12,7 @@
 
 enum { WATCHERS = 10000, DESCRIPTORS_SPARE = 256 };
 
-struct watching {
+struct watchers_bench {
     struct bench_fleet *fleet;
     const struct bench_run *run;
     size_t watchers; /* connections 0 and up watch; the next connection submits */
@@ -26,7 +26,7 @@ struct watching {
 
 static bool next(void *ctx, size_t i, struct str *to)
 {
-    struct watching *w = ctx;
+    struct watchers_bench *w = ctx;
 
     if (i < w->watchers) {
         bench_request(to, &w->run->server, "GET", w->path, NULL, NULL);
@@ -42,7 +42,7 @@ static bool next(void *ctx, size_t i, struct str *to)
 
 static void begun(void *ctx, size_t i, const struct bench_answer *a)
 {
-    struct watching *w = ctx;
+    struct watchers_bench *w = ctx;
 
     if (a->status != (i < w->watchers ? 200 : 201))
         w->other = a->status;
@@ -54,7 +54,7 @@ static void begun(void *ctx, size_t i, const struct bench_answer *a)
 /* An empty line is a keepalive; any other line is the job. */
 static bool piece(void *ctx, size_t i, const char *at, size_t len)
 {
-    struct watching *w = ctx;
+    struct watchers_bench *w = ctx;
 
     if (i >= w->watchers || !w->submits || w->told[i] || !memchr(at, '{', len))
         return true;
@@ -67,7 +67,7 @@ static bool piece(void *ctx, size_t i, const char *at, size_t len)
 
 static void answered(void *ctx, size_t i, const struct bench_answer *a, int64_t took_ns)
 {
-    struct watching *w = ctx;
+    struct watchers_bench *w = ctx;
 
     (void)a;
     (void)took_ns;
@@ -77,7 +77,7 @@ static void answered(void *ctx, size_t i, const struct bench_answer *a, int64_t 
     }
 }
 
-static int watch_all(struct watching *w, struct berth_err *err)
+static int watch_all(struct watchers_bench *w, struct berth_err *err)
 {
     static const struct bench_fleet_calls calls = {.next = next, .begun = begun, .piece = piece, .answered = answered};
     int rc = bench_fleet_run(w->fleet, &calls, w, 120 * SECOND_NS, err);
@@ -103,7 +103,7 @@ static size_t watchers_possible(size_t wanted)
     return limit.rlim_cur > 2 * DESCRIPTORS_SPARE ? (size_t)limit.rlim_cur - DESCRIPTORS_SPARE : DESCRIPTORS_SPARE;
 }
 
-static int measure(struct bench_daemon *b, struct watching *w, struct berth_err *err)
+static int measure(struct bench_daemon *b, struct watchers_bench *w, struct berth_err *err)
 {
     uint64_t before = bench_run_rss_bytes(w->run), revision;
     int rc = bench_run_revision(w->run, &revision, err);
@@ -143,7 +143,7 @@ int bench_daemon_watchers(struct bench_daemon *b, struct berth_err *err)
     size_t wanted = WATCHERS, possible = watchers_possible(wanted);
     CLEANUP(bench_run) struct bench_run r = {0};
     CLEANUP(mem) bool *told = mem_zarray(wanted, sizeof *told);
-    struct watching w = {.run = &r, .watchers = possible, .told = told};
+    struct watchers_bench w = {.run = &r, .watchers = possible, .told = told};
 
     if (possible < wanted)
         cli_warn(b->cli, "only %zu watchers: the limit of open files allows no more", possible);

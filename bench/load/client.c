@@ -16,7 +16,7 @@
 
 enum { EVENTS_MAX = 256, READ_BYTES = 64 * 1024 };
 
-struct conn {
+struct bench_conn {
     int fd; /* -1: the server closed the connection between two answers */
     bool busy, writing;
     size_t sent; /* bytes of the request sent */
@@ -27,7 +27,7 @@ struct conn {
 
 struct bench_fleet {
     const struct bench_server *server;
-    struct conn *conns;
+    struct bench_conn *conns;
     size_t len, busy;
     int epoll_fd;
     bool stopped;
@@ -58,7 +58,7 @@ void bench_request(struct str *to, const struct bench_server *server, const char
 
 static int conn_open(struct bench_fleet *f, size_t i, struct berth_err *err)
 {
-    struct conn *c = &f->conns[i];
+    struct bench_conn *c = &f->conns[i];
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = i};
     const int one = 1;
 
@@ -74,7 +74,7 @@ static int conn_open(struct bench_fleet *f, size_t i, struct berth_err *err)
     return 0;
 }
 
-static void conn_close(struct conn *c)
+static void conn_close(struct bench_conn *c)
 {
     if (c->fd >= 0)
         (void)close(c->fd); /* also removes it from the epoll set */
@@ -84,7 +84,7 @@ static void conn_close(struct conn *c)
 
 static void conn_listen(struct bench_fleet *f, size_t i, bool writing)
 {
-    struct conn *c = &f->conns[i];
+    struct bench_conn *c = &f->conns[i];
     struct epoll_event event = {.events = writing ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.u64 = i};
 
     if (c->writing == writing)
@@ -95,7 +95,7 @@ static void conn_listen(struct bench_fleet *f, size_t i, bool writing)
 
 static int conn_write(struct bench_fleet *f, size_t i, struct berth_err *err)
 {
-    struct conn *c = &f->conns[i];
+    struct bench_conn *c = &f->conns[i];
 
     while (c->sent < c->request.len) {
         ssize_t n = send(c->fd, c->request.at + c->sent, c->request.len - c->sent, MSG_NOSIGNAL);
@@ -110,9 +110,9 @@ static int conn_write(struct bench_fleet *f, size_t i, struct berth_err *err)
     return 0;
 }
 
-static int conn_ask(struct bench_fleet *f, size_t i, struct berth_err *err)
+static int conn_send_request(struct bench_fleet *f, size_t i, struct berth_err *err)
 {
-    struct conn *c = &f->conns[i];
+    struct bench_conn *c = &f->conns[i];
 
     assert(!c->busy);
     str_clear(&c->request);
@@ -132,7 +132,7 @@ static int conn_ask(struct bench_fleet *f, size_t i, struct berth_err *err)
 
 static int conn_answered(struct bench_fleet *f, size_t i, struct berth_err *err)
 {
-    struct conn *c = &f->conns[i];
+    struct bench_conn *c = &f->conns[i];
     bool closes = c->answer.closes;
 
     c->busy = false;
@@ -141,12 +141,12 @@ static int conn_answered(struct bench_fleet *f, size_t i, struct berth_err *err)
     bench_answer_reset(&c->answer);
     if (closes)
         conn_close(c);
-    return conn_ask(f, i, err);
+    return conn_send_request(f, i, err);
 }
 
-static int conn_taken(struct bench_fleet *f, size_t i, size_t len, struct berth_err *err)
+static int conn_received(struct bench_fleet *f, size_t i, size_t len, struct berth_err *err)
 {
-    struct conn *c = &f->conns[i];
+    struct bench_conn *c = &f->conns[i];
 
     if (!c->busy)
         return err_set(err, EPROTO, "the server sent unexpected data on connection %zu", i + 1);
@@ -167,11 +167,11 @@ static int conn_taken(struct bench_fleet *f, size_t i, size_t len, struct berth_
 
 static int conn_read(struct bench_fleet *f, size_t i, struct berth_err *err)
 {
-    struct conn *c = &f->conns[i];
+    struct bench_conn *c = &f->conns[i];
     ssize_t n = recv(c->fd, f->buf, READ_BYTES, 0);
 
     if (n > 0)
-        return conn_taken(f, i, (size_t)n, err);
+        return conn_received(f, i, (size_t)n, err);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     int code = n < 0 ? errno : ECONNRESET;
@@ -234,10 +234,10 @@ void bench_fleet_stop(struct bench_fleet *f)
     f->stopped = true;
 }
 
-static int ask_woken(struct bench_fleet *f, struct berth_err *err)
+static int send_wakeup(struct bench_fleet *f, struct berth_err *err)
 {
     for (size_t i = 0; i < f->woken.len; i++) {
-        int rc = f->conns[f->woken.at[i]].busy ? 0 : conn_ask(f, f->woken.at[i], err);
+        int rc = f->conns[f->woken.at[i]].busy ? 0 : conn_send_request(f, f->woken.at[i], err);
         if (rc < 0)
             return rc;
     }
@@ -266,7 +266,7 @@ static int fleet_round(struct bench_fleet *f, int64_t end_ns, struct berth_err *
         if (rc < 0)
             return rc;
     }
-    return ask_woken(f, err);
+    return send_wakeup(f, err);
 }
 
 int bench_fleet_run(struct bench_fleet *f, const struct bench_fleet_calls *calls, void *ctx, int64_t patience_ns,
@@ -280,7 +280,7 @@ int bench_fleet_run(struct bench_fleet *f, const struct bench_fleet_calls *calls
     f->stopped = false;
     for (size_t i = 0; rc == 0 && i < f->len && !f->stopped; i++)
         if (!f->conns[i].busy)
-            rc = conn_ask(f, i, err);
+            rc = conn_send_request(f, i, err);
     while (rc == 0 && f->busy && !f->stopped)
         rc = fleet_round(f, end_ns, err);
     return rc;

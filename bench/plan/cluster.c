@@ -22,13 +22,13 @@ enum {
 #define MEMORY_MIN ((int64_t)16 << 20)
 #define MEMORY_MAX (60 * GIB)
 
-struct kind {
+struct hardware_kind {
     int64_t cores, memory_gib, pods;
     uint32_t gpus;
     struct berth_gpu gpu;
 };
 
-static const struct kind kinds[] = {
+static const struct hardware_kind kinds[] = {
     {16,  64,   110, 0, {0}               },
     {16,  128,  110, 0, {0}               },
     {32,  128,  110, 4, {"L4", 24 * GIB}  },
@@ -45,26 +45,26 @@ static const struct kind kinds[] = {
 enum { KINDS = sizeof kinds / sizeof kinds[0], KIND_GPUS_MAX = 8 };
 
 /* splitmix64 */
-struct rng {
+struct bench_rng {
     uint64_t state;
 };
 
-static uint64_t rng_next(struct rng *rng)
+static uint64_t rng_next(struct bench_rng *rng)
 {
     rng->state += 0x9e3779b97f4a7c15u;
     return hash_u64(rng->state);
 }
 
 /* Returns a number below n; the modulo bias is negligible for a benchmark. */
-static uint64_t rng_below(struct rng *rng, uint64_t n)
+static uint64_t rng_below(struct bench_rng *rng, uint64_t n)
 {
     return rng_next(rng) % n;
 }
 
 /* Each part of the cluster has its own random sequence, so that --gpu changes no node and no shape. */
-static struct rng rng_for(const struct bench_size *size, uint64_t part)
+static struct bench_rng rng_for(const struct bench_size *size, uint64_t part)
 {
-    return (struct rng){.state = hash_pair(size->seed, part)};
+    return (struct bench_rng){.state = hash_pair(size->seed, part)};
 }
 
 enum { PART_NODES = 1, PART_SHAPES, PART_ORDER, PART_WORKLOADS, PART_GPU, PART_CONSTRAINTS };
@@ -73,12 +73,12 @@ struct shape {
     int64_t cpu, memory;
 };
 
-struct maker {
+struct cluster_builder {
     const struct bench_size *size;
     struct berth_cluster *cluster;
     struct shape *shapes;
     uint32_t *shape_of; /* by workload */
-    struct rng workload_dice, gpu_rng, constraint_rng;
+    struct bench_rng workload_dice, gpu_rng, constraint_rng;
     int64_t gpu_milli_left; /* that workloads may still request */
 };
 
@@ -89,10 +89,10 @@ static uint64_t replicas_of(const struct bench_size *size, uint64_t workload)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
-static int node_put(struct maker *m, struct rng *rng, uint64_t i, struct berth_err *err)
+static int node_put(struct cluster_builder *m, struct bench_rng *rng, uint64_t i, struct berth_err *err)
 {
     static const char *const disks[] = {"hdd", "ssd", "nvme"};
-    const struct kind *kind = &kinds[i % KINDS];
+    const struct hardware_kind *kind = &kinds[i % KINDS];
     uint64_t zone = rng_below(rng, ZONES);
     uint64_t rack = rng_below(rng, m->size->nodes / ZONES / RACK_NODES + 1);
     char id[ID_MAX], zone_id[ID_MAX], rack_id[ID_MAX], generation[ID_MAX];
@@ -128,9 +128,9 @@ static int node_put(struct maker *m, struct rng *rng, uint64_t i, struct berth_e
     return berth_node_put(m->cluster, &node, err);
 }
 
-static int nodes_put(struct maker *m, struct berth_err *err)
+static int nodes_put(struct cluster_builder *m, struct berth_err *err)
 {
-    struct rng rng = rng_for(m->size, PART_NODES);
+    struct bench_rng rng = rng_for(m->size, PART_NODES);
 
     for (uint64_t i = 0; i < m->size->nodes; i++) {
         int rc = node_put(m, &rng, i, err);
@@ -155,9 +155,9 @@ static int64_t share(int64_t total, int64_t factor, int64_t sum)
 }
 
 /* Assigns shapes to workloads, about the same number of workloads to each shape. */
-static void shapes_deal(struct maker *m)
+static void shapes_deal(struct cluster_builder *m)
 {
-    struct rng rng = rng_for(m->size, PART_ORDER);
+    struct bench_rng rng = rng_for(m->size, PART_ORDER);
 
     for (uint64_t i = 0; i < m->size->workloads; i++)
         m->shape_of[i] = (uint32_t)(i % m->size->shapes);
@@ -170,9 +170,9 @@ static void shapes_deal(struct maker *m)
 }
 
 /* Draws the shapes' proportions, then scales them to the demand. */
-static void shapes_draw(struct maker *m)
+static void shapes_draw(struct cluster_builder *m)
 {
-    struct rng rng = rng_for(m->size, PART_SHAPES);
+    struct bench_rng rng = rng_for(m->size, PART_SHAPES);
     int64_t cpu_total = 0, memory_total = 0, cpu_sum = 0, memory_sum = 0;
 
     for (uint64_t i = 0; i < m->size->nodes; i++) {
@@ -205,7 +205,7 @@ static void shapes_draw(struct maker *m)
 /* ---- workloads -------------------------------------------------------------------------------------------------- */
 
 /* Draws a quarter or half of a GPU, one GPU, or two or four; a tenth of one once the target for GPUs is reached. */
-static struct berth_gpu_need gpu_draw(struct maker *m, uint64_t replicas)
+static struct berth_gpu_need gpu_draw(struct cluster_builder *m, uint64_t replicas)
 {
     uint64_t draw = rng_below(&m->gpu_rng, 10);
     struct berth_gpu_need need = {.count = 1};
@@ -225,7 +225,7 @@ static struct berth_gpu_need gpu_draw(struct maker *m, uint64_t replicas)
     return need;
 }
 
-static int workload_put(struct maker *m, uint64_t w, struct berth_err *err)
+static int workload_put(struct cluster_builder *m, uint64_t w, struct berth_err *err)
 {
     static const int32_t priorities[] = {0, 100, 500, 1000, 2000};
     const struct bench_size *size = m->size;
@@ -279,7 +279,7 @@ int bench_size_check(const struct bench_size *size, struct berth_err *err)
     return 0;
 }
 
-static int parts_put(struct maker *m, struct berth_err *err)
+static int parts_put(struct cluster_builder *m, struct berth_err *err)
 {
     int rc = nodes_put(m, err);
 
@@ -297,7 +297,7 @@ int bench_cluster_make(const struct bench_size *size, struct berth_cluster **ret
         return rc;
     CLEANUP(mem) struct shape *shapes = mem_array(size->shapes, sizeof *shapes);
     CLEANUP(mem) uint32_t *shape_of = mem_array(size->workloads, sizeof *shape_of);
-    struct maker m = {
+    struct cluster_builder m = {
         .size = size,
         .cluster = berth_cluster_new(),
         .shapes = shapes,

@@ -12,30 +12,30 @@
 enum { RUNNING = 100, WAITING = 100, CORES_MAX = 4, ID_MAX = 24, JOBS_MAX = 1024 };
 
 /* A running job: its number, its instance's number, and its end. */
-struct run {
+struct running_job {
     uint64_t job, instance;
     int64_t end_ns;
 };
 
-struct events {
+struct event_generator {
     struct berth_cluster *cluster;
     struct berth_policy policy;
     uint64_t dice, jobs, instances;
     int64_t now_ns;
-    struct run runs[JOBS_MAX];
+    struct running_job runs[JOBS_MAX];
     uint32_t runs_len;
     struct bench_event *ret;
     int64_t clock_ns;
     struct berth_err *err;
 };
 
-static int64_t roll(struct events *e, int64_t low, int64_t high)
+static int64_t roll(struct event_generator *e, int64_t low, int64_t high)
 {
     e->dice += 0x9e3779b97f4a7c15u;
     return low + (int64_t)(hash_u64(e->dice) % (uint64_t)(high - low + 1));
 }
 
-static void lap(struct events *e, double *to)
+static void lap(struct event_generator *e, double *to)
 {
     int64_t now = cli_clock_ns();
     *to += (double)(now - e->clock_ns) / 1e9;
@@ -47,7 +47,7 @@ static int64_t duration_of(uint64_t job)
     return (int64_t)(60 + hash_u64(job) % 3600) * SECOND_NS;
 }
 
-static int job_put(struct events *e)
+static int job_put(struct event_generator *e)
 {
     char id[ID_MAX];
     struct berth_amount cpu = {"cpu", roll(e, 1, CORES_MAX) * 1000};
@@ -63,10 +63,10 @@ static int job_put(struct events *e)
     return berth_workload_put(e->cluster, &w, e->err);
 }
 
-static int job_end(struct events *e, uint32_t at)
+static int job_end(struct event_generator *e, uint32_t at)
 {
     char id[ID_MAX];
-    struct run r = e->runs[at];
+    struct running_job r = e->runs[at];
     (void)snprintf(id, sizeof id, "%" PRIu64, r.job);
     e->runs[at] = e->runs[--e->runs_len];
     e->now_ns = r.end_ns > e->now_ns ? r.end_ns : e->now_ns;
@@ -74,7 +74,7 @@ static int job_end(struct events *e, uint32_t at)
     return rc ? rc : berth_instance_remove(e->cluster, r.instance, e->err);
 }
 
-static int decide(struct events *e)
+static int decide(struct event_generator *e)
 {
     struct berth_plan *plan = NULL;
     struct berth_snapshot *s = berth_freeze(e->cluster, e->now_ns, 0);
@@ -90,7 +90,7 @@ static int decide(struct events *e)
         for (const char *c = a.workload; *c; c++)
             job = job * 10 + (uint64_t)(*c - '0');
         if (a.op == BERTH_PLACE && e->runs_len < JOBS_MAX)
-            e->runs[e->runs_len++] = (struct run){job, ++e->instances, e->now_ns + duration_of(job)};
+            e->runs[e->runs_len++] = (struct running_job){job, ++e->instances, e->now_ns + duration_of(job)};
         e->ret->started++;
     }
     e->ret->hash = rc == 0 ? hash_pair(e->ret->hash, berth_plan_hash(plan)) : 0;
@@ -101,7 +101,7 @@ static int decide(struct events *e)
     return rc;
 }
 
-static int event(struct events *e)
+static int event(struct event_generator *e)
 {
     uint32_t first = 0;
     for (uint32_t i = 1; i < e->runs_len; i++)
@@ -117,7 +117,7 @@ static int event(struct events *e)
 
 int bench_event(uint64_t events, uint64_t seed, struct bench_event *ret, struct berth_err *err)
 {
-    struct events e = {.cluster = berth_cluster_new(), .dice = seed, .ret = ret, .err = err};
+    struct event_generator e = {.cluster = berth_cluster_new(), .dice = seed, .ret = ret, .err = err};
     struct berth_amount has = {"cpu", RUNNING * (CORES_MAX + 1) * 1000 / 2};
     struct berth_node node = {.id = "n", .allocatable = &has, .allocatable_len = 1};
     int rc = berth_node_put(e.cluster, &node, err);

@@ -10,7 +10,7 @@
 #include "cli/lib/table.h"
 
 static const char *const outputs[] = {"table", "json", NULL};
-enum output { OUTPUT_TABLE, OUTPUT_JSON };
+enum bench_plan_output { OUTPUT_TABLE, OUTPUT_JSON };
 
 struct bench_plan_values {
     struct option_count nodes, pods, workloads, shapes, seed, runs;

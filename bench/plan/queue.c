@@ -278,14 +278,14 @@ static int measure_median(struct bench_queue *b, const struct berth_policy *poli
 
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
-struct row {
+struct queue_row_spec {
     const char *what, *ranking;
     uint32_t reservations;
     bool no_preemption;
     double goal; /* seconds; 0: none */
 };
 
-static const struct row rows[] = {
+static const struct queue_row_spec rows[] = {
     {"multifactor, 100 reservations, preemption", "multifactor", 100,  false, 0.250},
     {"the same without preemption",               "multifactor", 100,  true,  0.250},
     {"fair-share, 100 reservations",              "fair-share",  100,  false, 0    },
@@ -295,7 +295,7 @@ static const struct row rows[] = {
     {"fifo, 1,000 reservations (conservative)",   "fifo",        1000, false, 0    },
 };
 
-static int measure_row(struct bench_queue *b, const struct row *row, struct measured *ret)
+static int measure_row(struct bench_queue *b, const struct queue_row_spec *row, struct measured *ret)
 {
     struct berth_policy policy = berth_policy_usual();
     struct berth_queue queues[QUEUES] = {

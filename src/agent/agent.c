@@ -53,10 +53,10 @@ static void env_report(void *ctx, uint64_t seq, char *text)
     link_report(((struct agent *)ctx)->link, seq, text);
 }
 
-static void env_heard(void *ctx, int64_t sent_ns)
+static void on_daemon_contact(void *ctx, int64_t sent_ns)
 {
     struct agent *a = ctx;
-    state_dir_set_heard(a->state_dir, sent_ns);
+    state_dir_set_contact_ns(a->state_dir, sent_ns);
     link_listen(a->link);
     if (a->told)
         return;
@@ -95,7 +95,7 @@ static void env_wake_at(void *ctx, int64_t steady_ns)
     loop_timer_set(a->tick, at_ns);
 }
 
-static bool anything_lives(const struct agent *a)
+static bool has_instances(const struct agent *a)
 {
     for (size_t i = 0; i < a->runs.len; i++)
         if (a->runs.at[i]->phase < INSTANCE_ENDED)
@@ -103,12 +103,12 @@ static bool anything_lives(const struct agent *a)
     return false;
 }
 
-static void ticked(void *ctx)
+static void on_tick(void *ctx)
 {
     struct agent *a = ctx;
     a->tick_ns = INT64_MAX;
     node_tick(a->node);
-    if (a->superseded && !anything_lives(a))
+    if (a->superseded && !has_instances(a))
         loop_stop(a->loop);
     else if (a->superseded)
         env_wake_at(a, agent_boottime_ns() + SECOND_NS / 4);
@@ -116,7 +116,7 @@ static void ticked(void *ctx)
 
 /* ---- messages of the daemon ------------------------------------------------------------------------------------- */
 
-static void heard_config(void *ctx, const char *hash, const json_t *config)
+static void on_config(void *ctx, const char *hash, const json_t *config)
 {
     struct agent *a = ctx;
     struct berth_err err;
@@ -127,17 +127,17 @@ static void heard_config(void *ctx, const char *hash, const json_t *config)
         optasks_configure(a->optasks, config);
 }
 
-static void heard_session(void *ctx, const json_t *line)
+static void on_session_line(void *ctx, const json_t *line)
 {
     sessions_handle_line(((struct agent *)ctx)->sessions, line);
 }
 
-static void heard_sessions_lost(void *ctx)
+static void on_sessions_lost(void *ctx)
 {
     sessions_close_all(((struct agent *)ctx)->sessions);
 }
 
-static void heard_answer(void *ctx, uint64_t seq, int status, const json_t *answer)
+static void on_report_answered(void *ctx, uint64_t seq, int status, const json_t *answer)
 {
     struct agent *a = ctx;
     node_reported(a->node, seq, status, answer);
@@ -199,7 +199,7 @@ static void renew_tried(struct agent *a, int64_t not_after_ns, const char *text)
 }
 
 /* Without a valid certificate at startup the agent fails; later it continues, because a renewal may still succeed. */
-static void heard_certificate(void *ctx, int64_t not_after_ns, const char *text, bool trial)
+static void on_certificate(void *ctx, int64_t not_after_ns, const char *text, bool trial)
 {
     struct agent *a = ctx;
     if (trial) {
@@ -216,7 +216,7 @@ static void heard_certificate(void *ctx, int64_t not_after_ns, const char *text,
     }
 }
 
-static void renew_due(void *ctx)
+static void on_renew_timer(void *ctx)
 {
     struct agent *a = ctx;
     struct berth_err err;
@@ -241,7 +241,7 @@ static void renew_due(void *ctx)
 
 /* ---- startup and shutdown --------------------------------------------------------------------------------------- */
 
-static void stop_asked(void *ctx)
+static void on_stop_requested(void *ctx)
 {
     struct agent *a = ctx;
     NOTE(a, LEVEL_INFO, "agent.stopping", LOG_TEXT("text", "instances keep running"));
@@ -249,7 +249,7 @@ static void stop_asked(void *ctx)
     loop_stop(a->loop);
 }
 
-static void nothing(void *ctx)
+static void ignore_event(void *ctx)
 {
     (void)ctx;
 }
@@ -258,12 +258,12 @@ static int loop_start(struct agent *a, struct berth_err *err)
 {
     int rc = loop_new(&a->loop, err);
     if (rc == 0)
-        rc = loop_service_signals(a->loop, stop_asked, nothing, a, err);
+        rc = loop_service_signals(a->loop, on_stop_requested, ignore_event, a, err);
     if (rc < 0)
         return rc;
-    a->tick = loop_timer_new(a->loop, ticked, a);
+    a->tick = loop_timer_new(a->loop, on_tick, a);
     a->tick_ns = INT64_MAX;
-    a->renew = loop_timer_new(a->loop, renew_due, a);
+    a->renew = loop_timer_new(a->loop, on_renew_timer, a);
     a->cleaner = worker_new(a->loop);
     a->puller = worker_new(a->loop);
     return 0;
@@ -309,13 +309,13 @@ static int machine_start(struct agent *a, struct berth_err *err)
         state_dir_set_image_bounds(a->state_dir, &(struct image_bounds){o->image_max_mib << 20, o->image_files});
     if (rc == 0)
         rc = cgroups_open(o->cgroup_root, o->cgroup, &a->cgroups, err);
-    a->nets = nets_new(o->uplink, o->bandwidth_bytes);
+    a->nets = net_limiter_new(o->uplink, o->bandwidth_bytes);
     a->guard = port_guard_new();
     a->disks = disks_new(a);
     if (rc == 0)
         rc = users_open(a->state_dir, o->accounts ? o->accounts_group : NULL, (uid_t)o->uid_first, &a->users, err);
     if (rc == 0)
-        a->gpus = gpus_new(a);
+        a->gpus = gpu_monitor_new(a);
     (void)pthread_mutex_init(&a->mps_lock, NULL);
     (void)pthread_mutex_init(&a->userns_reason_lock, NULL);
     if (rc == 0)
@@ -325,21 +325,21 @@ static int machine_start(struct agent *a, struct berth_err *err)
     (void)chmod(SETTINGS_FOLDER, 0755); /* independent of the umask: owners must be able to enter it */
     a->oci = oci_runtime_find();
     compose_check(a);
-    a->claims = claims_new();
+    a->claims = exclusive_claims_new();
     a->sessions = sessions_new(a);
     return rc;
 }
 
 static int node_start(struct agent *a, struct berth_err *err)
 {
-    const struct node_env env = {a,           env_steady, env_report, env_heard, env_reread, env_superseded,
+    const struct node_env env = {a,           env_steady, env_report, on_daemon_contact, env_reread, env_superseded,
                                  env_wake_at, a->log,     env_clock};
     const struct node_options options = {.id = a->identity.node,
                                          .epoch = a->identity.epoch + state_dir_epoch(a->state_dir),
-                                         .heard_ns = state_dir_heard(a->state_dir),
+                                         .heard_ns = state_dir_contact_ns(a->state_dir),
                                          .heartbeat_ns = (int64_t)a->options->heartbeat_ms * 1000000};
-    const struct link_heard heard = {heard_config, heard_session,     heard_sessions_lost,
-                                     heard_answer, heard_certificate, a};
+    const struct link_handlers heard = {on_config,          on_session_line, on_sessions_lost,
+                                        on_report_answered, on_certificate,  a};
     struct net_sandbox_user user;
     int rc = net_sandbox_user_find(a->options, &user, err);
     if (rc == 0)
@@ -374,15 +374,15 @@ static void agent_done(struct agent *a)
     node_free(a->node);
     link_free(a->link);
     usage_poll_free(a->look);
-    gpus_free(a->gpus);
+    gpu_monitor_free(a->gpus);
     (void)pthread_mutex_destroy(&a->mps_lock);
     (void)pthread_mutex_destroy(&a->userns_reason_lock);
     users_free(a->users);
     disks_free(a->disks);
-    nets_free(a->nets);
+    net_limiter_free(a->nets);
     port_guard_free(a->guard);
     cgroups_free(a->cgroups);
-    claims_free(a->claims);
+    exclusive_claims_free(a->claims);
     state_dir_free(a->state_dir);
     loop_source_free(a->tick);
     loop_source_free(a->renew);

@@ -55,7 +55,7 @@ struct instance_port {
 };
 
 /* An instance on this machine. */
-struct run {
+struct agent_instance {
     struct agent *agent;
     uint64_t id;
     char group[24]; /* name of its cgroup */
@@ -69,8 +69,8 @@ struct run {
     bool cleared; /* compose_clear has completed */
     bool last;    /* no other instance of its owner was here when its removal began */
     bool stop_asked, stop_now;
-    struct launched launched; /* pidfd -1: no shim */
-    int pid_fd;               /* pidfd of the instance's first process; -1: none */
+    struct launch_result launched; /* pidfd -1: no shim */
+    int pid_fd;                    /* pidfd of the instance's first process; -1: none */
     struct loop_source *source;
     struct loop_source *timer; /* next step of a stop, or next attempt to clean up */
     bool warned, signalled;    /* checkpoint signal sent; stop signal sent */
@@ -111,35 +111,35 @@ struct run {
 
 struct disks;
 struct killed_program;
-struct sessions;
-struct optasks;
-struct look;
-struct nets;
+struct agent_sessions;
+struct agent_optasks;
+struct usage_poll;
+struct net_limiter;
 
 struct agent {
     const struct agent_options *options;
     const struct log *log;
     FILE *ready;
-    struct identity identity;
+    struct node_identity identity;
     struct loop *loop;
     struct worker *launchers[LAUNCHERS]; /* NULL: not started yet */
     unsigned launcher;                   /* index of the next launcher (round robin) */
     struct worker *cleaner, *puller;
     struct state_dir *state_dir;
     struct cgroups *cgroups;
-    struct nets *nets;
+    struct net_limiter *nets;
     struct port_guard *guard;
     struct disks *disks;
-    struct users *users;
-    struct gpus *gpus;
+    struct user_table *users;
+    struct gpu_monitor *gpus;
     pthread_mutex_t mps_lock; /* protects directories and cgroups of MPS */
-    struct node *node;
-    struct link *link;
-    struct look *look;
-    struct sessions *sessions;
-    struct optasks *optasks;
+    struct node_agent *node;
+    struct daemon_link *link;
+    struct usage_poll *look;
+    struct agent_sessions *sessions;
+    struct agent_optasks *optasks;
     struct killed_program *killed_program; /* killed helper programs (exec, probes) that have not been reaped */
-    struct claims *claims;
+    struct exclusive_claims *claims;
     struct loop_source *tick, *renew;
     int64_t tick_ns;                    /* deadline of `tick` on the loop's clock */
     uint64_t configs;                   /* number of configurations received */
@@ -154,8 +154,8 @@ struct agent {
     char *new_key, *new_pem;  /* key and certificate of a renewal in progress */
     struct berth_err failure; /* why the agent must exit; code 0: it need not */
     bool superseded, trimming;
-    bool unguarded;         /* it was logged that ports cannot be guarded here */
-    VEC(struct run *) runs; /* sorted by id */
+    bool unguarded;                    /* it was logged that ports cannot be guarded here */
+    VEC(struct agent_instance *) runs; /* sorted by id */
 };
 
 int64_t agent_clock_ns(void);    /* since 1970 */
@@ -164,86 +164,86 @@ int64_t agent_boottime_ns(void); /* includes time in which the machine was suspe
 
 /* instance.c: implements the machine interface of node/node.h. */
 extern const struct node_machine agent_machine;
-struct run *instance_find(const struct agent *a, uint64_t id);
-struct run *instance_list_add(struct agent *a, uint64_t id, const json_t *config);
-void instance_free(struct run *r);
+struct agent_instance *instance_find(const struct agent *a, uint64_t id);
+struct agent_instance *instance_list_add(struct agent *a, uint64_t id, const json_t *config);
+void instance_free(struct agent_instance *r);
 /* Called after the shim has exited: cleans up the instance, retrying as long as needed, then reports its outcome. */
-void instance_reap(struct run *r);
+void instance_reap(struct agent_instance *r);
 /* Called for an instance whose shim was still starting when this agent started: waits for the shim on a launcher's
  * thread, then continues as after a launch. */
-void instance_await(struct run *r);
+void instance_await(struct agent_instance *r);
 /* Watches the shim, whose pidfd is known, for its exit. */
-void instance_watch(struct run *r);
+void instance_watch(struct agent_instance *r);
 /* Starts probes and usage polling. */
-void instance_start_probes(struct run *r);
-const char *instance_owner(const struct run *r); /* owner of the instance; "berth" if none is configured */
-uint16_t instance_port(const struct run *r, const char *endpoint);
+void instance_start_probes(struct agent_instance *r);
+const char *instance_owner(const struct agent_instance *r); /* owner of the instance; "berth" if none is configured */
+uint16_t instance_port(const struct agent_instance *r, const char *endpoint);
 /* Sets the instance's timer, replacing a pending one. */
-void instance_set_timer(struct run *r, loop_call *call, int64_t after_ns);
+void instance_set_timer(struct agent_instance *r, loop_call *call, int64_t after_ns);
 #define RETRY_NS (SECOND_NS / 4) /* delay before a failed step is retried */
 
 /* stop.c: stops a running instance, as gracefully as stop_now, its configuration and the signals already sent allow. */
-void instance_stop(struct run *r);
+void instance_stop(struct agent_instance *r);
 /* Kills all processes of the instance with SIGKILL. Does nothing while the instance is `busy`; the caller then calls it
  * again. */
-void instance_kill(struct run *r);
+void instance_kill(struct agent_instance *r);
 /* Returns the number of a signal name without "SIG": "TERM" is 15. -1: unknown name. */
 int signal_number(const char *name);
 
 /* compose.c, on a launcher's thread: executes every step from the configuration to exec. Returns 0, or a negative errno
  * with the text in r->err. */
-int compose_launch(struct run *r);
+int compose_launch(struct agent_instance *r);
 /* On the cleaner's thread: applies changed limits, settings and files to a running instance. */
-int compose_change(struct run *r);
+int compose_change(struct agent_instance *r);
 /* On the cleaner's thread: removes everything of the instance except its directory. -EBUSY: not possible yet. */
-int compose_clear(struct run *r);
+int compose_clear(struct agent_instance *r);
 /* Removes files that the owner left in world-writable directories. For the last instance of an owner on this node. */
-void compose_leftovers(struct run *r);
+void compose_leftovers(struct agent_instance *r);
 /* Called once at startup: checks whether PID namespaces and user namespaces are available, and logs why not. */
 void compose_check(struct agent *a);
 const char *instance_secret(void *ctx, const char *secret, const char *key);
 
 /* power.c: sends an ACPI power-down to a virtual machine once; if qemu does not accept the command, sends SIGTERM to
  * qemu. */
-void instance_power_down(struct run *r);
+void instance_power_down(struct agent_instance *r);
 
 /* adopt.c: takes over the instances of an earlier agent; called before node_begin. */
 int adopt_all(struct agent *a, struct berth_err *err);
 
 /* limits.c, on the thread that owns the instance: creates its cgroup; limits that cannot be enforced are listed in
  * r->unenforced. */
-int limits_begin(struct run *r);
-int limits_change(struct run *r);
+int limits_begin(struct agent_instance *r);
+int limits_change(struct agent_instance *r);
 /* For an instance that an earlier agent started: applies all limits again, which also shows which of them are not
  * enforced. */
-void limits_adopt(struct run *r);
+void limits_adopt(struct agent_instance *r);
 /* Called before the cgroup is removed. */
-void limits_end(struct run *r);
+void limits_end(struct agent_instance *r);
 /* Reports the usage of the instance and acts on exceeded limits. */
-void limits_poll(struct run *r, int64_t now_ns);
+void limits_poll(struct agent_instance *r, int64_t now_ns);
 /* Reports the limits that are not enforced and those that are exceeded. */
-void limits_report(struct run *r);
+void limits_report(struct agent_instance *r);
 /* Stops an instance that exceeds a limit or has used up its traffic. `text` becomes the reason; `now` skips the
  * graceful stop. */
-void limits_stop(struct run *r, const char *text, bool now);
+void limits_stop(struct agent_instance *r, const char *text, bool now);
 /* Counts the bytes of instances' files on its own thread. */
 struct disks *disks_new(struct agent *a);
 void disks_free(struct disks *d); /* NULL is fine */
 
 /* usage_poll.c: polls usage and watches progress. */
-int usage_poll_new(struct agent *a, struct look **ret, struct berth_err *err);
-void usage_poll_free(struct look *l);
+int usage_poll_new(struct agent *a, struct usage_poll **ret, struct berth_err *err);
+void usage_poll_free(struct usage_poll *l);
 /* Probes the whole machine now, before the regular time. */
-void usage_poll_probe(struct look *l);
-void usage_poll_begin(struct run *r);
-void usage_poll_end(struct run *r);
+void usage_poll_probe(struct usage_poll *l);
+void usage_poll_begin(struct agent_instance *r);
+void usage_poll_end(struct agent_instance *r);
 
 /* instance_exec.c: helper programs of instances (exec, probes). Returns the exit code, or 128 + the signal; -1: still
  * running. */
 int exec_process_exit(int pidfd);
 /* Closes the descriptors, which no event source may use any more, and kills the program; does not wait for it to
  * die. */
-void exec_process_kill(struct agent *a, struct beside *b);
+void exec_process_kill(struct agent *a, struct exec_process *b);
 /* Stops waiting for killed programs. */
 void exec_processes_release(struct agent *a);
 
@@ -251,7 +251,7 @@ void exec_processes_release(struct agent *a);
 void trim_images(struct agent *a);
 
 /* session.c: logs, exec and signals for users. */
-struct sessions *sessions_new(struct agent *a);
-void sessions_free(struct sessions *e);
-void sessions_handle_line(struct sessions *e, const json_t *line);
-void sessions_close_all(struct sessions *e);
+struct agent_sessions *sessions_new(struct agent *a);
+void sessions_free(struct agent_sessions *e);
+void sessions_handle_line(struct agent_sessions *e, const json_t *line);
+void sessions_close_all(struct agent_sessions *e);

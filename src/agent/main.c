@@ -34,9 +34,9 @@ static void descriptors_raise(void)
 
 static void gpus_add(const char *library, json_t *probed)
 {
-    CLEANUP(nvml_look) struct nvml_look look;
+    CLEANUP(nvml_snapshot) struct nvml_snapshot look;
     struct nvml *nvml = nvml_new(library);
-    nvml_look(nvml, &look);
+    nvml_snapshot_take(nvml, &look);
     CLEANUP(json) json_t *gpus = probe_gpus(&look);
     (void)json_object_update(probed, gpus);
     if (*look.trouble)

@@ -1,5 +1,5 @@
-/* plant.h - deliberate bugs, with which tests/tools/plants_check.sh verifies that the simulator's invariant checks find each
- * bug.
+/* plant.h - deliberate bugs, with which tests/tools/plants_check.sh verifies that the simulator's invariant checks find
+ * each bug.
  *
  * `if (PLANTED(NAME))` marks a place for a bug. The condition is false and costs nothing, except in builds with
  * -Dplant=true, which exist only for that test. There the environment variable BERTH_PLANT selects one bug by name.

@@ -88,7 +88,7 @@ static int mail_command_check(const char *value, struct berth_err *err)
     return rc;
 }
 
-static const struct entry {
+static const struct config_entry {
     const char *name;
     size_t at; /* offset of a char * */
     int (*check)(const char *value, struct berth_err *err);

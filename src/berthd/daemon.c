@@ -150,13 +150,13 @@ static void env_serve_soon(void *ctx)
     loop_timer_set(d->serve, 0);
 }
 
-static void serve_due(void *ctx)
+static void on_serve_timer(void *ctx)
 {
     struct daemon *d = ctx;
     control_serve(d->control);
 }
 
-static void ticked(void *ctx)
+static void on_tick(void *ctx)
 {
     struct daemon *d = ctx;
 
@@ -194,7 +194,7 @@ static void stop_check(void *ctx)
         loop_timer_set(d->stopping, clock_read(CLOCK_MONOTONIC) + STOP_CHECK_NS);
 }
 
-static void stop_asked(void *ctx)
+static void on_stop_requested(void *ctx)
 {
     struct daemon *d = ctx;
 
@@ -219,7 +219,7 @@ static void hangup_received(void *ctx)
     NOTE((struct daemon *)ctx, LEVEL_INFO, "daemon.hangup", LOG_TEXT("text", "no files to reload"));
 }
 
-static void watchdog_due(void *ctx)
+static void on_watchdog_timer(void *ctx)
 {
     struct daemon *d = ctx;
 
@@ -233,13 +233,13 @@ static int loop_start(struct daemon *d, struct berth_err *err)
 {
     int rc = loop_new(&d->loop, err);
     if (rc == 0)
-        rc = loop_service_signals(d->loop, stop_asked, hangup_received, d, err);
+        rc = loop_service_signals(d->loop, on_stop_requested, hangup_received, d, err);
     if (rc < 0)
         return rc;
-    d->tick = loop_timer_new(d->loop, ticked, d);
+    d->tick = loop_timer_new(d->loop, on_tick, d);
     d->tick_ns = INT64_MAX;
-    d->serve = loop_timer_new(d->loop, serve_due, d);
-    d->watchdog = loop_timer_new(d->loop, watchdog_due, d);
+    d->serve = loop_timer_new(d->loop, on_serve_timer, d);
+    d->watchdog = loop_timer_new(d->loop, on_watchdog_timer, d);
     d->stopping = loop_timer_new(d->loop, stop_check, d);
     d->worker = worker_new(d->loop);
     d->slow = worker_new(d->loop);
@@ -502,7 +502,7 @@ static int announce(struct daemon *d, FILE *ready, struct berth_err *err)
         return err_set(err, EIO, "cannot write to standard output: %s", strerror(errno));
     (void)notify_send("READY=1");
     if (notify_watchdog_ns())
-        watchdog_due(d);
+        on_watchdog_timer(d);
     return 0;
 }
 

@@ -1,4 +1,5 @@
-/* notification.h - delivers notifications about jobs: by HTTP, by a mail program, or by SMTP. See control/job/notification.h.
+/* notification.h - delivers notifications about jobs: by HTTP, by a mail program, or by SMTP. See
+ * control/job/notification.h.
  */
 #pragma once
 

@@ -25,23 +25,23 @@ enum {
 struct server {
     struct http_server *http;
     struct control *control;
-    struct pending_request *pending_requests; /* requests that the control has to answer, and streams */
+    struct server_request *pending_requests; /* requests that the control has to answer, and streams */
     bool dashboard;
 };
 
 /* A request that the control has to answer, or a stream. It outlives its `http` if the client disconnects before the
  * answer. */
-struct pending_request {
+struct server_request {
     struct server *server;
-    struct pending_request *next, **link;
+    struct server_request *next, **link;
     struct http_request *http; /* NULL: the client has disconnected */
     struct stream *stream;
     bool asked; /* the control has not answered yet */
 };
 
-static struct pending_request *pending_request_new(struct server *s, struct http_request *http)
+static struct server_request *pending_request_new(struct server *s, struct http_request *http)
 {
-    struct pending_request *x = mem_zalloc(sizeof *x);
+    struct server_request *x = mem_zalloc(sizeof *x);
 
     x->server = s;
     x->http = http;
@@ -53,7 +53,7 @@ static struct pending_request *pending_request_new(struct server *s, struct http
     return x;
 }
 
-static void pending_request_free(struct pending_request *x)
+static void pending_request_free(struct server_request *x)
 {
     if (x->link) {
         *x->link = x->next;
@@ -66,7 +66,7 @@ static void pending_request_free(struct pending_request *x)
 /* Called when the client disconnects or the stream has ended. */
 static void stream_closed(void *ctx)
 {
-    struct pending_request *x = ctx;
+    struct server_request *x = ctx;
     struct stream *stream = x->stream;
 
     x->stream = NULL;
@@ -77,7 +77,7 @@ static void stream_closed(void *ctx)
 /* Called when the HTTP server has finished the request for any reason. */
 static void pending_request_drop(void *data)
 {
-    struct pending_request *x = data;
+    struct server_request *x = data;
 
     stream_closed(x);
     x->http = NULL;
@@ -89,13 +89,13 @@ static void pending_request_drop(void *data)
 
 static bool sink_send(void *ctx, const char *at, size_t len)
 {
-    struct pending_request *x = ctx;
+    struct server_request *x = ctx;
     return x->http && http_stream_send(x->http, at, len);
 }
 
 static void sink_end(void *ctx)
 {
-    struct pending_request *x = ctx;
+    struct server_request *x = ctx;
 
     x->stream = NULL;
     if (x->http)
@@ -104,25 +104,25 @@ static void sink_end(void *ctx)
 
 static size_t sink_backlog(void *ctx)
 {
-    const struct pending_request *x = ctx;
+    const struct server_request *x = ctx;
     return x->http ? http_stream_backlog(x->http) : 0;
 }
 
-static void stream_went_out(void *ctx)
+static void on_stream_sent(void *ctx)
 {
-    struct pending_request *x = ctx;
+    struct server_request *x = ctx;
 
     if (x->stream)
         stream_drained(x->stream);
 }
 
-static void stream_answer(struct pending_request *x, struct answer *a, const struct http_header *headers)
+static void stream_answer(struct server_request *x, struct answer *a, const struct http_header *headers)
 {
-    const struct sink sink = {.ctx = x, .send = sink_send, .end = sink_end, .backlog = sink_backlog};
+    const struct stream_sink sink = {.ctx = x, .send = sink_send, .end = sink_end, .backlog = sink_backlog};
 
     x->stream = take_ptr(&a->stream);
     http_stream(x->http, a->status, headers, stream_content_type(x->stream), stream_closed, x);
-    http_stream_on_drained(x->http, stream_went_out, x);
+    http_stream_on_drained(x->http, on_stream_sent, x);
     stream_start(x->stream, &sink);
 }
 
@@ -165,7 +165,7 @@ static void headers_make(struct headers *h, const struct answer *a)
                    (unsigned long long)a->revision);
 }
 
-static void file_answer(struct pending_request *x, const struct answer *a, const struct http_header *headers)
+static void file_answer(struct server_request *x, const struct answer *a, const struct http_header *headers)
 {
     static const char lost[] =
         "{\"error\":{\"code\":\"unavailable\",\"message\":\"the file was deleted before it could be sent; try "
@@ -188,7 +188,7 @@ static int text_add(const char *at, size_t len, void *to)
     return 0;
 }
 
-static void body_answer(struct pending_request *x, const struct answer *a, const struct http_header *headers)
+static void body_answer(struct server_request *x, const struct answer *a, const struct http_header *headers)
 {
     struct http_text text = {0};
 
@@ -208,7 +208,7 @@ static void body_answer(struct pending_request *x, const struct answer *a, const
 /* Takes the control's answer. Frees the request, unless the answer is a stream. */
 static void answered(void *ctx, struct answer *a)
 {
-    struct pending_request *x = ctx;
+    struct server_request *x = ctx;
     struct headers headers = {0};
 
     x->asked = false;
@@ -245,10 +245,10 @@ static const char *bearer(const struct http_request *http)
     return text + 7 + strspn(text + 7, " ");
 }
 
-static struct request request_of(const struct http_request *http)
+static struct request_input request_of(const struct http_request *http)
 {
     const struct http_peer *peer = http_peer(http);
-    struct request r = {
+    struct request_input r = {
         .method = http_method(http),
         .path = http_path(http),
         .token = bearer(http),
@@ -266,9 +266,9 @@ static struct request request_of(const struct http_request *http)
     return r;
 }
 
-static void request_submit(struct server *s, struct http_request *http, const struct request *request)
+static void request_submit(struct server *s, struct http_request *http, const struct request_input *request)
 {
-    struct pending_request *x = pending_request_new(s, http);
+    struct server_request *x = pending_request_new(s, http);
 
     http_set_data(http, x, pending_request_drop);
     x->asked = true;
@@ -305,7 +305,7 @@ static void limit_reject(struct http_request *http, const char *why)
 static int64_t admit(void *ctx, struct http_request *http)
 {
     struct server *s = ctx;
-    struct request request = request_of(http);
+    struct request_input request = request_of(http);
     const char *length = http_header(http, "Content-Length");
     struct control_admitted admitted;
     struct berth_err err;
@@ -330,7 +330,7 @@ static int64_t admit(void *ctx, struct http_request *http)
 
 static void handle(void *ctx, struct http_request *http)
 {
-    struct request request = request_of(http);
+    struct request_input request = request_of(http);
 
     request.body = http_body(http, &request.body_len);
     request_submit(ctx, http, &request);
@@ -392,7 +392,7 @@ void server_free(struct server *s)
     if (!s)
         return;
     http_server_free(s->http); /* drops every request */
-    for (struct pending_request *x = s->pending_requests, *next; x; x = next) {
+    for (struct server_request *x = s->pending_requests, *next; x; x = next) {
         next = x->next; /* the control frees the request when it answers */
         x->link = NULL;
         x->server = NULL;

@@ -68,7 +68,7 @@ static void lines_join(struct bill *b)
     b->len = kept;
 }
 
-void bill_make(const struct book *b, const struct prices *p, const struct bill_question *q, struct bill *ret)
+void bill_make(const struct usage_book *b, const struct prices *p, const struct bill_question *q, struct bill *ret)
 {
     *ret = (struct bill){0};
     for (size_t i = 0; i < b->rows_len; i++)
@@ -182,7 +182,7 @@ void bill_print(const struct bill *b, const struct prices *p, enum bill_form for
 
 /* ---- records from the server ------------------------------------------------------------------------------------ */
 
-int bill_follow(struct book *b, const struct bill_server *server, const char *path, struct berth_err *err)
+int bill_follow(struct usage_book *b, const struct bill_server *server, const char *path, struct berth_err *err)
 {
     bool more = true;
     while (more) {

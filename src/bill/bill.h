@@ -31,7 +31,7 @@ struct bill_question {
     const char *month, *user, *group; /* NULL: all */
 };
 /* Computes the lines of a bill. The strings belong to the book. */
-void bill_make(const struct book *b, const struct prices *p, const struct bill_question *q, struct bill *ret);
+void bill_make(const struct usage_book *b, const struct prices *p, const struct bill_question *q, struct bill *ret);
 void bill_done(struct bill *b);
 static inline void bill_cleanup(struct bill *b)
 {
@@ -48,11 +48,11 @@ struct bill_server {
 
 /* Adds all records after the last one in the book. `path`: the book is saved there after every page; NULL: not
  * saved. */
-int bill_follow(struct book *b, const struct bill_server *server, const char *path, struct berth_err *err);
+int bill_follow(struct usage_book *b, const struct bill_server *server, const char *path, struct berth_err *err);
 
 /* Adjusts limits to the money spent in this month. The limits of a spent budget are lowered to its floor. Limits that
  * were lowered for a budget that is no longer spent are restored, unless they were changed since. Each change is
  * printed as a line; without `really` nothing is changed. An error does not stop the other changes; the first error is
  * returned. The book is saved before any limit is lowered, so that the original limits are never lost. */
-int bill_enforce(struct book *b, const struct prices *p, const struct bill_server *server, const char *path,
+int bill_enforce(struct usage_book *b, const struct prices *p, const struct bill_server *server, const char *path,
                  int64_t now_ns, bool really, FILE *to, struct berth_err *err);

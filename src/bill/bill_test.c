@@ -28,7 +28,7 @@ static json_t *yaml(const char *text)
     return doc;
 }
 
-static void add_page(struct book *b, const char *text)
+static void add_page(struct usage_book *b, const char *text)
 {
     struct berth_err err = {0};
     bool more = false;
@@ -49,7 +49,7 @@ static struct prices prices_of_text(const char *text)
     return p;
 }
 
-static int64_t total(const struct book *b, const char *prices, const struct bill_question *q)
+static int64_t total(const struct usage_book *b, const char *prices, const struct bill_question *q)
 {
     struct prices p = prices_of_text(prices);
     CLEANUP(bill) struct bill bill;
@@ -78,7 +78,7 @@ static void records_have_their_price(void **state)
         {"a month that turns", "start: '2026-03-31T23:30:00Z', resources: {cpu: 1}", 20000  },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        CLEANUP(book) struct book b = {0};
+        CLEANUP(book) struct usage_book b = {0};
         CLEANUP(str) struct str page = {0};
         bool turns = strstr(rows[i].keys, "start:") != NULL;
         str_addf(&page, "{after: 1, first: 1, items: [{id: 1, owner: ann, group: red, %s%s%s, end: '%s'}]}",
@@ -103,7 +103,7 @@ static void records_have_their_price(void **state)
 static void a_record_counts_once(void **state)
 {
     (void)state;
-    CLEANUP(book) struct book b = {0};
+    CLEANUP(book) struct usage_book b = {0};
     add_page(&b, "{after: 2, first: 1, items: [" HOUR(1, ann, red) "," HOUR(2, bob, red) "]}");
     add_page(&b, "{after: 3, first: 1, items: [" HOUR(2, bob, red) "," HOUR(3, ann, red) "]}"); /* 2 is repeated */
     assert_int_equal(b.after, 3);
@@ -120,8 +120,8 @@ static void book_survives_save_and_load(void **state)
     (void)state;
     char path[] = "/tmp/berth_book_XXXXXX";
     struct berth_err err = {0};
-    CLEANUP(book) struct book b = {0};
-    CLEANUP(book) struct book again = {0};
+    CLEANUP(book) struct usage_book b = {0};
+    CLEANUP(book) struct usage_book again = {0};
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     (void)close(fd);
@@ -129,7 +129,7 @@ static void book_survives_save_and_load(void **state)
     assert_int_equal(book_load(path, &again, &err), 0); /* no file: empty */
     assert_int_equal(again.after, 0);
     add_page(&b, "{after: 2, first: 1, items: [" HOUR(1, ann, red) "," HOUR(2, bob, blue) "]}");
-    struct book_lowered *l = book_lowered_add(&b, "group/red", "2026-03");
+    struct lowered_limit *l = lowered_limit_add(&b, "group/red", "2026-03");
     (void)json_object_set_new(l->was, "gpu", json_null());
     (void)json_object_set_new(l->set, "gpu", json_integer(0));
     assert_int_equal(book_save(&b, path, &err), 0);
@@ -138,14 +138,14 @@ static void book_survives_save_and_load(void **state)
     assert_int_equal(again.after, 2);
     assert_int_equal(again.rows_len, 2);
     assert_int_equal(total(&again, PRICES, &(struct bill_question){0}), 40000);
-    assert_non_null(book_lowered_find(&again, "group/red"));
+    assert_non_null(lowered_limit_find(&again, "group/red"));
     add_page(&again, "{after: 3, first: 1, items: [" HOUR(3, ann, red) "]}");
     assert_int_equal(again.rows_len, 2); /* hours were added to the same row */
     FILE *f = fopen(path, "we");
     assert_non_null(f);
     (void)fputs("{\"berth_book\": 99}", f);
     (void)fclose(f);
-    CLEANUP(book) struct book bad = {0};
+    CLEANUP(book) struct usage_book bad = {0};
     assert_int_equal(book_load(path, &bad, &err), -EBADMSG);
     (void)unlink(path);
 }
@@ -197,7 +197,7 @@ static void money_text_has_two_decimals(void **state)
 static void bills_are_printed_in_three_forms(void **state)
 {
     (void)state;
-    CLEANUP(book) struct book b = {0};
+    CLEANUP(book) struct usage_book b = {0};
     add_page(&b, "{after: 3, first: 1, items: [" HOUR(1, ann, red) "," HOUR(2, bob, red) "," HOUR(3, ann, red) "]}");
     static const struct {
         enum bill_form form;
@@ -267,7 +267,7 @@ static int fake_patch(void *ctx, const char *path, const json_t *body, struct be
 #define MARCH INT64_C(1772884800000000000)
 #define APRIL INT64_C(1775649600000000000)
 
-static int enforce(struct fake *f, struct book *b, int64_t now_ns, bool really)
+static int enforce(struct fake *f, struct usage_book *b, int64_t now_ns, bool really)
 {
     struct berth_err err = {0};
     struct bill_server server = {.ctx = f, .get = fake_get, .patch = fake_patch};
@@ -294,7 +294,7 @@ static void limits_are(const struct fake *f, const char *want)
 static void a_spent_budget_lowers_limits_until_the_next_month(void **state)
 {
     (void)state;
-    CLEANUP(book) struct book b = {0};
+    CLEANUP(book) struct usage_book b = {0};
     struct fake f = {.group = yaml("{id: red, quota: {limits: {gpu: 8, cpu: 100}}}")};
     add_page(&b, "{after: 1, first: 1, items: [" HOUR(1, ann, red) "]}");
     assert_int_equal(enforce(&f, &b, MARCH, true), 0);
@@ -320,7 +320,7 @@ static void a_spent_budget_lowers_limits_until_the_next_month(void **state)
 static void a_floor_raises_no_limit(void **state)
 {
     (void)state;
-    CLEANUP(book) struct book b = {0};
+    CLEANUP(book) struct usage_book b = {0};
     struct fake f = {.group = yaml("{id: red, quota: {limits: {gpu: 8, pods: 0}}}")};
     add_page(&b, "{after: 2, first: 1, items: [" HOUR(1, ann, red) "," HOUR(2, ann, red) "]}");
     assert_int_equal(enforce(&f, &b, MARCH, true), 0);
@@ -336,7 +336,7 @@ static void sums_saturate(void **state)
     (void)state;
     static const char dear[] = "--- {currency: EUR, prices: {cpu: 9000000000000, gpu: 9000000000000}, "
                                "queues: {q: 9000000000000000}}";
-    CLEANUP(book) struct book b = {0};
+    CLEANUP(book) struct usage_book b = {0};
     add_page(&b, "{after: 2, first: 1, items: ["
                  "{id: 1, owner: ann, outcome: ended, queue: q, start: '2026-03-01T12:00:00Z', "
                  "end: '2026-03-30T13:00:00Z', resources: {cpu: 9000000, gpu: 9000}},"
@@ -348,7 +348,7 @@ static void sums_saturate(void **state)
 static void changed_limits_are_not_restored(void **state)
 {
     (void)state;
-    CLEANUP(book) struct book b = {0};
+    CLEANUP(book) struct usage_book b = {0};
     struct fake f = {.group = yaml("{id: red, quota: {limits: {gpu: 8}}}")};
     add_page(&b, "{after: 2, first: 1, items: [" HOUR(1, ann, red) "," HOUR(2, ann, red) "]}");
     assert_int_equal(enforce(&f, &b, MARCH, true), 0);
@@ -362,7 +362,7 @@ static void changed_limits_are_not_restored(void **state)
 static void lost_request_is_repeated(void **state)
 {
     (void)state;
-    CLEANUP(book) struct book b = {0};
+    CLEANUP(book) struct usage_book b = {0};
     struct fake f = {.group = yaml("{id: red, quota: {limits: {gpu: 8}}}"), .fail = ETIMEDOUT};
     add_page(&b, "{after: 2, first: 1, items: [" HOUR(1, ann, red) "," HOUR(2, ann, red) "]}");
     assert_int_equal(enforce(&f, &b, MARCH, true), -ETIMEDOUT);

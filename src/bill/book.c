@@ -63,31 +63,31 @@ static void row_done(struct book_row *row)
     mem_free(row->outcome);
 }
 
-void book_done(struct book *b)
+void book_done(struct usage_book *b)
 {
     for (size_t i = 0; i < b->rows_len; i++)
         row_done(&b->rows[i]);
     while (b->lowered_len)
-        book_lowered_drop(b, b->lowered[0].quota);
+        lowered_limit_drop(b, b->lowered[0].quota);
     mem_free(b->rows);
     mem_free(b->lowered);
     map_done(&b->map);
-    *b = (struct book){0};
+    *b = (struct usage_book){0};
 }
 
-struct row_key {
+struct book_row_key {
     const char *month, *user, *group, *queue, *outcome;
 };
 
 static bool same_row(const void *ctx, uint32_t at, const void *key)
 {
-    const struct book_row *row = &((const struct book *)ctx)->rows[at];
-    const struct row_key *k = key;
+    const struct book_row *row = &((const struct usage_book *)ctx)->rows[at];
+    const struct book_row_key *k = key;
     return strcmp(row->month, k->month) == 0 && strcmp(row->user, k->user) == 0 && strcmp(row->group, k->group) == 0 &&
            strcmp(row->queue, k->queue) == 0 && strcmp(row->outcome, k->outcome) == 0;
 }
 
-static uint64_t key_hash(const struct row_key *k)
+static uint64_t key_hash(const struct book_row_key *k)
 {
     const char *const texts[] = {k->month, k->user, k->group, k->queue, k->outcome};
     uint64_t hash = 0;
@@ -96,7 +96,7 @@ static uint64_t key_hash(const struct row_key *k)
     return hash;
 }
 
-static int row_of(struct book *b, const struct row_key *key, struct book_row **ret, struct berth_err *err)
+static int row_of(struct usage_book *b, const struct book_row_key *key, struct book_row **ret, struct berth_err *err)
 {
     uint32_t at = map_find(&b->map, key_hash(key), same_row, b, key);
     if (at != MAP_NONE) {
@@ -120,10 +120,10 @@ static int row_of(struct book *b, const struct row_key *key, struct book_row **r
     return 0;
 }
 
-int book_row_open(struct book *b, const char *month, const char *user, const char *group, const char *queue,
+int book_row_open(struct usage_book *b, const char *month, const char *user, const char *group, const char *queue,
                   const char *outcome, struct book_row **ret, struct berth_err *err)
 {
-    struct row_key key = {month, user, group, queue, outcome};
+    struct book_row_key key = {month, user, group, queue, outcome};
     return row_of(b, &key, ret, err);
 }
 
@@ -167,12 +167,12 @@ static int units_of(const char *resource, const json_t *value, __int128 *ret, in
 }
 
 /* Adds the part of a record that lies in one month. */
-static int part_add(struct book *b, const json_t *record, int64_t from_ns, int64_t to_ns, bool last,
+static int part_add(struct usage_book *b, const json_t *record, int64_t from_ns, int64_t to_ns, bool last,
                     struct berth_err *err)
 {
     char month[MONTH_MAX];
-    struct row_key key = {month_of(from_ns, month), text_at(record, "owner"), text_at(record, "group"),
-                          text_at(record, "queue"), text_at(record, "outcome")};
+    struct book_row_key key = {month_of(from_ns, month), text_at(record, "owner"), text_at(record, "group"),
+                               text_at(record, "queue"), text_at(record, "outcome")};
     struct book_row *row = NULL;
     const char *resource;
     json_t *value;
@@ -197,7 +197,7 @@ static int part_add(struct book *b, const json_t *record, int64_t from_ns, int64
     return 0;
 }
 
-static int record_add(struct book *b, const json_t *record, struct berth_err *err)
+static int record_add(struct usage_book *b, const json_t *record, struct berth_err *err)
 {
     const json_t *start = json_object_get(record, "start"), *end = json_object_get(record, "end");
     int64_t from_ns = 0, to_ns = 0;
@@ -219,7 +219,7 @@ static int record_add(struct book *b, const json_t *record, struct berth_err *er
     return rc;
 }
 
-int book_add_page(struct book *b, const json_t *page, bool *ret_more, struct berth_err *err)
+int book_add_page(struct usage_book *b, const json_t *page, bool *ret_more, struct berth_err *err)
 {
     size_t i;
     json_t *record;
@@ -247,7 +247,7 @@ int book_add_page(struct book *b, const json_t *page, bool *ret_more, struct ber
 
 /* ---- lowered limits --------------------------------------------------------------------------------------------- */
 
-struct book_lowered *book_lowered_find(struct book *b, const char *quota)
+struct lowered_limit *lowered_limit_find(struct usage_book *b, const char *quota)
 {
     for (size_t i = 0; i < b->lowered_len; i++)
         if (strcmp(b->lowered[i].quota, quota) == 0)
@@ -255,21 +255,21 @@ struct book_lowered *book_lowered_find(struct book *b, const char *quota)
     return NULL;
 }
 
-struct book_lowered *book_lowered_add(struct book *b, const char *quota, const char *month)
+struct lowered_limit *lowered_limit_add(struct usage_book *b, const char *quota, const char *month)
 {
     if (b->lowered_len == b->lowered_cap) {
         b->lowered_cap = b->lowered_cap ? b->lowered_cap * 2 : 8;
         b->lowered = mem_resize(b->lowered, b->lowered_cap, sizeof *b->lowered);
     }
-    struct book_lowered *l = &b->lowered[b->lowered_len++];
-    *l = (struct book_lowered){.quota = mem_strdup(quota), .was = json_object(), .set = json_object()};
+    struct lowered_limit *l = &b->lowered[b->lowered_len++];
+    *l = (struct lowered_limit){.quota = mem_strdup(quota), .was = json_object(), .set = json_object()};
     (void)snprintf(l->month, sizeof l->month, "%s", month);
     return l;
 }
 
-void book_lowered_drop(struct book *b, const char *quota)
+void lowered_limit_drop(struct usage_book *b, const char *quota)
 {
-    struct book_lowered *l = book_lowered_find(b, quota);
+    struct lowered_limit *l = lowered_limit_find(b, quota);
     if (!l)
         return;
     mem_free(l->quota);

@@ -25,13 +25,13 @@ static json_t *row_doc(const struct book_row *row)
                      "queue", row->queue, "outcome", row->outcome, "ended", (json_int_t)row->ended, "nanohours", hours);
 }
 
-static char *book_text(const struct book *b)
+static char *book_text(const struct usage_book *b)
 {
     json_t *rows = json_array(), *lowered = json_array();
     for (size_t i = 0; i < b->rows_len; i++)
         (void)json_array_append_new(rows, row_doc(&b->rows[i]));
     for (size_t i = 0; i < b->lowered_len; i++) {
-        const struct book_lowered *l = &b->lowered[i];
+        const struct lowered_limit *l = &b->lowered[i];
         (void)json_array_append_new(lowered, json_pack("{s:s, s:s, s:O, s:O}", "quota", l->quota, "month", l->month,
                                                        "was", l->was, "set", l->set));
     }
@@ -70,7 +70,7 @@ static void folder_sync(const char *path)
     }
 }
 
-int book_save(const struct book *b, const char *path, struct berth_err *err)
+int book_save(const struct usage_book *b, const char *path, struct berth_err *err)
 {
     CLEANUP(str) struct str next = {0};
     str_addf(&next, "%s.next", path);
@@ -106,7 +106,7 @@ static uint64_t count_at(const json_t *doc, const char *key)
     return n > 0 ? (uint64_t)n : 0;
 }
 
-static int rows_read(struct book *b, const json_t *rows, struct berth_err *err)
+static int rows_read(struct usage_book *b, const json_t *rows, struct berth_err *err)
 {
     size_t i;
     json_t *doc, *value;
@@ -127,7 +127,7 @@ static int rows_read(struct book *b, const json_t *rows, struct berth_err *err)
     return 0;
 }
 
-static int lowered_read(struct book *b, const json_t *list, struct berth_err *err)
+static int lowered_read(struct usage_book *b, const json_t *list, struct berth_err *err)
 {
     size_t i;
     json_t *doc;
@@ -137,16 +137,16 @@ static int lowered_read(struct book *b, const json_t *list, struct berth_err *er
         if (!*text_at(doc, "quota") || !month_valid(text_at(doc, "month")) || !json_is_object(was) ||
             !json_is_object(set))
             return err_set(err, EBADMSG, "lowered[%zu]: expected a quota, a month and limits", i);
-        struct book_lowered *l = book_lowered_add(b, text_at(doc, "quota"), text_at(doc, "month"));
+        struct lowered_limit *l = lowered_limit_add(b, text_at(doc, "quota"), text_at(doc, "month"));
         (void)json_object_update(l->was, (json_t *)was);
         (void)json_object_update(l->set, (json_t *)set);
     }
     return 0;
 }
 
-int book_load(const char *path, struct book *ret, struct berth_err *err)
+int book_load(const char *path, struct usage_book *ret, struct berth_err *err)
 {
-    struct book b = {0};
+    struct usage_book b = {0};
     json_error_t where;
     if (access(path, F_OK) < 0 && errno == ENOENT) {
         *ret = b;

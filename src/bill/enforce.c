@@ -7,8 +7,8 @@
 #include "bill/bill.h"
 #include "wire/text/quantity.h"
 
-struct enforcing {
-    struct book *book;
+struct enforcement {
+    struct usage_book *book;
     const struct prices *prices;
     const struct bill_server *server;
     const char *path; /* file of the book */
@@ -19,7 +19,7 @@ struct enforcing {
     struct berth_err err;
 };
 
-static void failed(struct enforcing *e, const char *quota, const struct berth_err *err)
+static void failed(struct enforcement *e, const char *quota, const struct berth_err *err)
 {
     (void)fprintf(e->to, "%s: %s\n", quota, err->text);
     if (e->rc == 0) {
@@ -36,7 +36,7 @@ static void url_of(const char *quota, struct str *to)
 }
 
 /* Reads the limits of a user or group, a new reference. */
-static int limits_get(struct enforcing *e, const char *quota, json_t **ret, struct berth_err *err)
+static int limits_get(struct enforcement *e, const char *quota, json_t **ret, struct berth_err *err)
 {
     CLEANUP(str) struct str url = {0};
     json_t *doc = NULL;
@@ -50,7 +50,7 @@ static int limits_get(struct enforcing *e, const char *quota, json_t **ret, stru
     return 0;
 }
 
-static int limits_patch(struct enforcing *e, const char *quota, const json_t *limits, struct berth_err *err)
+static int limits_patch(struct enforcement *e, const char *quota, const json_t *limits, struct berth_err *err)
 {
     CLEANUP(str) struct str url = {0};
     url_of(quota, &url);
@@ -84,7 +84,7 @@ static bool is_refusal(int rc)
 }
 
 /* Sets again limits that still have their old value: an earlier request to lower them may have been lost. */
-static void confirm(struct enforcing *e, const struct book_lowered *l)
+static void confirm(struct enforcement *e, const struct lowered_limit *l)
 {
     struct berth_err err = {0};
     json_t *limits = NULL, *again = json_object(), *value;
@@ -125,7 +125,7 @@ static json_t *lower_limits(const json_t *floor, const json_t *limits)
     return set;
 }
 
-static void lower(struct enforcing *e, const char *quota, const struct budget *b, int64_t spent)
+static void lower(struct enforcement *e, const char *quota, const struct spending_budget *b, int64_t spent)
 {
     struct berth_err err = {0};
     json_t *limits = NULL, *fallback = json_pack("{s:i}", "pods", 0), *set = NULL, *value;
@@ -136,7 +136,7 @@ static void lower(struct enforcing *e, const char *quota, const struct budget *b
         (void)fprintf(e->to, "%s: %s of %s %s spent in %s; its limits %s lowered\n", quota, money_text(spent, money),
                       money_text(b->amount, of), e->prices->currency, e->month, e->really ? "are" : "would be");
     if (rc == 0 && e->really) {
-        struct book_lowered *l = book_lowered_add(e->book, quota, e->month);
+        struct lowered_limit *l = lowered_limit_add(e->book, quota, e->month);
         set = lower_limits(b->floor ? b->floor : fallback, limits);
         json_object_foreach(set, resource, value)
         {
@@ -149,7 +149,7 @@ static void lower(struct enforcing *e, const char *quota, const struct budget *b
             rc = limits_patch(e, quota, set, &err);
         if (rc < 0 &&
             is_refusal(rc)) { /* after other errors the limit may have been lowered: the next run confirms it */
-            book_lowered_drop(e->book, quota);
+            lowered_limit_drop(e->book, quota);
             if (e->path)
                 (void)book_save(e->book, e->path, NULL);
         }
@@ -162,10 +162,10 @@ static void lower(struct enforcing *e, const char *quota, const struct budget *b
 }
 
 /* Restores limits that still have the lowered value. */
-static void restore(struct enforcing *e, const char *quota)
+static void restore(struct enforcement *e, const char *quota)
 {
     struct berth_err err = {0};
-    struct book_lowered *l = book_lowered_find(e->book, quota);
+    struct lowered_limit *l = lowered_limit_find(e->book, quota);
     json_t *limits = NULL, *back = json_object(), *value;
     const char *resource;
     (void)fprintf(e->to, "%s: its limits %s restored\n", quota, e->really ? "are" : "would be");
@@ -184,7 +184,7 @@ static void restore(struct enforcing *e, const char *quota)
     if (rc == 0 && json_object_size(back))
         rc = limits_patch(e, quota, back, &err);
     if (rc == 0 && e->really) {
-        book_lowered_drop(e->book, quota);
+        lowered_limit_drop(e->book, quota);
         rc = e->path ? book_save(e->book, e->path, &err) : 0;
     }
     json_decref(back);
@@ -193,7 +193,7 @@ static void restore(struct enforcing *e, const char *quota)
         failed(e, quota, &err);
 }
 
-static int64_t spent_of(const struct enforcing *e, const struct budget *b)
+static int64_t spent_of(const struct enforcement *e, const struct spending_budget *b)
 {
     struct bill_question q = {.by = BILL_BY_GROUP, .month = e->month, .user = b->user, .group = b->group};
     CLEANUP(bill) struct bill bill;
@@ -201,10 +201,10 @@ static int64_t spent_of(const struct enforcing *e, const struct budget *b)
     return bill.money;
 }
 
-static const struct budget *budget_of(const struct prices *p, const char *quota)
+static const struct spending_budget *budget_of(const struct prices *p, const char *quota)
 {
     for (size_t i = 0; i < p->budgets_len; i++) {
-        const struct budget *b = &p->budgets[i];
+        const struct spending_budget *b = &p->budgets[i];
         const char *prefix = b->user ? "user/" : "group/", *name = b->user ? b->user : b->group;
         if (strncmp(quota, prefix, strlen(prefix)) == 0 && strcmp(quota + strlen(prefix), name) == 0)
             return b;
@@ -213,29 +213,29 @@ static const struct budget *budget_of(const struct prices *p, const char *quota)
 }
 
 /* Restores limits whose budget is no longer spent; each restore removes an entry of the list. */
-static void restore_all(struct enforcing *e)
+static void restore_all(struct enforcement *e)
 {
     for (size_t i = e->book->lowered_len; i-- > 0;) {
-        const struct book_lowered *l = &e->book->lowered[i];
-        const struct budget *b = budget_of(e->prices, l->quota);
+        const struct lowered_limit *l = &e->book->lowered[i];
+        const struct spending_budget *b = budget_of(e->prices, l->quota);
         CLEANUP(mem) char *quota = mem_strdup(l->quota);
         if (!b || strcmp(l->month, e->month) != 0 || spent_of(e, b) < b->amount)
             restore(e, quota);
     }
 }
 
-int bill_enforce(struct book *b, const struct prices *p, const struct bill_server *server, const char *path,
+int bill_enforce(struct usage_book *b, const struct prices *p, const struct bill_server *server, const char *path,
                  int64_t now_ns, bool really, FILE *to, struct berth_err *err)
 {
-    struct enforcing e = {.book = b, .prices = p, .server = server, .path = path, .really = really, .to = to};
+    struct enforcement e = {.book = b, .prices = p, .server = server, .path = path, .really = really, .to = to};
     (void)month_of(now_ns, e.month);
     restore_all(&e);
     for (size_t i = 0; i < p->budgets_len; i++) {
-        const struct budget *budget = &p->budgets[i];
+        const struct spending_budget *budget = &p->budgets[i];
         CLEANUP(str) struct str quota = {0};
         str_addf(&quota, "%s/%s", budget->user ? "user" : "group", budget->user ? budget->user : budget->group);
         int64_t spent = spent_of(&e, budget);
-        const struct book_lowered *l = book_lowered_find(b, str_text(&quota));
+        const struct lowered_limit *l = lowered_limit_find(b, str_text(&quota));
         if (l)
             confirm(&e, l);
         else if (spent >= budget->amount)

@@ -114,7 +114,8 @@ static int64_t wall_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static int run_with(const struct bill_options *o, const struct prices *prices, struct book *book, struct berth_err *err)
+static int run_with(const struct bill_options *o, const struct prices *prices, struct usage_book *book,
+                    struct berth_err *err)
 {
     struct client *client = NULL;
     struct bill_server server = {.get = get, .patch = patch};
@@ -157,7 +158,7 @@ static int book_lock(const char *path, int *ret, struct berth_err *err)
 static int run(const struct bill_options *o, struct berth_err *err)
 {
     struct prices prices = {0};
-    CLEANUP(book) struct book book = {0};
+    CLEANUP(book) struct usage_book book = {0};
     int rc = prices_read(o->prices, &prices, err);
     if (rc < 0)
         return rc;

@@ -67,7 +67,7 @@ static int floor_read(struct reader *r, const struct key *key, const json_t *val
     return raw_read(r, key, value, object);
 }
 
-#define AT(field) offsetof(struct budget, field)
+#define AT(field) offsetof(struct spending_budget, field)
 static const struct key budget_rows[] = {
     KEY("user", "text", "whose; or", text_read, .at = AT(user)),
     KEY("group", "text", "of all its users together", text_read, .at = AT(group)),
@@ -80,15 +80,15 @@ static KEY_TABLE(budget_keys, "budget", budget_rows);
 
 static int budget_finish(struct reader *r, void *item)
 {
-    const struct budget *b = item;
+    const struct spending_budget *b = item;
     if (!b->user == !b->group)
         return err_set(r->err, EINVAL, "a budget is of a user or of a group; give one of them");
     return b->amount < 0 ? missing(r, "amount") : 0;
 }
 
 static const struct object_kind budget_kind = {.table = &budget_keys,
-                                               .size = sizeof(struct budget),
-                                               .initial = &(const struct budget){.amount = -1},
+                                               .size = sizeof(struct spending_budget),
+                                               .initial = &(const struct spending_budget){.amount = -1},
                                                .finish = budget_finish};
 
 /* ---- the file --------------------------------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@
 #define HOURS_ONE INT64_C(1000000000)
 
 /* The money that a user or group may spend in a month. */
-struct budget {
+struct spending_budget {
     const char *user, *group; /* one of the two; the other is NULL */
     int64_t amount;           /* money */
     const json_t *floor;      /* limits while the budget is spent; default {pods: 0}. Lives as long as the prices */
@@ -38,7 +38,7 @@ struct prices {
     size_t resources_len, queues_len;
     const char *const *free; /* free outcomes */
     size_t free_len;
-    const struct budget *budgets;
+    const struct spending_budget *budgets;
     size_t budgets_len;
 };
 

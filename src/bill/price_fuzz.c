@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct berth_err err = {0};
     struct prices p = {0};
     bool more = false;
-    CLEANUP(book) struct book b = {0};
+    CLEANUP(book) struct usage_book b = {0};
     char *text = mem_alloc(size + 1);
     memcpy(text, data, size);
     text[size] = 0;

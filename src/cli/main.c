@@ -16,7 +16,7 @@ struct global_values {
 
 static int verb_unknown(const struct cli *cli, const char *word)
 {
-    struct suggest near;
+    struct suggestions near;
 
     suggest_init(&near, word);
     for (size_t i = 0; i < families_len; i++)
@@ -31,7 +31,7 @@ static int verb_unknown(const struct cli *cli, const char *word)
 /* `word` NULL: the command line has only the family's name. */
 static int family_run(const struct cli *cli, const struct family *family, const char *word)
 {
-    struct suggest near;
+    struct suggestions near;
 
     if (!word || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
         help_print_family(cli, family);

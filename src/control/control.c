@@ -63,14 +63,14 @@ const struct control_env *control_env(const struct control *c)
     return &c->env;
 }
 
-void control_heard(struct control *c, const char *node, uint64_t epoch, uint64_t seq)
+void control_note_report(struct control *c, const char *node, uint64_t epoch, uint64_t seq)
 {
     const struct object *of = state_find(c->state, KIND_NODE, node);
     if (of)
-        lease_heard(c->leases, of, epoch, seq, c->env.steady_ns(c->env.ctx));
+        lease_note_report(c->leases, of, epoch, seq, c->env.steady_ns(c->env.ctx));
 }
 
-bool control_last_heard(const struct control *c, const char *node, uint64_t *ret_epoch, uint64_t *ret_seq)
+bool control_last_report(const struct control *c, const char *node, uint64_t *ret_epoch, uint64_t *ret_seq)
 {
     const struct object *of = state_find(c->state, KIND_NODE, node);
     return of && lease_last(c->leases, of, ret_epoch, ret_seq);
@@ -87,7 +87,7 @@ static void settings_changed(struct control *c)
 {
     const struct control_options *o = &c->options;
     const struct state *s = c->state;
-    c->in_force = (struct in_force){
+    c->in_force = (struct effective_settings){
         .lease_ns = o->lease_ns ? o->lease_ns : system_setting_number(s, SETTING_LEASE_S) * SECOND,
         .cycle_ns_max = system_setting_number(s, SETTING_CYCLE_MAX_S) * SECOND,
         .history_max = option_or_setting(o->history_max, s, SETTING_HISTORY_REVISIONS),
@@ -175,7 +175,7 @@ void control_pump(struct control *c)
 
 /* ---- housekeeping ----------------------------------------------------------------------------------------------- */
 
-static void nothing(void *ctx, const struct store_result *result)
+static void ignore_result(void *ctx, const struct store_result *result)
 {
     (void)ctx;
     (void)result;
@@ -252,7 +252,7 @@ static void usage_cut_long(struct control *c)
     change_init(&change, c->state, &arena);
     usage_cut(&change, c->now_ns);
     struct commit_note note = {.who = "berth", .verb = "usage"};
-    if (commit_submit(c, &change, &note, nothing, NULL, &err) < 0)
+    if (commit_submit(c, &change, &note, ignore_result, NULL, &err) < 0)
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "usage.failed", LOG_TEXT("text", err.text));
     change_done(&change);
     arena_done(&arena);
@@ -276,13 +276,13 @@ static void sweep(struct control *c)
     sweep_kind(c, &change, KIND_SPENT, usage_book_needed);
     usage_expire(&change, c->now_ns);
     struct commit_note note = {.who = "berth", .verb = "sweep"};
-    if (commit_submit(c, &change, &note, nothing, NULL, &err) < 0)
+    if (commit_submit(c, &change, &note, ignore_result, NULL, &err) < 0)
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "sweep.failed", LOG_TEXT("text", err.text));
     change_done(&change);
     arena_done(&arena);
 
     usage_cut_long(c);
-    reads_write(c);
+    read_list_write(c);
     refusals_write(c);
     node_statuses_journal(c);
     uint64_t keep = c->in_force.history_max, revision = store_revision(c->store);
@@ -303,7 +303,7 @@ static void store_probe(struct control *c)
     struct commit_note note = {
         .who = "berth", .verb = "store.probe", .extra = {probe, sizeof probe - 1}
     };
-    (void)commit_submit(c, &change, &note, nothing, NULL, &unheard);
+    (void)commit_submit(c, &change, &note, ignore_result, NULL, &unheard);
     change_done(&change);
     arena_done(&arena);
 }
@@ -385,7 +385,7 @@ int control_new(const struct control_env *env, const struct control_options *opt
     c->crons = crons_new(c);
     c->optasks = optasks_new(c);
     c->forecast = forecast_new(c);
-    c->redecide = redecide_new(c, options->journal_dir);
+    c->redecide = redecision_new(c, options->journal_dir);
     uint64_t limits_seed;
     env->random(env->ctx, &limits_seed, sizeof limits_seed);
     c->limits = limits_new(0, limits_seed);
@@ -396,7 +396,7 @@ int control_new(const struct control_env *env, const struct control_options *opt
     c->session_hub = session_hub_new(c);
     c->books = usage_books_new(c);
     c->notifications = notifications_new(c);
-    c->reads = reads_new();
+    c->reads = read_list_new();
     c->refusals = refusals_new();
     c->swept_ns = env->steady_ns(env->ctx);
     c->series = series_new(c);
@@ -420,7 +420,7 @@ void control_free(struct control *c)
     watch_hub_free(c->hub);
     session_hub_free(c->session_hub); /* the hub has notified it of the end of all streams */
     forecast_free(c->forecast);
-    redecide_free(c->redecide);
+    redecision_free(c->redecide);
     series_free(c->series);
     scheduler_free(c->scheduler);
     jobs_free(c->jobs);
@@ -434,7 +434,7 @@ void control_free(struct control *c)
     usage_books_free(c->books);
     notifications_free(c->notifications);
     sealer_free(c->sealer);
-    reads_free(c->reads);
+    read_list_free(c->reads);
     refusals_free(c->refusals);
     metrics_free(c->metrics);
     state_free(c->state);
@@ -450,10 +450,10 @@ void control_quiesce(struct control *c)
     usage_books_stop(c->books);
     notifications_stop(c->notifications);
     forecast_stop(c->forecast);
-    redecide_stop(c->redecide);
+    redecision_stop(c->redecide);
     watch_hub_stop(c->hub);
     session_hub_stop(c->session_hub);
-    reads_write(c);
+    read_list_write(c);
     refusals_write(c);
     store_drain(c->store);
 }

@@ -83,14 +83,14 @@ void control_quiesce(struct control *c);
 typedef void control_answered(void *ctx, struct answer *answer);
 /* Answers exactly once, at once or from control_pump. The request is copied. The answer belongs to the control: the
  * callback moves out what it keeps. */
-void control_handle(struct control *c, const struct request *request, control_answered *answered, void *ctx);
+void control_handle(struct control *c, const struct request_input *request, control_answered *answered, void *ctx);
 /* Result of the checks that need no body. */
 struct control_admitted {
     uint64_t body_max;
     char user[ID_MAX + 1]; /* user whose connections and bytes are limited; "": none, an agent or an administrator */
 };
 /* Returns 0, or the status (401, 403, 404, 405, 429) that control_handle would answer whatever the body. */
-int control_admit(struct control *c, const struct request *request, struct control_admitted *ret);
+int control_admit(struct control *c, const struct request_input *request, struct control_admitted *ret);
 
 struct state *control_state(struct control *c);
 struct store *control_store(struct control *c);
@@ -103,6 +103,6 @@ struct session_hub *control_session_hub(struct control *c);
 const struct control_env *control_env(const struct control *c);
 
 /* Renews the lease of a node that has reported, in memory only. */
-void control_heard(struct control *c, const char *node, uint64_t epoch, uint64_t seq);
+void control_note_report(struct control *c, const char *node, uint64_t epoch, uint64_t seq);
 /* Returns the last accepted report of a node; false: none since the daemon started. */
-bool control_last_heard(const struct control *c, const char *node, uint64_t *ret_epoch, uint64_t *ret_seq);
+bool control_last_report(const struct control *c, const char *node, uint64_t *ret_epoch, uint64_t *ret_seq);

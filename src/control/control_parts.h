@@ -28,7 +28,7 @@
 #include "control/watch/watch.h"
 
 /* Effective settings: the options of berthd, else the stored settings. */
-struct in_force {
+struct effective_settings {
     int64_t lease_ns, cycle_ns_max;
     uint64_t history_max, seed;
     size_t audit_every;
@@ -38,7 +38,7 @@ struct in_force {
 struct control {
     struct control_env env;
     struct control_options options;
-    struct in_force in_force;
+    struct effective_settings in_force;
     struct store *store;
     struct store_watch *watch;
     struct state *state;
@@ -46,21 +46,21 @@ struct control {
     struct metrics *metrics;
     struct scheduler *scheduler;
     struct forecast *forecast;
-    struct redecide *redecide;
+    struct redecision *redecide;
     struct series *series;
-    struct jobs *jobs;
+    struct job_loop *jobs;
     struct crons *crons;
-    struct optasks *optasks;
-    struct limits *limits;
+    struct optask_loop *optasks;
+    struct rate_limits *limits;
     struct fair_queue *requests; /* waiting requests */
     bool serve_asked;            /* control_serve has been requested */
-    struct events *events;
-    struct leases *leases;
+    struct event_log *events;
+    struct node_leases *leases;
     struct node_statuses *lives;
     struct session_hub *session_hub;
     struct usage_books *books;
     struct notifications *notifications;
-    struct reads *reads;
+    struct read_list *reads;
     struct refusals *refusals;
     struct sealer *sealer; /* NULL: the log is never sealed */
     struct control_agents agents;

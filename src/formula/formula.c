@@ -155,14 +155,14 @@ static void arguments_find(struct formula *f, const char *text, struct str *head
     str_add(head, f->arguments_len ? "=... " : "");
 }
 
-struct source {
+struct formula_source {
     const char *parts[3];
     size_t at;
 };
 
 static const char *read_part(lua_State *l, void *ctx, size_t *ret_len)
 {
-    struct source *s = ctx;
+    struct formula_source *s = ctx;
     (void)l;
     if (s->at == 3)
         return NULL;
@@ -190,7 +190,7 @@ static int set_lua_error(const struct formula *f, const char *message, struct be
 /* Leaves the function, or the error message, on the stack. */
 static int compile(struct formula *f, const char *head, const char *before, const char *text)
 {
-    struct source s = {
+    struct formula_source s = {
         .parts = {head, before, text}
     };
     return lua_load(f->l, read_part, &s, "=line", "t");

@@ -17,7 +17,7 @@ enum { LEN = 3 };
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 
 /* Three rows. Factor i is 0.25 * (i + 1) modulo 1 in the first row, 0 in the second, 1 in the third. */
-struct batch {
+struct formula_batch {
     const char *names[32];
     int32_t values[32][LEN];
     const int32_t *columns[32];
@@ -30,7 +30,7 @@ static const char *const class_column[LEN] = {"llm", "", "vision"}, *const shop_
 static const char *const word_names[] = {"class", "shop"};
 static const char *const *const word_columns[] = {class_column, shop_column};
 
-static void batch_init(struct batch *b)
+static void batch_init(struct formula_batch *b)
 {
     memset(b, 0, sizeof *b);
     for (size_t i = 0; berth_factor_at(i, NULL); i++, b->in.names_len++) {
@@ -81,7 +81,7 @@ static void formulas_give_keys(void **state)
         {"0.0004 + pods // 2 + 7 % 4",                                    {3000, 4000, 4000}                              },
         {"local s = 0 for i = 1, 10 do s = s + i end return s * age",     {13750, 0, 55000}                               },
     };
-    struct batch b;
+    struct formula_batch b;
     batch_init(&b);
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(formula) struct formula *f = NULL;
@@ -193,7 +193,7 @@ static void strings_and_comments_may_contain_anything(void **state)
 static void failure_leaves_keys_unchanged(void **state)
 {
     (void)state;
-    struct batch b;
+    struct formula_batch b;
     batch_init(&b);
     CLEANUP(formula) struct formula *f = NULL;
     struct berth_err err = {0};
@@ -216,7 +216,7 @@ static void failure_leaves_keys_unchanged(void **state)
 static void rows_are_independent(void **state)
 {
     (void)state;
-    struct batch b;
+    struct formula_batch b;
     batch_init(&b);
     CLEANUP(formula) struct formula *f = NULL;
     struct berth_err err = {0};
@@ -234,7 +234,7 @@ static void rows_are_independent(void **state)
 static void locale_does_not_matter(void **state)
 {
     (void)state;
-    struct batch b;
+    struct formula_batch b;
     batch_init(&b);
     int64_t keys[LEN];
     struct berth_err err = {0};
@@ -254,7 +254,7 @@ static void many_rows_need_bounded_memory(void **state)
 {
     (void)state;
     enum { MANY = 100000 };
-    struct batch b;
+    struct formula_batch b;
     batch_init(&b);
     int32_t *column = mem_zarray(MANY, sizeof *column);
     double *numbers = mem_zarray(MANY, sizeof *numbers);

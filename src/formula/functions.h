@@ -1,5 +1,5 @@
-/* functions.h - the functions that formulas may call: base/math.h and a few more, with the same results to the last bit on
- * every machine.
+/* functions.h - the functions that formulas may call: base/math.h and a few more, with the same results to the last bit
+ * on every machine.
  */
 #pragma once
 

@@ -155,7 +155,7 @@ int journal_open(const struct journal_sources *sources, struct journal **ret, st
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-struct reading {
+struct journal_read {
     struct journal *j;
     const struct journal_range *range;
     const struct journal_visitor *v;
@@ -167,7 +167,7 @@ struct reading {
 
 enum { VISIT_DONE = 1000001 }; /* distinct from all results of visitors */
 
-static int start(struct reading *r, enum journal_start how, uint64_t revision, uint64_t first)
+static int start(struct journal_read *r, enum journal_start how, uint64_t revision, uint64_t first)
 {
     struct journal_break b = {how, revision, r->last, first};
     r->started = true;
@@ -176,13 +176,13 @@ static int start(struct reading *r, enum journal_start how, uint64_t revision, u
 
 static int visit_document(void *ctx, const char *key, uint64_t revision, struct bytes doc)
 {
-    struct reading *r = ctx;
+    struct journal_read *r = ctx;
     return r->v->document ? r->v->document(r->v->ctx, key, revision, doc) : 0;
 }
 
 static int visit_record(void *ctx, const struct store_record *record)
 {
-    struct reading *r = ctx;
+    struct journal_read *r = ctx;
     const struct journal_range *range = r->range;
     enum { TELL_EVERY = 256 };
     if (record->seq <= r->last)
@@ -201,7 +201,7 @@ static int visit_record(void *ctx, const struct store_record *record)
 /* Visits a log record. The store has verified the log; this verifies that the log continues the segments. */
 static int visit_log_record(void *ctx, const struct store_record *record)
 {
-    struct reading *r = ctx;
+    struct journal_read *r = ctx;
     if (r->last && record->seq == r->last + 1 &&
         record->chain != store_chain(r->chain, record->seq, record->revision, record->record))
         return err_set(r->err, EBADMSG,
@@ -212,7 +212,7 @@ static int visit_log_record(void *ctx, const struct store_record *record)
 
 /* Returns the item to begin with: the last one from which everything in the range can be reached, with its state if
  * possible. */
-static size_t first_item(const struct reading *r)
+static size_t first_item(const struct journal_read *r)
 {
     const struct shelf *s = &r->j->shelf;
     const struct journal_range *range = r->range;
@@ -236,7 +236,7 @@ static enum journal_start start_of(const struct segment *g)
     }
 }
 
-static int read_shelf(struct reading *r)
+static int read_shelf(struct journal_read *r)
 {
     const struct shelf *s = &r->j->shelf;
     int rc = 0;
@@ -260,7 +260,7 @@ static int read_shelf(struct reading *r)
     return rc;
 }
 
-static int read_log(struct reading *r)
+static int read_log(struct journal_read *r)
 {
     uint64_t from = r->last + 1;
     if (r->range->bare && r->range->from_seq > from)
@@ -295,7 +295,7 @@ static int read_log(struct reading *r)
     return rc;
 }
 
-static int read_line(struct reading *r, struct bytes line, struct str *key)
+static int read_line(struct journal_read *r, struct bytes line, struct str *key)
 {
     struct segment_line l;
     int rc = 0;
@@ -320,7 +320,7 @@ static int read_line(struct reading *r, struct bytes line, struct str *key)
     return rc ? rc : visit_record(r, record);
 }
 
-static int read_lines(struct reading *r)
+static int read_lines(struct journal_read *r)
 {
     char *line = NULL;
     size_t cap = 0;
@@ -343,7 +343,7 @@ int journal_read(struct journal *j, const struct journal_range *range, const str
                  struct berth_err *err)
 {
     struct berth_err unheard;
-    struct reading r = {.j = j, .range = range, .v = visitor, .err = err ? err : &unheard};
+    struct journal_read r = {.j = j, .range = range, .v = visitor, .err = err ? err : &unheard};
     uint64_t shelved = j->shelf.items.len ? j->shelf.items.at[j->shelf.items.len - 1].segment.last : 0;
     uint64_t last = journal_log_last(j) > shelved ? journal_log_last(j) : shelved;
     size_t begin = first_item(&r);

@@ -14,7 +14,7 @@
 /* A new checkpoint is made when the records since the last one have this many times its bytes. */
 enum { RECORDS_PER_CHECKPOINT = 4 };
 
-struct sealing {
+struct seal_run {
     const struct seal_options *o;
     struct segment_writer *w;
     struct berth_err *err;
@@ -44,27 +44,27 @@ int seal_status_read(const char *dir, struct seal_status *ret, struct berth_err 
 
 /* ---- checkpoints ------------------------------------------------------------------------------------------------ */
 
-struct gathering {
+struct docset_builder {
     struct docset *docs;
     struct berth_err *err;
 };
 
 static int gather_document(void *ctx, const char *key, uint64_t revision, struct bytes doc)
 {
-    docset_put(((struct gathering *)ctx)->docs, key, revision, doc);
+    docset_put(((struct docset_builder *)ctx)->docs, key, revision, doc);
     return 0;
 }
 
 static int gather_record(void *ctx, const struct store_record *record)
 {
-    struct gathering *f = ctx;
+    struct docset_builder *f = ctx;
     return docset_record(f->docs, record, f->err);
 }
 
 /* Rebuilds the state at the end of the last segment. */
 static int gather_shelf(const struct shelf *s, struct docset *to, struct berth_err *err)
 {
-    struct gathering gathering = {to, err};
+    struct docset_builder gathering = {to, err};
     struct segment_visitor visitor = {gather_document, gather_record, &gathering, true};
     int rc = 0;
     for (size_t i = shelf_base(s); rc == 0 && i < s->items.len; i++) {
@@ -117,7 +117,7 @@ static struct segment head_of(const struct seal_options *o, const struct shelf *
 
 static int seal_record(void *ctx, const struct store_record *record)
 {
-    struct sealing *s = ctx;
+    struct seal_run *s = ctx;
     int rc = segment_add_record(s->w, record, s->err);
     return rc == 0 && segment_written(s->w) >= s->o->bytes_max ? 1 : rc;
 }
@@ -125,7 +125,7 @@ static int seal_record(void *ctx, const struct store_record *record)
 static int write_segment(const struct seal_options *o, const struct shelf *s, const struct segment *head,
                          const char *path, struct segment *ret, struct berth_err *err)
 {
-    struct sealing sealing = {.o = o, .err = err};
+    struct seal_run sealing = {.o = o, .err = err};
     CLEANUP(docset) struct docset made = {.keeps = o->keeps};
     const struct docset *documents = head->base == SEGMENT_CHECKPOINT ? &made : NULL;
     int rc = 0;

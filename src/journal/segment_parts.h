@@ -11,7 +11,7 @@ enum { SKIPPED_HEAD = 8 };
 #define FOOT_MARK "BSEG"
 enum { FOOT_TAIL = 8, FRAME_BYTES = 1 << 20, FRAME_PACKED_MAX = 1 << 28, FOOT_MAX = 1 << 26 };
 
-struct frame {
+struct segment_frame {
     uint64_t offset, bytes, unpacked;
     uint64_t first; /* first record; 0: documents */
     uint64_t hash;  /* of the compressed bytes */

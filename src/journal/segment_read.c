@@ -16,7 +16,7 @@ struct opened {
     const char *path;
     int fd;
     struct segment said;
-    VEC(struct frame) frames;
+    VEC(struct segment_frame) frames;
     uint64_t frames_end; /* offset of the foot */
 };
 
@@ -114,7 +114,7 @@ static int frames_read(struct opened *o, struct bytes list, struct berth_err *er
         uint64_t numbers[4] = {0};
         const char *in = NULL;
         struct bytes part = {0};
-        struct frame f;
+        struct segment_frame f;
         for (size_t i = 0; i < 4; i++) {
             if (!scan_next(one, &in, &part) || part.len == 0 || part.len > 20)
                 return damaged(o, err, "the index cannot be read");
@@ -123,7 +123,7 @@ static int frames_read(struct opened *o, struct bytes list, struct berth_err *er
         }
         if (!scan_next(one, &in, &part) || part.len != 18)
             return damaged(o, err, "the index cannot be read");
-        f = (struct frame){numbers[0], numbers[1], numbers[2], numbers[3], 0};
+        f = (struct segment_frame){numbers[0], numbers[1], numbers[2], numbers[3], 0};
         for (size_t k = 1; k < 17; k++) {
             char c = ((const char *)part.at)[k];
             f.hash = f.hash << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
@@ -233,7 +233,7 @@ bool segment_line_read(struct bytes line, struct str *key, struct segment_line *
     return true;
 }
 
-struct walk {
+struct segment_walk {
     struct opened *o;
     uint64_t from_seq, next, revision, chain; /* the next record; revision and chain of the record before it */
     bool chain_known;
@@ -243,7 +243,7 @@ struct walk {
     struct berth_err *err;
 };
 
-static int line_visit(struct walk *w, struct bytes line)
+static int line_visit(struct segment_walk *w, struct bytes line)
 {
     struct segment_line l;
     const struct segment_visitor *v = w->visitor;
@@ -264,7 +264,7 @@ static int line_visit(struct walk *w, struct bytes line)
     return v->record && r->seq >= w->from_seq ? v->record(v->ctx, r) : 0;
 }
 
-static int lines_visit(struct walk *w, const char *at, size_t len)
+static int lines_visit(struct segment_walk *w, const char *at, size_t len)
 {
     int rc = 0;
     for (const char *end = at + len; rc == 0 && at < end;) {
@@ -278,10 +278,10 @@ static int lines_visit(struct walk *w, const char *at, size_t len)
 }
 
 /* Reads frame i. Decompresses and visits the frame unless all of its records are before from_seq. */
-static int frame_visit(struct walk *w, size_t i)
+static int frame_visit(struct segment_walk *w, size_t i)
 {
     const struct opened *o = w->o;
-    const struct frame *f = &o->frames.at[i];
+    const struct segment_frame *f = &o->frames.at[i];
     uint64_t end = i + 1 < o->frames.len ? o->frames.at[i + 1].first : o->said.last + 1;
     char *room = mem_alloc(f->bytes + 1), *text = NULL;
     int rc = get(o, f->offset, room, f->bytes, w->err);
@@ -315,14 +315,14 @@ int segment_walk(const char *path, uint64_t from_seq, const struct segment_visit
     int rc = opened_begin(&o, path, err);
     if (rc < 0)
         return rc;
-    struct walk w = {.o = &o,
-                     .from_seq = from_seq,
-                     .next = o.said.first,
-                     .revision = o.said.base_revision,
-                     .chain = o.said.chain_before,
-                     .chain_known = o.said.base != SEGMENT_LOOSE,
-                     .visitor = visitor,
-                     .err = err ? err : &unheard};
+    struct segment_walk w = {.o = &o,
+                             .from_seq = from_seq,
+                             .next = o.said.first,
+                             .revision = o.said.base_revision,
+                             .chain = o.said.chain_before,
+                             .chain_known = o.said.base != SEGMENT_LOOSE,
+                             .visitor = visitor,
+                             .err = err ? err : &unheard};
     for (size_t i = 0; rc == 0 && i < o.frames.len; i++)
         rc = frame_visit(&w, i);
     if (rc == 0 &&

@@ -26,7 +26,7 @@ struct segment_writer {
     ZSTD_CCtx *zstd;
     void *packed;
     size_t packed_cap;
-    VEC(struct frame) frames;
+    VEC(struct segment_frame) frames;
 };
 
 void segment_line_write(struct str *to, const struct store_record *record)
@@ -147,7 +147,7 @@ static int frame_end(struct segment_writer *w, struct berth_err *err)
     size_t len = ZSTD_compress2(w->zstd, w->packed, w->packed_cap, w->lines.at, w->lines.len);
     if (ZSTD_isError(len))
         return err_set(err, EIO, "cannot compress %s: %s", w->path, ZSTD_getErrorName(len));
-    struct frame frame = {w->offset, len, w->lines.len, w->lines_first, hash_bytes(w->packed, len, 0)};
+    struct segment_frame frame = {w->offset, len, w->lines.len, w->lines_first, hash_bytes(w->packed, len, 0)};
     vec_push(&w->frames, frame);
     w->seen.hash = hash_pair(w->seen.hash, frame.hash);
     str_clear(&w->lines);
@@ -209,7 +209,7 @@ static void foot_write(const struct segment_writer *w, struct str *to)
              s->last, s->last_revision, s->chain, s->from_ns, s->to_ns, s->documents, s->document_bytes,
              s->record_bytes, s->since_bytes);
     for (size_t i = 0; i < w->frames.len; i++) {
-        const struct frame *f = &w->frames.at[i];
+        const struct segment_frame *f = &w->frames.at[i];
         str_addf(to, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",\"%016" PRIx64 "\"]", i ? "," : "", f->offset,
                  f->bytes, f->unpacked, f->first, f->hash);
     }

@@ -21,7 +21,7 @@ enum { SOURCES = CACHE_POD_GROUP + 1, SOURCES_KNOWN = SOURCES + 2 };
 #define DAY_NS (24 * 3600 * SECOND_NS)
 enum { EVENTS_MAX = 65536 }; /* length of the event queue: a burst of pods has one event each */
 
-struct source {
+struct watch_source {
     struct kube_process *process;
     enum cache_kind kind;
     struct kube_watch *watch;
@@ -40,7 +40,7 @@ struct kube_process {
     struct cache *cache;
     struct kube_jobs *jobs;
     struct kube_journal *journal; /* NULL: no journal */
-    struct source sources[SOURCES];
+    struct watch_source sources[SOURCES];
     size_t synced;
     struct kube_lease *lease; /* NULL with --no-lease, and until everything is known */
     struct kube_scheduler *scheduler;
@@ -50,7 +50,7 @@ struct kube_process {
     bool stopping;
 };
 
-static void say(struct kube_process *p, enum log_level level, const char *event, const char *text)
+static void log_event(struct kube_process *p, enum log_level level, const char *event, const char *text)
 {
     log_write(p->log, kube_wall_ns(), level, event, LOG_TEXT("text", text));
 }
@@ -75,7 +75,7 @@ static bool leads(void *ctx)
 static void on_began(void *ctx)
 {
     struct kube_process *p = ctx;
-    say(p, LEVEL_INFO, "lease.began", p->identity);
+    log_event(p, LEVEL_INFO, "lease.began", p->identity);
     announce(p, "leads");
     kube_scheduler_wake(p->scheduler);
 }
@@ -83,14 +83,14 @@ static void on_began(void *ctx)
 static void on_ended(void *ctx)
 {
     struct kube_process *p = ctx;
-    say(p, p->stopping ? LEVEL_INFO : LEVEL_WARN, "lease.ended", kube_lease_holder(p->lease));
+    log_event(p, p->stopping ? LEVEL_INFO : LEVEL_WARN, "lease.ended", kube_lease_holder(p->lease));
     if (p->journal)
         kube_journal_close(p->journal); /* the new leader may use the same folder */
 }
 
 static void on_lease_trouble(void *ctx, const char *text)
 {
-    say(ctx, LEVEL_WARN, "lease.trouble", text);
+    log_event(ctx, LEVEL_WARN, "lease.trouble", text);
 }
 
 static void lease_begin(struct kube_process *p)
@@ -116,13 +116,13 @@ static void lease_begin(struct kube_process *p)
 
 static void on_put(void *ctx, const struct kube_object *o)
 {
-    struct source *s = ctx;
+    struct watch_source *s = ctx;
     cache_object_put(s->process->cache, s->kind, o);
 }
 
 static void on_drop(void *ctx, const struct kube_object *o)
 {
-    struct source *s = ctx;
+    struct watch_source *s = ctx;
     cache_object_drop(s->process->cache, s->kind, o);
 }
 
@@ -142,13 +142,13 @@ static void source_done(struct kube_process *p)
 
 static void on_synced(void *ctx)
 {
-    const struct source *s = ctx;
+    const struct watch_source *s = ctx;
     source_done(s->process);
 }
 
 static void on_watch_trouble(void *ctx, const char *text)
 {
-    const struct source *s = ctx;
+    const struct watch_source *s = ctx;
     log_write(s->process->log, kube_wall_ns(), LEVEL_WARN, "watch.trouble",
               LOG_TEXT("what", cache_sources[s->kind].name), LOG_TEXT("text", text));
 }
@@ -168,7 +168,7 @@ static const char *const consequence_without[SOURCES] = {
  * not reported. */
 static void on_watch_refused(void *ctx, int status, const char *text)
 {
-    const struct source *s = ctx;
+    const struct watch_source *s = ctx;
     const struct cache_source *of = &cache_sources[s->kind];
     CLEANUP(str) struct str said = {0};
     if (s->kind == CACHE_POD_GROUP && status == 404)
@@ -182,7 +182,7 @@ static void on_watch_refused(void *ctx, int status, const char *text)
               LOG_TEXT("text", said.at));
 }
 
-static void watch_begin(struct source *s)
+static void watch_begin(struct watch_source *s)
 {
     const struct kube_process *p = s->process;
     s->watch =
@@ -201,7 +201,7 @@ static void watch_begin(struct source *s)
 static void watches_begin(struct kube_process *p)
 {
     for (size_t i = 0; i < SOURCES; i++) {
-        p->sources[i] = (struct source){.process = p, .kind = (enum cache_kind)i};
+        p->sources[i] = (struct watch_source){.process = p, .kind = (enum cache_kind)i};
         watch_begin(&p->sources[i]);
     }
 }
@@ -272,7 +272,7 @@ static void journal_start(struct kube_process *p)
 
 static void on_object_trouble(void *ctx, const char *text)
 {
-    say(ctx, LEVEL_WARN, "object.trouble", text);
+    log_event(ctx, LEVEL_WARN, "object.trouble", text);
 }
 
 static void on_released(void *ctx)

@@ -16,6 +16,6 @@ int listen_parse(const char *text, uint16_t port_default, char ret_host[static L
 bool host_is_any(const char *host);
 /* Returns whether the host is a loopback address, which only this machine can reach. */
 bool host_is_loopback(const char *host);
-/* Returns whether requests to the URL stay on this machine: its host is "localhost" or a loopback address. A URL with user
- * information ("http://127.0.0.1@example.com") does not count, as its host is easily mistaken. */
+/* Returns whether requests to the URL stay on this machine: its host is "localhost" or a loopback address. A URL with
+ * user information ("http://127.0.0.1@example.com") does not count, as its host is easily mistaken. */
 bool url_is_loopback(const char *url);

@@ -42,12 +42,12 @@ struct loop_source {
     uint64_t set_order; /* order of timers: timers with equal expiry run in the order in which they were set */
 };
 
-struct posted {
+struct posted_call {
     loop_call *call;
     void *ctx;
 };
 struct posts {
-    struct posted *at;
+    struct posted_call *at;
     size_t len, cap;
 };
 
@@ -289,7 +289,7 @@ static void loop_wake(struct loop *l)
 void loop_post(struct loop *l, loop_call *call, void *ctx)
 {
     (void)pthread_mutex_lock(&l->lock);
-    vec_push(&l->posts, ((struct posted){call, ctx}));
+    vec_push(&l->posts, ((struct posted_call){call, ctx}));
     (void)pthread_mutex_unlock(&l->lock);
     loop_wake(l);
 }

@@ -172,7 +172,7 @@ static void loop_creation_fails_without_descriptors(void **state)
 
 enum { TIMERS = 3000 };
 
-struct alarm {
+struct test_alarm {
     struct loop *loop;
     struct loop_source *timer;
     int64_t at_ns;
@@ -181,14 +181,14 @@ struct alarm {
 };
 
 struct alarms {
-    struct alarm at[TIMERS];
+    struct test_alarm at[TIMERS];
     unsigned rung;
     int64_t last_ns;
 };
 
 static void ring(void *ctx)
 {
-    struct alarm *a = ctx;
+    struct test_alarm *a = ctx;
     a->calls++;
     a->all->rung++;
     assert_true(a->at_ns <= loop_now_ns(a->loop));
@@ -207,13 +207,13 @@ static void timers_expire_in_order_and_once(void **state)
     memset(&all, 0, sizeof all);
     int64_t now = loop_now_ns(l);
     for (size_t i = 0; i < TIMERS; i++) {
-        struct alarm *a = &all.at[i];
-        *a = (struct alarm){.loop = l, .all = &all, .timer = loop_timer_new(l, ring, a)};
+        struct test_alarm *a = &all.at[i];
+        *a = (struct test_alarm){.loop = l, .all = &all, .timer = loop_timer_new(l, ring, a)};
         a->at_ns = now + 1 + (int64_t)(hash_u64(seed++) % (20 * MS));
         loop_timer_set(a->timer, a->at_ns);
     }
     for (size_t i = 0; i < TIMERS; i++) { /* some are moved, some disabled, some freed */
-        struct alarm *a = &all.at[i];
+        struct test_alarm *a = &all.at[i];
         if (i % 5 == 0)
             loop_timer_set(a->timer, a->at_ns = now + 1 + (int64_t)(hash_u64(seed++) % (20 * MS)));
         if (i % 7 == 0)
@@ -233,14 +233,14 @@ static void timers_expire_in_order_and_once(void **state)
 
 static void ring_again(void *ctx)
 {
-    struct alarm *a = ctx;
+    struct test_alarm *a = ctx;
     a->calls++;
     loop_timer_set(a->timer, 0);
 }
 
 static void count_alarm(void *ctx)
 {
-    ((struct alarm *)ctx)->calls++;
+    ((struct test_alarm *)ctx)->calls++;
 }
 
 /* A timer that is always overdue is called once per round and does not block other timers. */
@@ -249,7 +249,7 @@ static void an_overdue_timer_does_not_starve_others(void **state)
     struct loop *l = must_loop();
     struct pair p = pair_new();
     struct seen seen = {0};
-    struct alarm eager = {0}, patient = {0};
+    struct test_alarm eager = {0}, patient = {0};
 
     (void)state;
     eager.timer = loop_timer_new(l, ring_again, &eager);
@@ -270,7 +270,7 @@ static void an_overdue_timer_does_not_starve_others(void **state)
 
 static void free_own(void *ctx)
 {
-    struct alarm *a = ctx;
+    struct test_alarm *a = ctx;
     a->calls++;
     loop_source_free(a->timer);
 }
@@ -278,7 +278,7 @@ static void free_own(void *ctx)
 static void a_timer_may_free_itself(void **state)
 {
     struct loop *l = must_loop();
-    struct alarm a = {0};
+    struct test_alarm a = {0};
 
     (void)state;
     a.timer = loop_timer_new(l, free_own, &a);
@@ -301,7 +301,7 @@ static bool is_blocked(int signo)
 static void signals_call_their_callbacks(void **state)
 {
     struct loop *l = must_loop();
-    struct alarm user = {.loop = l}, hangup = {.loop = l};
+    struct test_alarm user = {.loop = l}, hangup = {.loop = l};
     struct loop_source *second;
 
     (void)state;

@@ -17,13 +17,13 @@
 #include "base/mem.h"
 #include "net/loop.h"
 
-struct job {
-    struct job *next;
+struct worker_job {
+    struct worker_job *next;
     loop_call *work, *after;
     void *ctx;
 };
-struct jobs {
-    struct job *first, **end; /* end: where the next job is linked */
+struct worker_jobs {
+    struct worker_job *first, **end; /* end: where the next job is linked */
 };
 
 struct worker {
@@ -32,44 +32,44 @@ struct worker {
     pthread_t thread;
     pthread_mutex_t lock; /* protects all fields below */
     pthread_cond_t more;
-    struct jobs todo, done;
+    struct worker_jobs todo, done;
     bool stop;
 };
 
-static void jobs_init(struct jobs *list)
+static void jobs_init(struct worker_jobs *list)
 {
     list->first = NULL;
     list->end = &list->first;
 }
 
-static void jobs_push(struct jobs *list, struct job *job)
+static void jobs_push(struct worker_jobs *list, struct worker_job *job)
 {
     job->next = NULL;
     *list->end = job;
     list->end = &job->next;
 }
 
-static struct job *jobs_pop(struct jobs *list)
+static struct worker_job *jobs_pop(struct worker_jobs *list)
 {
-    struct job *job = list->first;
+    struct worker_job *job = list->first;
     if (job && !(list->first = job->next))
         list->end = &list->first;
     return job;
 }
 
-static void jobs_done(struct jobs *list)
+static void jobs_done(struct worker_jobs *list)
 {
-    for (struct job *job; (job = jobs_pop(list));)
+    for (struct worker_job *job; (job = jobs_pop(list));)
         mem_free(job);
 }
 
 /* Waits for the next job. Returns NULL when the worker must stop. */
-static struct job *job_take(struct worker *w)
+static struct worker_job *job_take(struct worker *w)
 {
     (void)pthread_mutex_lock(&w->lock);
     while (!w->todo.first && !w->stop)
         (void)pthread_cond_wait(&w->more, &w->lock);
-    struct job *job = w->stop ? NULL : jobs_pop(&w->todo);
+    struct worker_job *job = w->stop ? NULL : jobs_pop(&w->todo);
     (void)pthread_mutex_unlock(&w->lock);
     return job;
 }
@@ -77,7 +77,7 @@ static struct job *job_take(struct worker *w)
 static void *thread_main(void *ctx)
 {
     struct worker *w = ctx;
-    for (struct job *job; (job = job_take(w));) {
+    for (struct worker_job *job; (job = job_take(w));) {
         const uint64_t one = 1;
         job->work(job->ctx);
         (void)pthread_mutex_lock(&w->lock);
@@ -97,7 +97,7 @@ static void done_ready(void *ctx, uint32_t events)
 
     (void)events;
     (void)pthread_mutex_lock(&w->lock);
-    CLEANUP(mem) struct job *job = jobs_pop(&w->done);
+    CLEANUP(mem) struct worker_job *job = jobs_pop(&w->done);
     if (!w->done.first)
         (void)!read(w->done_fd, &count, sizeof count);
     (void)pthread_mutex_unlock(&w->lock);
@@ -140,8 +140,8 @@ struct worker *worker_new(struct loop *l)
 
 void worker_run(struct worker *w, loop_call *work, loop_call *after, void *ctx)
 {
-    struct job *job = mem_alloc(sizeof *job);
-    *job = (struct job){.work = work, .after = after, .ctx = ctx};
+    struct worker_job *job = mem_alloc(sizeof *job);
+    *job = (struct worker_job){.work = work, .after = after, .ctx = ctx};
     (void)pthread_mutex_lock(&w->lock);
     jobs_push(&w->todo, job);
     (void)pthread_cond_signal(&w->more);

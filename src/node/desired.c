@@ -16,7 +16,7 @@ static int item_check(const json_t *item, size_t i, struct berth_err *err)
     return 0;
 }
 
-static int config_check(const struct node *n, const json_t *config, struct berth_err *err)
+static int config_check(const struct node_agent *n, const json_t *config, struct berth_err *err)
 {
     const char *node = json_string_value(json_object_get(config, "node"));
     const json_t *items = json_object_get(config, "instances");
@@ -34,7 +34,7 @@ static int config_check(const struct node *n, const json_t *config, struct berth
 
 /* Reports an instance as stopped that the daemon wants stopped but that never started here, for example because a crash
  * intervened. */
-static void report_never_started(struct node *n, uint64_t id)
+static void report_never_started(struct node_agent *n, uint64_t id)
 {
     struct node_instance *h = node_instance_add(n, id, NODE_OVER);
     h->end = NODE_STOPPED;
@@ -42,7 +42,7 @@ static void report_never_started(struct node *n, uint64_t id)
     node_instance_changed(n, h);
 }
 
-static void start(struct node *n, uint64_t id, const json_t *item)
+static void start(struct node_agent *n, uint64_t id, const json_t *item)
 {
     struct node_instance *h = node_instance_add(n, id, NODE_STARTING);
     h->listed = h->wanted = true;
@@ -53,7 +53,7 @@ static void start(struct node *n, uint64_t id, const json_t *item)
     n->machine->start(n->machine_ctx, id, item);
 }
 
-static void change(struct node *n, struct node_instance *h, const json_t *item)
+static void change(struct node_agent *n, struct node_instance *h, const json_t *item)
 {
     if (h->config && json_equal(h->config, item))
         return;
@@ -61,7 +61,7 @@ static void change(struct node *n, struct node_instance *h, const json_t *item)
     n->machine->change(n->machine_ctx, h->id, item);
 }
 
-static void item_apply(struct node *n, const json_t *item)
+static void item_apply(struct node_agent *n, const json_t *item)
 {
     uint64_t id = (uint64_t)json_integer_value(json_object_get(item, "id"));
     bool run = strcmp(json_string_value(json_object_get(item, "state")), "run") == 0;
@@ -75,11 +75,11 @@ static void item_apply(struct node *n, const json_t *item)
     }
     h->listed = true;
     h->wanted = run && !h->asked;
-    if (h->wanted && node_instance_lives(h))
+    if (h->wanted && node_instance_is_alive(h))
         change(n, h, item);
 }
 
-void desired_apply(struct node *n, const json_t *config)
+void desired_apply(struct node_agent *n, const json_t *config)
 {
     const json_t *items = json_object_get(config, "instances");
     for (size_t i = 0; i < n->node_instance.len; i++)
@@ -100,7 +100,8 @@ void desired_apply(struct node *n, const json_t *config)
     }
 }
 
-int node_configure(struct node *n, uint64_t revision, const char *hash, const json_t *config, struct berth_err *err)
+int node_configure(struct node_agent *n, uint64_t revision, const char *hash, const json_t *config,
+                   struct berth_err *err)
 {
     int rc = config_check(n, config, err);
     if (rc < 0)

@@ -23,18 +23,18 @@ static bool text_same(const char *a, const char *b)
 /* ---- list of instances ------------------------------------------------------------------------------------------ */
 
 /* Returns the index of this id, or the index to insert it at. */
-static size_t index_of(const struct node *n, uint64_t id)
+static size_t index_of(const struct node_agent *n, uint64_t id)
 {
     return vec_lower_bound(&n->node_instance, id, id);
 }
 
-struct node_instance *node_instance_find(const struct node *n, uint64_t id)
+struct node_instance *node_instance_find(const struct node_agent *n, uint64_t id)
 {
     size_t at = index_of(n, id);
     return at < n->node_instance.len && n->node_instance.at[at]->id == id ? n->node_instance.at[at] : NULL;
 }
 
-struct node_instance *node_instance_add(struct node *n, uint64_t id, enum node_state state)
+struct node_instance *node_instance_add(struct node_agent *n, uint64_t id, enum node_state state)
 {
     struct node_instance *h = mem_zalloc(sizeof *h);
     size_t at = index_of(n, id);
@@ -63,7 +63,7 @@ static void node_instance_free(struct node_instance *h)
     mem_free(h);
 }
 
-static void node_instance_remove(struct node *n, struct node_instance *h)
+static void node_instance_remove(struct node_agent *n, struct node_instance *h)
 {
     size_t at = index_of(n, h->id);
     memmove(&n->node_instance.at[at], &n->node_instance.at[at + 1],
@@ -79,7 +79,7 @@ void node_instance_set_config(struct node_instance *h, const json_t *config)
     h->fence_ns = json_integer_value(json_object_get(config, "fence_ns"));
 }
 
-void node_instance_changed(struct node *n, struct node_instance *h)
+void node_instance_changed(struct node_agent *n, struct node_instance *h)
 {
     h->changed = ++n->changes;
     report_within(n, 0);
@@ -87,7 +87,7 @@ void node_instance_changed(struct node *n, struct node_instance *h)
 
 /* ---- stopping --------------------------------------------------------------------------------------------------- */
 
-static void node_instance_stop(struct node *n, struct node_instance *h, bool now)
+static void node_instance_stop(struct node_agent *n, struct node_instance *h, bool now)
 {
     if (h->forced || (h->asked && !now))
         return;
@@ -100,20 +100,20 @@ static void node_instance_stop(struct node *n, struct node_instance *h, bool now
     }
     n->machine->stop(n->machine_ctx, h->id, now);
     if (PLANTED(NODE_STOPPED_AT_ONCE))
-        node_over(n, h->id, &(struct node_outcome){NODE_STOPPED, -1, NULL});
+        node_instance_ended(n, h->id, &(struct node_outcome){NODE_STOPPED, -1, NULL});
 }
 
 /* Tells whether the daemon was silent for the instance's fence time, after which it may place a replacement
  * elsewhere. */
-static bool fence_due(const struct node *n, const struct node_instance *h)
+static bool fence_due(const struct node_agent *n, const struct node_instance *h)
 {
-    return h->fence_ns && node_instance_lives(h) && n->env.steady_ns(n->env.ctx) - n->heard_ns >= h->fence_ns;
+    return h->fence_ns && node_instance_is_alive(h) && n->env.steady_ns(n->env.ctx) - n->heard_ns >= h->fence_ns;
 }
 
-bool node_instance_settle(struct node *n, struct node_instance *h)
+bool node_instance_settle(struct node_agent *n, struct node_instance *h)
 {
     bool wanted = h->wanted || !n->configured || PLANTED(NODE_KEEPS_UNLISTED);
-    if (node_instance_lives(h)) {
+    if (node_instance_is_alive(h)) {
         if (n->superseded || fence_due(n, h)) {
             if (!h->forced && !n->superseded)
                 text_set(&h->error, "fenced: no contact with the daemon for the allowed time");
@@ -132,7 +132,7 @@ bool node_instance_settle(struct node *n, struct node_instance *h)
     return true;
 }
 
-void node_settle(struct node *n)
+void node_settle(struct node_agent *n)
 {
     for (size_t i = 0; i < n->node_instance.len;)
         i += node_instance_settle(n, n->node_instance.at[i]) ? 0 : 1;
@@ -141,11 +141,11 @@ void node_settle(struct node *n)
 /* ---- lifetime --------------------------------------------------------------------------------------------------- */
 
 int node_new(const struct node_env *env, const struct node_machine *machine, void *machine_ctx,
-             const struct node_options *options, struct node **ret, struct berth_err *err)
+             const struct node_options *options, struct node_agent **ret, struct berth_err *err)
 {
     if (!options->id || !*options->id || options->epoch == 0)
         return err_set(err, EINVAL, "an agent needs the id of its node and an epoch above 0");
-    struct node *n = mem_zalloc(sizeof *n);
+    struct node_agent *n = mem_zalloc(sizeof *n);
     n->env = *env;
     n->machine = machine;
     n->machine_ctx = machine_ctx;
@@ -159,7 +159,7 @@ int node_new(const struct node_env *env, const struct node_machine *machine, voi
     return 0;
 }
 
-void node_free(struct node *n)
+void node_free(struct node_agent *n)
 {
     if (!n)
         return;
@@ -206,7 +206,7 @@ static void set_start(struct node_instance *h, const struct node_start *start)
     text_set(&h->unenforced, start->unenforced);
 }
 
-void node_found(struct node *n, uint64_t id, const json_t *config, const struct node_start *start)
+void node_adopt(struct node_agent *n, uint64_t id, const json_t *config, const struct node_start *start)
 {
     assert(!n->begun);
     if (PLANTED(NODE_ADOPTS_NOTHING))
@@ -218,7 +218,7 @@ void node_found(struct node *n, uint64_t id, const json_t *config, const struct 
     h->changed = ++n->changes;
 }
 
-void node_found_starting(struct node *n, uint64_t id, const json_t *config)
+void node_adopt_starting(struct node_agent *n, uint64_t id, const json_t *config)
 {
     assert(!n->begun);
     if (PLANTED(NODE_ADOPTS_NOTHING))
@@ -241,7 +241,7 @@ static void set_outcome(struct node_instance *h, const struct node_outcome *outc
         text_set(&h->error, NULL);
 }
 
-void node_found_over(struct node *n, uint64_t id, const struct node_outcome *outcome)
+void node_adopt_ended(struct node_agent *n, uint64_t id, const struct node_outcome *outcome)
 {
     assert(!n->begun);
     if (PLANTED(NODE_FORGETS_ENDS))
@@ -251,7 +251,7 @@ void node_found_over(struct node *n, uint64_t id, const struct node_outcome *out
     h->changed = ++n->changes;
 }
 
-void node_begin(struct node *n)
+void node_begin(struct node_agent *n)
 {
     n->begun = true;
     if (n->heard_ns == 0) /* no earlier contact is recorded: fence times count from now */
@@ -262,10 +262,10 @@ void node_begin(struct node *n)
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
-void node_started(struct node *n, uint64_t id, const struct node_start *start)
+void node_started(struct node_agent *n, uint64_t id, const struct node_start *start)
 {
     struct node_instance *h = node_instance_find(n, id);
-    if (!h || !node_instance_lives(h))
+    if (!h || !node_instance_is_alive(h))
         return;
     set_start(h, start);
     if (h->state == NODE_STARTING) {
@@ -276,7 +276,7 @@ void node_started(struct node *n, uint64_t id, const struct node_start *start)
     report_tick(n);
 }
 
-void node_health(struct node *n, uint64_t id, bool ready, const char *text)
+void node_health(struct node_agent *n, uint64_t id, bool ready, const char *text)
 {
     struct node_instance *h = node_instance_find(n, id);
     if (!h || h->state != NODE_RUNNING || (h->ready == ready && text_same(h->error, text)))
@@ -287,10 +287,10 @@ void node_health(struct node *n, uint64_t id, bool ready, const char *text)
     report_tick(n);
 }
 
-void node_over(struct node *n, uint64_t id, const struct node_outcome *outcome)
+void node_instance_ended(struct node_agent *n, uint64_t id, const struct node_outcome *outcome)
 {
     struct node_instance *h = node_instance_find(n, id);
-    if (!h || !node_instance_lives(h))
+    if (!h || !node_instance_is_alive(h))
         return;
     set_outcome(h, outcome);
     if (!PLANTED(NODE_KEEPS_END))
@@ -314,24 +314,24 @@ static struct node_instance_usage *use_put(struct node_instance *h, const char *
     return &h->use.at[at];
 }
 
-void node_usage(struct node *n, uint64_t id, const struct berth_amount *usage, size_t usage_len)
+void node_usage(struct node_agent *n, uint64_t id, const struct berth_amount *usage, size_t usage_len)
 {
     struct node_instance *h = node_instance_find(n, id);
-    for (size_t i = 0; h && node_instance_lives(h) && i < usage_len; i++)
+    for (size_t i = 0; h && node_instance_is_alive(h) && i < usage_len; i++)
         (void)use_put(h, usage[i].resource, usage[i].amount);
 }
 
-void node_total_usage(struct node *n, uint64_t id, const char *resource, int64_t amount)
+void node_total_usage(struct node_agent *n, uint64_t id, const char *resource, int64_t amount)
 {
     struct node_instance *h = node_instance_find(n, id);
     if (h)
         use_put(h, resource, amount)->spent = true;
 }
 
-void node_progress(struct node *n, uint64_t id, int done_milli, const char *text)
+void node_progress(struct node_agent *n, uint64_t id, int done_milli, const char *text)
 {
     struct node_instance *h = node_instance_find(n, id);
-    if (!h || !node_instance_lives(h) || (h->progress == done_milli && text_same(h->note, text)))
+    if (!h || !node_instance_is_alive(h) || (h->progress == done_milli && text_same(h->note, text)))
         return;
     h->progress = done_milli;
     text_set(&h->note, text);
@@ -340,10 +340,10 @@ void node_progress(struct node *n, uint64_t id, int done_milli, const char *text
     report_tick(n);
 }
 
-void node_limit_state(struct node *n, uint64_t id, const char *unenforced, const char *over)
+void node_limit_state(struct node_agent *n, uint64_t id, const char *unenforced, const char *over)
 {
     struct node_instance *h = node_instance_find(n, id);
-    if (!h || !node_instance_lives(h) || (text_same(h->unenforced, unenforced) && text_same(h->over, over)))
+    if (!h || !node_instance_is_alive(h) || (text_same(h->unenforced, unenforced) && text_same(h->over, over)))
         return;
     text_set(&h->unenforced, unenforced);
     text_set(&h->over, over);
@@ -351,10 +351,10 @@ void node_limit_state(struct node *n, uint64_t id, const char *unenforced, const
     report_tick(n);
 }
 
-void node_foreign_port(struct node *n, uint64_t id, uint16_t port)
+void node_foreign_port(struct node_agent *n, uint64_t id, uint16_t port)
 {
     struct node_instance *h = node_instance_find(n, id);
-    if (!h || !node_instance_lives(h) || h->foreign_port == port)
+    if (!h || !node_instance_is_alive(h) || h->foreign_port == port)
         return;
     h->foreign_port = port;
     node_instance_changed(n, h);
@@ -363,7 +363,7 @@ void node_foreign_port(struct node *n, uint64_t id, uint16_t port)
 
 /* The inventory ("probed") is sent seldom, usage often: a newer object without inventory must not drop an unsent
  * one. */
-void machine_state_merge(struct node *n, json_t *older)
+void machine_state_merge(struct node_agent *n, json_t *older)
 {
     json_t *probed = json_object_get(older, "probed");
     if (!n->self)
@@ -373,7 +373,7 @@ void machine_state_merge(struct node *n, json_t *older)
     json_decref(older);
 }
 
-void node_machine_state(struct node *n, json_t *self)
+void node_machine_state(struct node_agent *n, json_t *self)
 {
     json_t *older = n->self;
     n->self = self;
@@ -381,18 +381,18 @@ void node_machine_state(struct node *n, json_t *self)
 }
 
 /* Returns when the next fence time ends without further contact; INT64_MAX: never. */
-static int64_t next_fence_ns(const struct node *n)
+static int64_t next_fence_ns(const struct node_agent *n)
 {
     int64_t next = INT64_MAX;
     for (size_t i = 0; i < n->node_instance.len; i++) {
         const struct node_instance *h = n->node_instance.at[i];
-        if (h->fence_ns && node_instance_lives(h) && !h->forced && n->heard_ns + h->fence_ns < next)
+        if (h->fence_ns && node_instance_is_alive(h) && !h->forced && n->heard_ns + h->fence_ns < next)
             next = n->heard_ns + h->fence_ns;
     }
     return next;
 }
 
-void node_tick(struct node *n)
+void node_tick(struct node_agent *n)
 {
     if (!n->begun)
         return;
@@ -410,7 +410,7 @@ static void view_fill(const struct node_instance *h, struct node_instance_view *
     *ret = (struct node_instance_view){.id = h->id, .state = h->state, .ready = h->ready, .config = h->config};
 }
 
-bool node_at(const struct node *n, size_t i, struct node_instance_view *ret)
+bool node_at(const struct node_agent *n, size_t i, struct node_instance_view *ret)
 {
     if (i >= n->node_instance.len)
         return false;
@@ -418,7 +418,7 @@ bool node_at(const struct node *n, size_t i, struct node_instance_view *ret)
     return true;
 }
 
-bool node_find(const struct node *n, uint64_t id, struct node_instance_view *ret)
+bool node_find(const struct node_agent *n, uint64_t id, struct node_instance_view *ret)
 {
     const struct node_instance *h = node_instance_find(n, id);
     if (h)

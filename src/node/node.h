@@ -16,18 +16,19 @@
 #include "base/log.h"
 #include "berth.h"
 
-struct node;
+struct node_agent;
 
 /* Operations that the machine provides. Only `start` may call back into the node before it returns. */
 struct node_machine {
     /* Starts an instance that was never started here. `config` is its object of node_config (docs/node-config.md),
      * valid only during the call. The start is recorded durably before any process of the instance runs. The result
-     * comes by node_started or node_over, during the call or later. */
+     * comes by node_started or node_instance_ended, during the call or later. */
     void (*start)(void *ctx, uint64_t id, const json_t *config);
     /* Applies a changed configuration (limits, settings, files) to a running instance. */
     void (*change)(void *ctx, uint64_t id, const json_t *config);
     /* Stops an instance with all its processes: gracefully (stop signal, grace time, SIGKILL) or, with `now`, by
-     * SIGKILL at once. The result comes by node_over. Repeated calls are harmless; `now` overrides a graceful stop. */
+     * SIGKILL at once. The result comes by node_instance_ended. Repeated calls are harmless; `now` overrides a graceful
+     * stop. */
     void (*stop)(void *ctx, uint64_t id, bool now);
     /* Removes everything of an ended instance except logs and persistent volumes; the daemon has received its
      * outcome. */
@@ -61,8 +62,8 @@ struct node_options {
 };
 
 int node_new(const struct node_env *env, const struct node_machine *machine, void *machine_ctx,
-             const struct node_options *options, struct node **ret, struct berth_err *err);
-void node_free(struct node *n); /* NULL is fine; stops nothing */
+             const struct node_options *options, struct node_agent **ret, struct berth_err *err);
+void node_free(struct node_agent *n); /* NULL is fine; stops nothing */
 
 /* ---- instances of an earlier agent, before node_begin ----------------------------------------------------------- */
 
@@ -89,45 +90,46 @@ struct node_outcome {
 };
 
 /* Adopts a running instance. `config` is the object that was applied last. */
-void node_found(struct node *n, uint64_t id, const json_t *config, const struct node_start *start);
-/* Adopts an instance that is still starting; node_started or node_over follows. */
-void node_found_starting(struct node *n, uint64_t id, const json_t *config);
+void node_adopt(struct node_agent *n, uint64_t id, const json_t *config, const struct node_start *start);
+/* Adopts an instance that is still starting; node_started or node_instance_ended follows. */
+void node_adopt_starting(struct node_agent *n, uint64_t id, const json_t *config);
 /* Adopts an ended instance with its recorded outcome. */
-void node_found_over(struct node *n, uint64_t id, const struct node_outcome *outcome);
+void node_adopt_ended(struct node_agent *n, uint64_t id, const struct node_outcome *outcome);
 /* Sends the first report; begins to act on configurations after the daemon has accepted it. */
-void node_begin(struct node *n);
+void node_begin(struct node_agent *n);
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
 /* Handles node_config of a store revision; a revision older than the last one is ignored. `hash` is the hash of its
  * content. -EINVAL: invalid document; nothing is changed. */
-int node_configure(struct node *n, uint64_t revision, const char *hash, const json_t *config, struct berth_err *err);
+int node_configure(struct node_agent *n, uint64_t revision, const char *hash, const json_t *config,
+                   struct berth_err *err);
 /* The instance runs. Without a health check and awaited ports it is ready from now on. */
-void node_started(struct node *n, uint64_t id, const struct node_start *start);
+void node_started(struct node_agent *n, uint64_t id, const struct node_start *start);
 /* The result of the health check, or of waiting for ports, has changed. `text`: the failure; NULL: none. */
-void node_health(struct node *n, uint64_t id, bool ready, const char *text);
+void node_health(struct node_agent *n, uint64_t id, bool ready, const char *text);
 /* No process of the instance runs any more. */
-void node_over(struct node *n, uint64_t id, const struct node_outcome *outcome);
+void node_instance_ended(struct node_agent *n, uint64_t id, const struct node_outcome *outcome);
 /* Current usage; included in the next report if it changed by more than a tenth, but does not trigger a report. */
-void node_usage(struct node *n, uint64_t id, const struct berth_amount *usage, size_t usage_len);
+void node_usage(struct node_agent *n, uint64_t id, const struct berth_amount *usage, size_t usage_len);
 /* Total consumption of a cumulative resource, such as traffic; also included in the final report if that is not sent
  * yet. */
-void node_total_usage(struct node *n, uint64_t id, const char *resource, int64_t amount);
+void node_total_usage(struct node_agent *n, uint64_t id, const char *resource, int64_t amount);
 /* Progress as the instance reports it: thousandths (-1: none) and a text. */
-void node_progress(struct node *n, uint64_t id, int done_milli, const char *text);
+void node_progress(struct node_agent *n, uint64_t id, int done_milli, const char *text);
 /* Resources whose limits the kernel does not enforce, and resources used above their limits. Comma-separated, sorted;
  * "" or NULL: none. */
-void node_limit_state(struct node *n, uint64_t id, const char *unenforced, const char *over);
+void node_limit_state(struct node_agent *n, uint64_t id, const char *unenforced, const char *over);
 /* The instance tried to bind this port of another app's block, or has bound it. */
-void node_foreign_port(struct node *n, uint64_t id, uint16_t port);
+void node_foreign_port(struct node_agent *n, uint64_t id, uint16_t port);
 /* State of the whole machine: an object for "node" of the next report. Replaces an object that was not sent yet; the
  * member `probed` of that one is kept if the new object has none. Takes the reference. */
-void node_machine_state(struct node *n, json_t *self);
+void node_machine_state(struct node_agent *n, json_t *self);
 
 /* Handles the answer to a report. `status` 0: no answer came. */
-void node_reported(struct node *n, uint64_t seq, int status, const json_t *answer);
+void node_reported(struct node_agent *n, uint64_t seq, int status, const json_t *answer);
 /* Checks fences and sends a report if one is due. */
-void node_tick(struct node *n);
+void node_tick(struct node_agent *n);
 
 /* ---- queries ---------------------------------------------------------------------------------------------------- */
 
@@ -139,5 +141,5 @@ struct node_instance_view {
     const json_t *config; /* NULL: unknown */
 };
 /* Returns the instance at index i; false past the end. */
-bool node_at(const struct node *n, size_t i, struct node_instance_view *ret);
-bool node_find(const struct node *n, uint64_t id, struct node_instance_view *ret);
+bool node_at(const struct node_agent *n, size_t i, struct node_instance_view *ret);
+bool node_find(const struct node_agent *n, uint64_t id, struct node_instance_view *ret);

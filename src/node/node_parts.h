@@ -44,7 +44,7 @@ struct node_instance {
     uint64_t changed, sent, said;
 };
 
-struct node {
+struct node_agent {
     struct node_env env;
     const struct node_machine *machine;
     void *machine_ctx;
@@ -75,27 +75,27 @@ struct node {
 };
 
 /* node.c */
-struct node_instance *node_instance_find(const struct node *n, uint64_t id);
-struct node_instance *node_instance_add(struct node *n, uint64_t id, enum node_state state);
+struct node_instance *node_instance_find(const struct node_agent *n, uint64_t id);
+struct node_instance *node_instance_add(struct node_agent *n, uint64_t id, enum node_state state);
 void node_instance_set_config(struct node_instance *h, const json_t *config);
 /* Marks the instance as changed and schedules a report at once. */
-void node_instance_changed(struct node *n, struct node_instance *h);
+void node_instance_changed(struct node_agent *n, struct node_instance *h);
 /* Stops the instance if it must not run; forgets it if it has ended and the daemon knows. True: it was removed from the
  * list. */
-bool node_instance_settle(struct node *n, struct node_instance *h);
-void node_settle(struct node *n);
+bool node_instance_settle(struct node_agent *n, struct node_instance *h);
+void node_settle(struct node_agent *n);
 /* Merges an older "node" object that the daemon has not received into the next report. Takes the reference. */
-void machine_state_merge(struct node *n, json_t *older);
-static inline bool node_instance_lives(const struct node_instance *h)
+void machine_state_merge(struct node_agent *n, json_t *older);
+static inline bool node_instance_is_alive(const struct node_instance *h)
 {
     return h->state != NODE_OVER;
 }
 
 /* desired.c */
-void desired_apply(struct node *n, const json_t *config);
+void desired_apply(struct node_agent *n, const json_t *config);
 
 /* report.c */
 /* Sends a report if one is due; otherwise requests a wakeup. */
-void report_tick(struct node *n);
+void report_tick(struct node_agent *n);
 /* Schedules the next report within this time. */
-void report_within(struct node *n, int64_t ns);
+void report_within(struct node_agent *n, int64_t ns);

@@ -16,7 +16,7 @@
 #define SECOND INT64_C(1000000000)
 
 struct kit {
-    struct node *node;
+    struct node_agent *node;
     int64_t now_ns, wake_ns, heard_ns;
     struct str done; /* "start 1, stop 2 now, ..." */
     uint64_t seq;    /* sequence number of the report in flight; 0: none */
@@ -210,7 +210,7 @@ static void instance_starts_stops_and_is_forgotten(void **state)
     answer_all(&k);
     configure(&k, 2, RUN(1)); /* unchanged value */
     expect(&k, "");
-    node_over(k.node, 1, &ended);
+    node_instance_ended(k.node, 1, &ended);
     assert_string_equal(said(&k, 1, buf), "ended without io");
     configure(&k, 3, ""); /* not listed any more, but the daemon has not acknowledged the end */
     expect(&k, "");
@@ -241,9 +241,9 @@ static void instance_never_starts_twice(void **state)
     char buf[128];
     (void)state;
     kit_new(&k, 0);
-    node_found_over(k.node, 1, &failed);
+    node_adopt_ended(k.node, 1, &failed);
     json_t *config = json_loads(RUN(2), 0, NULL);
-    node_found(k.node, 2, config, &(struct node_start){0});
+    node_adopt(k.node, 2, config, &(struct node_start){0});
     json_decref(config);
     node_begin(k.node);
     assert_string_equal(said(&k, 1, buf), "failed");
@@ -252,7 +252,7 @@ static void instance_never_starts_twice(void **state)
     answer_all(&k);
     configure(&k, 2, RUN(1) "," RUN(2));
     expect(&k, "");
-    node_over(k.node, 2, &failed);
+    node_instance_ended(k.node, 2, &failed);
     answer_all(&k);
     configure(&k, 3, RUN(1) "," RUN(2) "," RUN(3)); /* the daemon has not handled the report yet */
     expect(&k, "start 3");
@@ -279,10 +279,10 @@ static void unlisted_instances_are_stopped(void **state)
     expect(&k, "stop 1, stop 2");
     answer_all(&k);
     assert_string_equal(said(&k, 9, buf), "stopped");
-    node_over(k.node, 1, &ended);
+    node_instance_ended(k.node, 1, &ended);
     assert_string_equal(said(&k, 1, buf), "stopped"); /* stopped on request, whatever its exit code */
     answer_all(&k);
-    node_over(k.node, 2, &failed);
+    node_instance_ended(k.node, 2, &failed);
     answer_all(&k);
     expect(&k, "forget 2");
     configure(&k, 3, RUN(1)); /* wrong on purpose: it was here */
@@ -296,9 +296,9 @@ static void unknown_instances_are_stopped(void **state)
     (void)state;
     kit_new(&k, 0);
     json_t *config = json_loads(RUN(5), 0, NULL);
-    node_found(k.node, 5, config, &(struct node_start){0});
+    node_adopt(k.node, 5, config, &(struct node_start){0});
     json_decref(config);
-    node_found_over(k.node, 6, &ended);
+    node_adopt_ended(k.node, 6, &ended);
     node_begin(k.node);
     answer(&k, 200, "{\"config\": \"other\", \"unknown\": [5, 6]}");
     expect(&k, "stop 5");
@@ -315,7 +315,7 @@ static void starting_instance_is_adopted(void **state)
     (void)state;
     kit_new(&k, 0);
     json_t *config = json_loads(RUN(5), 0, NULL);
-    node_found_starting(k.node, 5, config);
+    node_adopt_starting(k.node, 5, config);
     json_decref(config);
     node_begin(k.node);
     struct node_instance_view seen;
@@ -385,7 +385,7 @@ static void restart_keeps_fence_deadline(void **state)
     (void)state;
     kit_new(&k, 450 * SECOND);
     json_t *config = json_loads(FENCED(1), 0, NULL);
-    node_found(k.node, 1, config, &(struct node_start){0});
+    node_adopt(k.node, 1, config, &(struct node_start){0});
     json_decref(config);
     node_begin(k.node);
     pass(&k, 49 * SECOND);
@@ -431,7 +431,7 @@ static void reports_are_repeated_until_accepted(void **state)
     assert_int_equal(k.seq, 0); /* after the retry delay */
     pass(&k, SECOND);
     assert_string_equal(said(&k, 1, buf), "running ready");
-    node_over(k.node, 1, &failed); /* while a report is in flight */
+    node_instance_ended(k.node, 1, &failed); /* while a report is in flight */
     answer(&k, 200, "{\"config\": \"h\", \"unknown\": []}");
     assert_string_equal(said(&k, 1, buf), "failed");
     answer_all(&k);
@@ -587,7 +587,7 @@ static void total_traffic_is_in_final_report(void **state)
     node_total_usage(k.node, 1, "traffic", 5000000);
     node_total_usage(k.node, 1, "traffic", 7000000);
     node_total_usage(k.node, 2, "traffic", 7000000); /* unknown instance */
-    node_over(k.node, 1, &(struct node_outcome){NODE_ENDED, 0, NULL});
+    node_instance_ended(k.node, 1, &(struct node_outcome){NODE_ENDED, 0, NULL});
     const json_t *item = json_array_get(json_object_get(k.report, "instances"), 0),
                  *told = json_object_get(item, "usage");
     assert_string_equal(json_string_value(json_object_get(item, "state")), "ended");
@@ -601,7 +601,7 @@ static void traffic_of_adopted_ended_instance_is_reported(void **state)
     struct kit k = {0};
     (void)state;
     kit_new(&k, 0);
-    node_found_over(k.node, 1, &(struct node_outcome){NODE_ENDED, 0, NULL});
+    node_adopt_ended(k.node, 1, &(struct node_outcome){NODE_ENDED, 0, NULL});
     node_total_usage(k.node, 1, "traffic", 7000000);
     node_begin(k.node);
     const json_t *item = json_array_get(json_object_get(k.report, "instances"), 0);

@@ -37,7 +37,7 @@ static bool use_differs(const struct node_instance_usage *u)
 static bool node_instance_differs(const struct node_instance *h)
 {
     bool differs = h->changed > h->said;
-    for (size_t i = 0; !differs && node_instance_lives(h) && i < h->use.len; i++)
+    for (size_t i = 0; !differs && node_instance_is_alive(h) && i < h->use.len; i++)
         differs = use_differs(&h->use.at[i]);
     return differs;
 }
@@ -68,7 +68,7 @@ static json_t *usage_make(struct node_instance *h)
     json_t *usage = json_object();
     for (size_t i = 0; i < h->use.len; i++) {
         struct node_instance_usage *u = &h->use.at[i];
-        if (!u->spent && !node_instance_lives(h))
+        if (!u->spent && !node_instance_is_alive(h))
             continue;
         u->sent = u->now;
         (void)json_object_set_new(usage, u->resource, json_string(quantity_print(u->resource, u->now, text)));
@@ -85,9 +85,9 @@ static json_t *item_make(struct node_instance *h)
         (void)json_object_set_new(item, "exit", json_integer(h->exit));
     if (h->state == NODE_OVER && h->oom_killed)
         (void)json_object_set_new(item, "oom_killed", json_true());
-    if (h->ports.len && node_instance_lives(h))
+    if (h->ports.len && node_instance_is_alive(h))
         (void)json_object_set_new(item, "ports", ports_make(h));
-    if (h->exclusive && node_instance_lives(h))
+    if (h->exclusive && node_instance_is_alive(h))
         (void)json_object_set(item, "exclusive", h->exclusive);
     CLEANUP(json) json_t *usage = usage_make(h);
     if (json_object_size(usage))
@@ -98,7 +98,7 @@ static json_t *item_make(struct node_instance *h)
         (void)json_object_set_new(item, "note", json_string(h->note));
     set_list(item, "unenforced", h->unenforced ? h->unenforced : "");
     set_list(item, "over", h->over ? h->over : "");
-    if (h->foreign_port && node_instance_lives(h))
+    if (h->foreign_port && node_instance_is_alive(h))
         (void)json_object_set_new(item, "foreign_port", json_integer(h->foreign_port));
     h->sent = h->changed;
     return item;
@@ -106,7 +106,7 @@ static json_t *item_make(struct node_instance *h)
 
 /* ---- sending ---------------------------------------------------------------------------------------------------- */
 
-static void send_report(struct node *n, int64_t now_ns)
+static void send_report(struct node_agent *n, int64_t now_ns)
 {
     json_t *items = json_array();
     for (size_t i = 0; i < n->node_instance.len; i++)
@@ -126,7 +126,7 @@ static void send_report(struct node *n, int64_t now_ns)
     n->env.report(n->env.ctx, n->seq, text);
 }
 
-void report_within(struct node *n, int64_t ns)
+void report_within(struct node_agent *n, int64_t ns)
 {
     int64_t at_ns = n->env.steady_ns(n->env.ctx) + ns;
     if (!n->begun || n->superseded || n->failures > 0) /* after a failure the retry delay applies */
@@ -135,7 +135,7 @@ void report_within(struct node *n, int64_t ns)
         n->next_ns = at_ns;
 }
 
-void report_tick(struct node *n)
+void report_tick(struct node_agent *n)
 {
     if (!n->begun || n->sending || n->superseded)
         return;
@@ -149,7 +149,7 @@ void report_tick(struct node *n)
 /* ---- answers ---------------------------------------------------------------------------------------------------- */
 
 /* Marks the content of the report as acknowledged. */
-static void mark_said(struct node *n)
+static void mark_acknowledged(struct node_agent *n)
 {
     for (size_t i = 0; i < n->node_instance.len; i++) {
         struct node_instance *h = n->node_instance.at[i];
@@ -163,7 +163,7 @@ static void mark_said(struct node *n)
     }
 }
 
-static void forget_sent(struct node *n)
+static void forget_sent_report(struct node_agent *n)
 {
     for (size_t i = 0; i < n->node_instance.len; i++) {
         struct node_instance *h = n->node_instance.at[i];
@@ -173,7 +173,7 @@ static void forget_sent(struct node *n)
     }
 }
 
-static void mark_unknown(struct node *n, const json_t *unknown)
+static void mark_unknown(struct node_agent *n, const json_t *unknown)
 {
     for (size_t i = 0; i < json_array_size(unknown); i++) {
         struct node_instance *h = node_instance_find(n, (uint64_t)json_integer_value(json_array_get(unknown, i)));
@@ -182,7 +182,7 @@ static void mark_unknown(struct node *n, const json_t *unknown)
     }
 }
 
-static void set_heartbeat(struct node *n, const json_t *answer)
+static void set_heartbeat(struct node_agent *n, const json_t *answer)
 {
     int64_t lease_ns = json_integer_value(json_object_get(answer, "lease_ns"));
     if (n->heartbeat_given || lease_ns <= 0)
@@ -191,18 +191,18 @@ static void set_heartbeat(struct node *n, const json_t *answer)
 }
 
 /* Returns the report interval: short enough that no instance is fenced while the daemon answers. */
-static int64_t beat_ns(const struct node *n)
+static int64_t beat_ns(const struct node_agent *n)
 {
     int64_t beat = n->heartbeat_ns;
     for (size_t i = 0; i < n->node_instance.len; i++) {
         const struct node_instance *h = n->node_instance.at[i];
-        if (h->fence_ns && node_instance_lives(h) && h->fence_ns / 3 < beat)
+        if (h->fence_ns && node_instance_is_alive(h) && h->fence_ns / 3 < beat)
             beat = h->fence_ns / 3 > HEARTBEAT_NS_MIN ? h->fence_ns / 3 : HEARTBEAT_NS_MIN;
     }
     return beat;
 }
 
-static bool differs_urgently(const struct node *n)
+static bool differs_urgently(const struct node_agent *n)
 {
     for (size_t i = 0; i < n->node_instance.len; i++)
         if (n->node_instance.at[i]->changed > n->node_instance.at[i]->said)
@@ -210,14 +210,14 @@ static bool differs_urgently(const struct node *n)
     return false;
 }
 
-static void taken(struct node *n, const json_t *answer)
+static void on_report_accepted(struct node_agent *n, const json_t *answer)
 {
     const char *hash = json_string_value(json_object_get(answer, "config"));
     n->failures = 0;
     n->heard_ns = n->sent_ns;
     n->env.heard(n->env.ctx, n->sent_ns);
     set_heartbeat(n, answer);
-    mark_said(n);
+    mark_acknowledged(n);
     json_decref(take_ptr(&n->self_sent));
     mark_unknown(n, json_object_get(answer, "unknown"));
     n->next_ns = n->sent_ns + beat_ns(n);
@@ -240,7 +240,7 @@ static bool is_superseded(int status, const json_t *answer)
 }
 
 /* Stops everything: another agent has taken over this node. */
-static void stop_superseded(struct node *n, const json_t *answer)
+static void stop_superseded(struct node_agent *n, const json_t *answer)
 {
     const char *text = json_string_value(json_object_get(json_object_get(answer, "error"), "message"));
     n->superseded = true;
@@ -256,15 +256,15 @@ static bool is_unreadable(int status)
     return status == 400 || status == 413;
 }
 
-static void refused(struct node *n, int status)
+static void refused(struct node_agent *n, int status)
 {
     int64_t wait_ns = n->failures < 4 ? RETRY_NS_FIRST << n->failures : RETRY_NS_MAX;
     n->failures++;
     if (PLANTED(NODE_HEARS_ITSELF))
         n->env.heard(n->env.ctx, n->heard_ns = n->sent_ns);
     if (PLANTED(NODE_SAYS_ONCE))
-        mark_said(n);
-    forget_sent(n);
+        mark_acknowledged(n);
+    forget_sent_report(n);
     if (is_unreadable(status))
         json_decref(take_ptr(&n->self_sent));
     else
@@ -272,13 +272,13 @@ static void refused(struct node *n, int status)
     n->next_ns = n->env.steady_ns(n->env.ctx) + (wait_ns < n->heartbeat_ns ? wait_ns : n->heartbeat_ns);
 }
 
-void node_reported(struct node *n, uint64_t seq, int status, const json_t *answer)
+void node_reported(struct node_agent *n, uint64_t seq, int status, const json_t *answer)
 {
     if (!n->sending || seq != n->seq)
         return;
     n->sending = false;
     if (status == 200)
-        taken(n, answer);
+        on_report_accepted(n, answer);
     else if (is_superseded(status, answer))
         stop_superseded(n, answer);
     else

@@ -27,7 +27,7 @@
 enum { PROGRAM_FD = SHIM_SOCKETS_FD, PROCESS_FD };
 
 /* Reads DIR/spec and the description of the program. */
-static int specs_read(int dir, struct spec *ret, struct spec *ret_program_spec, struct berth_err *err)
+static int specs_read(int dir, struct launch_spec *ret, struct launch_spec *ret_program_spec, struct berth_err *err)
 {
     char *text = NULL;
     size_t len = 0;
@@ -114,7 +114,7 @@ static int program_become(const char *path, struct berth_err *err)
 {
     CLEANUP(close_fd) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CLEANUP(close_fd) int first = -1;
-    struct spec spec = {0}, program_spec = {0};
+    struct launch_spec spec = {0}, program_spec = {0};
     const struct launch *l = &spec.launch;
     struct pollfd ended = {.events = POLLIN};
     bool terminal = isatty(0);

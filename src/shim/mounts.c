@@ -82,7 +82,7 @@ static int bind_make(const struct launch_mount *m)
 /* ---- target ----------------------------------------------------------------------------------------------------- */
 
 enum { COVERS_MAX = 64 };
-struct covers {
+struct covering_devices {
     dev_t at[COVERS_MAX];
     size_t len;
 };
@@ -176,7 +176,7 @@ static int all_show(DIR *from, int to)
 }
 
 /* Mounts a private tmpfs over the directory that shows all its entries and has room for more. */
-static int cover(struct covers *c, int *at)
+static int cover(struct covering_devices *c, int *at)
 {
     char data[64];
     struct stat st;
@@ -205,7 +205,7 @@ static int cover(struct covers *c, int *at)
     return 0;
 }
 
-static bool is_cover(const struct covers *c, int at)
+static bool is_cover(const struct covering_devices *c, int at)
 {
     struct stat st;
 
@@ -217,7 +217,8 @@ static bool is_cover(const struct covers *c, int at)
 
 /* Creates a missing component of a target path. The node's file system changes only where the instance's user may
  * write, with one exception: an empty directory in "/", which cannot be covered by a tmpfs. */
-static int missing_make(const struct launch *l, struct covers *c, int *at, const char *name, bool is_folder, bool top)
+static int missing_make(const struct launch *l, struct covering_devices *c, int *at, const char *name, bool is_folder,
+                        bool top)
 {
     int rc = entry_make_as(l, *at, name, is_folder);
 
@@ -233,7 +234,7 @@ static int missing_make(const struct launch *l, struct covers *c, int *at, const
     return entry_make(*at, name, is_folder);
 }
 
-static int target_open(const struct launch *l, struct covers *c, const char *path, bool is_folder)
+static int target_open(const struct launch *l, struct covering_devices *c, const char *path, bool is_folder)
 {
     CLEANUP(close_fd) int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     bool top = true;
@@ -271,7 +272,8 @@ static int target_open(const struct launch *l, struct covers *c, const char *pat
 
 /* ---- namespace -------------------------------------------------------------------------------------------------- */
 
-static int mount_one(const struct launch *l, struct covers *c, const struct launch_mount *m, struct berth_err *err)
+static int mount_one(const struct launch *l, struct covering_devices *c, const struct launch_mount *m,
+                     struct berth_err *err)
 {
     bool is_bind = !m->type || strcmp(m->type, "bind") == 0;
     CLEANUP(close_fd) int tree = is_bind ? bind_make(m) : fs_make(m);
@@ -305,7 +307,7 @@ static int processes_hide(struct berth_err *err)
 
 int mounts_enter(const struct launch *l, struct berth_err *err)
 {
-    struct covers covers = {.len = 0};
+    struct covering_devices covers = {.len = 0};
     int rc = 0;
 
     if (geteuid() == 0 && setgroups(l->groups_len, l->groups)) /* for entries that are created as the user */

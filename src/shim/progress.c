@@ -58,7 +58,7 @@ static int milli_parse(const char **at)
 }
 
 /* Keeps a note for display: control characters become spaces, leading and trailing spaces are removed. */
-static void note_take(struct progress *p, const char *text)
+static void note_take(struct progress_reader *p, const char *text)
 {
     size_t len;
 
@@ -71,7 +71,7 @@ static void note_take(struct progress *p, const char *text)
         p->note[--len] = 0;
 }
 
-static void line_take(struct progress *p)
+static void line_take(struct progress_reader *p)
 {
     const char *at = p->line;
     int milli;
@@ -87,7 +87,7 @@ static void line_take(struct progress *p)
     p->news = true;
 }
 
-void progress_take(struct progress *p, const char *bytes, size_t len)
+void progress_take(struct progress_reader *p, const char *bytes, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         if (bytes[i] == '\n') {
@@ -99,7 +99,7 @@ void progress_take(struct progress *p, const char *bytes, size_t len)
     }
 }
 
-void progress_write(struct progress *p, int dir)
+void progress_write(struct progress_reader *p, int dir)
 {
     char text[LAUNCH_TEXT_MAX + 16];
     int n;

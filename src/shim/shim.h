@@ -23,7 +23,7 @@
 enum { EXIT_BYTES = 512 }; /* size of DIR/exit, whose disk space is reserved at the start */
 
 struct shim {
-    struct spec spec;
+    struct launch_spec spec;
     int dir;                   /* descriptor of the instance directory */
     int lock;                  /* descriptor of DIR/shim */
     int pid_namespace;         /* kept open while the shim lives; -1: the node's namespace */
@@ -94,15 +94,15 @@ void log_put(struct log_out *log, const char *bytes, size_t len);
 
 /* ---- progress.c ---- */
 
-struct progress {
+struct progress_reader {
     char line[512]; /* incomplete line */
     size_t len;
     bool news; /* not written to disk yet */
     int milli;
     char note[LAUNCH_TEXT_MAX];
 };
-void progress_take(struct progress *p, const char *bytes, size_t len);
-void progress_write(struct progress *p, int dir);
+void progress_take(struct progress_reader *p, const char *bytes, size_t len);
+void progress_write(struct progress_reader *p, int dir);
 
 /* ---- watch.c ---- */
 

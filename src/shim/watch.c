@@ -23,10 +23,10 @@
 enum { CHUNK = 64 << 10, LOG_EVERY_MS = 5, PROGRESS_EVERY_MS = 250, DRAIN_MAX = 16 };
 enum { EXIT_PAUSE_MS = 100, EXIT_PAUSE_MS_MAX = 5000, EXIT_WAIT_MS_MAX = 3 * 60 * 1000 };
 
-struct watching {
+struct shim_watch {
     struct shim *s;
     struct log_out log;
-    struct progress progress;
+    struct progress_reader progress;
     int signals, alarm;
     int64_t begin_ns;            /* start of the instance */
     int64_t log_at, progress_at; /* earliest time of the next read */
@@ -37,7 +37,7 @@ struct watching {
 
 /* ---- fence ---- */
 
-static void alarm_set(const struct watching *w, int64_t at_ns)
+static void alarm_set(const struct shim_watch *w, int64_t at_ns)
 {
     struct itimerspec at = {
         .it_value = {.tv_sec = at_ns / 1000000000, .tv_nsec = at_ns % 1000000000}
@@ -49,15 +49,15 @@ static void alarm_set(const struct watching *w, int64_t at_ns)
 
 bool fence_past(const struct shim *s)
 {
-    int64_t heard = heard_read(s->spec.heard), until;
+    int64_t heard = contact_time_read(s->spec.heard), until;
 
     return s->spec.launch.fence_ns > 0 && heard > 0 &&
            !__builtin_add_overflow(heard, s->spec.launch.fence_ns, &until) && boottime_ns() >= until;
 }
 
-static void fence_look(struct watching *w)
+static void check_fence(struct shim_watch *w)
 {
-    int64_t now = boottime_ns(), heard = heard_read(w->s->spec.heard), until;
+    int64_t now = boottime_ns(), heard = contact_time_read(w->s->spec.heard), until;
 
     if (heard <= 0)
         heard = w->begin_ns; /* no contact is recorded; otherwise the fence time includes the preparation */
@@ -74,7 +74,7 @@ static void fence_look(struct watching *w)
 /* ---- pipes ---- */
 
 /* Returns the number of bytes read; 0: all writers have closed the pipe; -EAGAIN: the pipe is empty. */
-static ssize_t log_read(struct watching *w)
+static ssize_t log_read(struct shim_watch *w)
 {
     ssize_t n = read(w->s->log_in, w->chunk, sizeof w->chunk);
 
@@ -83,7 +83,7 @@ static ssize_t log_read(struct watching *w)
     return n < 0 ? -errno : n;
 }
 
-static ssize_t progress_read(struct watching *w)
+static ssize_t progress_read(struct shim_watch *w)
 {
     ssize_t n = read(w->s->progress_in, w->chunk, sizeof w->chunk);
 
@@ -96,7 +96,7 @@ static ssize_t progress_read(struct watching *w)
 
 /* Reads what is left in the pipes after the end. Bounded, because processes that could not be killed may go on
  * writing. */
-static void drain(struct watching *w)
+static void drain(struct shim_watch *w)
 {
     for (int i = 0; i < DRAIN_MAX && w->s->log_in >= 0 && log_read(w) > 0;)
         i++;
@@ -108,7 +108,7 @@ static void drain(struct watching *w)
 
 enum { AT_SIGNALS, AT_ALARM, AT_LOG, AT_PROGRESS, AT_LEN };
 
-static int timeout_of(const struct watching *w, int64_t now)
+static int timeout_of(const struct shim_watch *w, int64_t now)
 {
     int64_t at = INT64_MAX;
 
@@ -119,7 +119,7 @@ static int timeout_of(const struct watching *w, int64_t now)
     return at == INT64_MAX ? -1 : (int)((at - now) / 1000000) + 1;
 }
 
-static void round_do(struct watching *w)
+static void round_do(struct shim_watch *w)
 {
     int64_t now = boottime_ns();
     struct pollfd fds[AT_LEN] = {
@@ -137,7 +137,7 @@ static void round_do(struct watching *w)
     if (fds[AT_SIGNALS].revents && read(w->signals, &info, sizeof info) > 0)
         (void)tree_reap(w->s);
     if (fds[AT_ALARM].revents && read(w->alarm, &times, sizeof times) > 0)
-        fence_look(w);
+        check_fence(w);
     if (fds[AT_LOG].revents) {
         w->log_at = now + LOG_EVERY_MS * INT64_C(1000000);
         if (log_read(w) == 0)
@@ -150,7 +150,7 @@ static void round_do(struct watching *w)
     }
 }
 
-static int watch_open(struct watching *w)
+static int watch_open(struct shim_watch *w)
 {
     const struct launch *l = &w->s->spec.launch;
     sigset_t child;
@@ -192,7 +192,7 @@ static void exit_put(int dir, const char *text, size_t len)
     }
 }
 
-static void exit_write(const struct watching *w, bool clean)
+static void exit_write(const struct shim_watch *w, bool clean)
 {
     CLEANUP(str) struct str text = {0};
 
@@ -208,7 +208,7 @@ static void exit_write(const struct watching *w, bool clean)
 
 void watch(struct shim *s)
 {
-    static struct watching w;
+    static struct shim_watch w;
     int rc;
     bool clean;
 

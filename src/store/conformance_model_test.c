@@ -278,7 +278,7 @@ static void step(struct world *w)
         (void)store_pump(w->f->store);
 }
 
-static void run(const struct kind *kind, uint64_t seed)
+static void run(const struct store_kind *kind, uint64_t seed)
 {
     void *state = (void *)kind;
     assert_int_equal(fixture_setup(&state), 0);

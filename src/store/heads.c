@@ -143,7 +143,7 @@ bool heads_apply(struct heads *h, struct queued *q, uint64_t next)
     return q->took_effect;
 }
 
-const char *heads_load(struct heads *h, const struct change *change, uint64_t swept)
+const char *heads_load(struct heads *h, const struct history_row *change, uint64_t swept)
 {
     const struct head *head = find(h, change->key);
     uint64_t revision = place_revision(change->place);

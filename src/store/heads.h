@@ -43,7 +43,7 @@ struct versions {
 };
 
 /* A row of the history. */
-struct change {
+struct history_row {
     uint64_t place, replaced, created;
     const char *key;
     bool gone;
@@ -60,7 +60,7 @@ void heads_undo(struct heads *h);
 
 /* Adds a row of history while a store is loaded, in order. `swept`: rows up to this place may refer to values that were
  * deleted by compaction. Returns NULL, or a text that describes the error in the row. */
-const char *heads_load(struct heads *h, const struct change *change, uint64_t swept);
+const char *heads_load(struct heads *h, const struct history_row *change, uint64_t swept);
 
 /* Adds the present keys under the prefix that were last changed at `place` or before, unordered. Copies the keys. */
 void heads_collect(const struct heads *h, const char *prefix, uint64_t place, struct versions *to);

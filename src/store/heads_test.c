@@ -77,13 +77,13 @@ static void contradictory_history_is_rejected(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct heads h = {0};
         uint64_t swept = place_of(5, 0) - 1;
-        const struct change first = {place_of(5, 0), 0, 5, "a", false},
-                            second = {place_of(6, 0), place_of(5, 0), 5, "a", false};
+        const struct history_row first = {place_of(5, 0), 0, 5, "a", false},
+                                 second = {place_of(6, 0), place_of(5, 0), 5, "a", false};
         assert_null(heads_load(&h, &first, swept));
         assert_null(heads_load(&h, &second, swept));
         heads_keep(&h);
-        const struct change row = {place_of(rows[i].revision, 0), place_of(rows[i].replaced, 0), rows[i].created,
-                                   rows[i].key, rows[i].gone};
+        const struct history_row row = {place_of(rows[i].revision, 0), place_of(rows[i].replaced, 0), rows[i].created,
+                                        rows[i].key, rows[i].gone};
         const char *wrong = heads_load(&h, &row, swept);
         if (!wrong != rows[i].good)
             fail_msg("%s: %s", rows[i].label, wrong ? wrong : "no objection");

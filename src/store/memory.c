@@ -12,55 +12,55 @@
 #include "base/plant.h"
 #include "store/heads.h"
 
-struct kept {
+struct memory_version {
     unsigned refs;
-    struct change change;
+    struct history_row change;
     size_t value_len;
     unsigned char data[]; /* the value, then the key with its NUL */
 };
 
-struct kept_record {
+struct memory_record {
     unsigned refs;
     struct store_record record;
     unsigned char data[];
 };
 
-struct memory {
+struct memory_store {
     struct store base;
     struct heads heads;
-    VEC(struct kept *) changes;    /* ordered by place */
-    VEC(struct kept_record *) log; /* from the first record that is not trimmed */
-    uint64_t log_chain;            /* after the last record */
-    uint64_t revision;             /* equals base.revision, except while a transaction is delivered */
+    VEC(struct memory_version *) changes; /* ordered by place */
+    VEC(struct memory_record *) log;      /* from the first record that is not trimmed */
+    uint64_t log_chain;                   /* after the last record */
+    uint64_t revision;                    /* equals base.revision, except while a transaction is delivered */
     uint64_t compacted;
     uint64_t bytes;
-    struct queue waiting;
+    struct txn_queue waiting;
     int fail_code;
     size_t fail_next;
 };
 
-static struct memory *memory_of(struct store *s)
+static struct memory_store *memory_of(struct store *s)
 {
-    return (struct memory *)s;
+    return (struct memory_store *)s;
 }
 
-static const struct memory *memory_of_const(const struct store *s)
+static const struct memory_store *memory_of_const(const struct store *s)
 {
-    return (const struct memory *)s;
+    return (const struct memory_store *)s;
 }
 
-static uint64_t kept_size(const struct kept *kept)
+static uint64_t kept_size(const struct memory_version *kept)
 {
     return sizeof *kept + kept->value_len + strlen(kept->change.key) + 1;
 }
 
-static void kept_unref(struct kept *kept)
+static void kept_unref(struct memory_version *kept)
 {
     if (--kept->refs == 0)
         mem_free(kept);
 }
 
-static void record_unref(struct kept_record *record)
+static void record_unref(struct memory_record *record)
 {
     if (--record->refs == 0)
         mem_free(record);
@@ -68,7 +68,7 @@ static void record_unref(struct kept_record *record)
 
 static void memory_close(struct store *s)
 {
-    struct memory *m = memory_of(s);
+    struct memory_store *m = memory_of(s);
     assert(!m->waiting.first);
     for (size_t i = 0; i < m->changes.len; i++)
         kept_unref(m->changes.at[i]);
@@ -91,11 +91,11 @@ static int memory_submit(struct store *s, const struct store_txn *txn, store_don
     return 0;
 }
 
-static void change_add(struct memory *m, const struct store_op *op, const struct effect *effect)
+static void change_add(struct memory_store *m, const struct store_op *op, const struct effect *effect)
 {
     size_t key_len = strlen(op->key) + 1;
-    struct kept *kept = mem_alloc(sizeof *kept + op->value.len + key_len);
-    *kept = (struct kept){
+    struct memory_version *kept = mem_alloc(sizeof *kept + op->value.len + key_len);
+    *kept = (struct memory_version){
         .refs = 1,
         .change = {.place = effect->place,
                    .replaced = effect->replaced,
@@ -111,12 +111,12 @@ static void change_add(struct memory *m, const struct store_op *op, const struct
     vec_push(&m->changes, kept);
 }
 
-static uint64_t record_add(struct memory *m, struct bytes record, uint64_t revision)
+static uint64_t record_add(struct memory_store *m, struct bytes record, uint64_t revision)
 {
     uint64_t seq = m->base.log_trimmed + m->log.len + 1;
     m->log_chain = store_chain(m->log_chain, seq, revision, record);
-    struct kept_record *kept = mem_alloc(sizeof *kept + record.len);
-    *kept = (struct kept_record){
+    struct memory_record *kept = mem_alloc(sizeof *kept + record.len);
+    *kept = (struct memory_record){
         .refs = 1,
         .record = {seq, revision, m->log_chain, {kept->data, record.len}},
     };
@@ -126,7 +126,7 @@ static uint64_t record_add(struct memory *m, struct bytes record, uint64_t revis
     return seq;
 }
 
-static void execute(struct memory *m, struct queued *q)
+static void execute(struct memory_store *m, struct queued *q)
 {
     if (m->fail_next) {
         m->fail_next--;
@@ -150,13 +150,13 @@ static void execute(struct memory *m, struct queued *q)
 
 static size_t memory_pump(struct store *s, bool wait)
 {
-    struct memory *m = memory_of(s);
-    struct queue now = m->waiting; /* transactions submitted by callbacks wait for the next pump */
+    struct memory_store *m = memory_of(s);
+    struct txn_queue now = m->waiting; /* transactions submitted by callbacks wait for the next pump */
     struct queued *q;
     size_t n = 0;
 
     (void)wait;
-    m->waiting = (struct queue){0};
+    m->waiting = (struct txn_queue){0};
     for (; (q = queued_pop(&now)); n++) {
         execute(m, q);
         store_deliver(s, q);
@@ -173,7 +173,7 @@ static int memory_fd(const struct store *s)
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the index of the first change at this place or later. */
-static size_t change_from(const struct memory *m, uint64_t place)
+static size_t change_from(const struct memory_store *m, uint64_t place)
 {
     size_t low = 0, high = m->changes.len;
     while (low < high) {
@@ -186,7 +186,7 @@ static size_t change_from(const struct memory *m, uint64_t place)
     return low;
 }
 
-static struct kept *change_at(const struct memory *m, uint64_t place)
+static struct memory_version *change_at(const struct memory_store *m, uint64_t place)
 {
     size_t i = change_from(m, place);
     assert(i < m->changes.len && m->changes.at[i]->change.place == place);
@@ -201,7 +201,7 @@ static uint64_t memory_compacted(const struct store *s)
 static int memory_range(struct store *s, const char *prefix, uint64_t revision, store_visit *visit, void *ctx,
                         struct berth_err *err)
 {
-    struct memory *m = memory_of(s);
+    struct memory_store *m = memory_of(s);
     if (revision == 0)
         revision = m->revision;
     if (revision < m->compacted)
@@ -214,21 +214,21 @@ static int memory_range(struct store *s, const char *prefix, uint64_t revision, 
     uint64_t after = place_of(revision + 1, 0);
     heads_collect(&m->heads, prefix, after - 1, &found);
     for (size_t i = change_from(m, after); i < m->changes.len; i++) {
-        const struct change *later = &m->changes.at[i]->change;
+        const struct history_row *later = &m->changes.at[i]->change;
         if (later->replaced && later->replaced < after && store_key_under(later->key, prefix))
             versions_add(&found, later->key, later->replaced);
     }
     versions_sort(&found);
     /* The visitor may compact; unvisited values must stay. */
-    VEC(struct kept *) held = {0};
+    VEC(struct memory_version *) held = {0};
     for (size_t i = 0; i < found.list.len; i++) {
-        struct kept *kept = change_at(m, found.list.at[i].place);
+        struct memory_version *kept = change_at(m, found.list.at[i].place);
         kept->refs++;
         vec_push(&held, kept);
     }
     int rc = 0;
     for (size_t i = 0; i < held.len && rc == 0; i++) {
-        const struct kept *kept = held.at[i];
+        const struct memory_version *kept = held.at[i];
         struct store_entry entry = {
             kept->change.key, {kept->data, kept->value_len},
              kept->change.created, place_revision(kept->change.place)
@@ -244,7 +244,7 @@ static int memory_range(struct store *s, const char *prefix, uint64_t revision, 
 static int memory_history(struct store *s, const char *prefix, uint64_t from, uint64_t to, store_visit_event *visit,
                           void *ctx, struct berth_err *err)
 {
-    struct memory *m = memory_of(s);
+    struct memory_store *m = memory_of(s);
     if (from < m->compacted)
         return store_error_compacted(from, m->compacted, err);
     if (to == 0 || to > m->revision)
@@ -257,11 +257,11 @@ static int memory_history(struct store *s, const char *prefix, uint64_t from, ui
         size_t i = change_from(m, place);
         if (i == m->changes.len || place_revision(m->changes.at[i]->change.place) > to)
             break;
-        struct kept *kept = m->changes.at[i];
+        struct memory_version *kept = m->changes.at[i];
         place = kept->change.place + 1;
         if (!store_key_under(kept->change.key, prefix))
             continue;
-        struct kept *before = kept->change.replaced ? change_at(m, kept->change.replaced) : NULL;
+        struct memory_version *before = kept->change.replaced ? change_at(m, kept->change.replaced) : NULL;
         kept->refs++;
         struct store_event event = {
             .key = kept->change.key,
@@ -285,13 +285,13 @@ static int memory_history(struct store *s, const char *prefix, uint64_t from, ui
 static int memory_log_concurrent(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit,
                                  void *ctx, struct berth_err *err)
 {
-    const struct memory *m = memory_of(s);
+    const struct memory_store *m = memory_of(s);
     uint64_t seq = from_seq ? from_seq : s->log_trimmed + 1;
     int rc = seq <= s->log_trimmed ? store_error_trimmed(seq, s->log_trimmed, err) : 0;
 
     /* Searched again at each step, because the visitor may trim. */
     for (; rc == 0 && seq <= to_seq && seq > s->log_trimmed && seq - s->log_trimmed <= m->log.len; seq++) {
-        struct kept_record *kept = m->log.at[seq - s->log_trimmed - 1];
+        struct memory_record *kept = m->log.at[seq - s->log_trimmed - 1];
         kept->refs++;
         rc = visit(ctx, &kept->record);
         record_unref(kept);
@@ -306,7 +306,7 @@ static int memory_log(struct store *s, uint64_t from_seq, store_visit_record *vi
 
 static int memory_log_trim(struct store *s, uint64_t seq, struct berth_err *err)
 {
-    struct memory *m = memory_of(s);
+    struct memory_store *m = memory_of(s);
     size_t gone = (size_t)(seq - s->log_trimmed);
 
     (void)err;
@@ -323,7 +323,7 @@ static int memory_log_trim(struct store *s, uint64_t seq, struct berth_err *err)
 
 static int memory_compact(struct store *s, uint64_t revision, struct berth_err *err)
 {
-    struct memory *m = memory_of(s);
+    struct memory_store *m = memory_of(s);
     size_t end = change_from(m, place_of(revision + 1, 0)), kept = 0;
 
     (void)err;
@@ -331,7 +331,7 @@ static int memory_compact(struct store *s, uint64_t revision, struct berth_err *
     /* The value that a change replaced belongs to history; a deletion does, too. */
     CLEANUP(mem) bool *drop = mem_zarray(m->changes.len + 1, sizeof *drop);
     for (size_t i = 0; i < end; i++) {
-        const struct change *change = &m->changes.at[i]->change;
+        const struct history_row *change = &m->changes.at[i]->change;
         size_t replaced = change_from(m, change->replaced);
         if (m->changes.at[replaced]->change.place == change->replaced)
             drop[replaced] = true;
@@ -339,7 +339,7 @@ static int memory_compact(struct store *s, uint64_t revision, struct berth_err *
             drop[i] = true;
     }
     for (size_t i = 0; i < m->changes.len; i++) {
-        struct kept *change = m->changes.at[i];
+        struct memory_version *change = m->changes.at[i];
         if (drop[i]) {
             m->bytes -= kept_size(change);
             kept_unref(change);
@@ -378,9 +378,9 @@ static const struct store_ops memory_ops = {
     .size = memory_size,
 };
 
-static struct memory *memory_new(void)
+static struct memory_store *memory_new(void)
 {
-    struct memory *m = mem_zalloc(sizeof *m);
+    struct memory_store *m = mem_zalloc(sizeof *m);
     store_base_init(&m->base, &memory_ops);
     return m;
 }
@@ -392,8 +392,8 @@ struct store *store_memory_new(void)
 
 struct store *store_memory_crash(const struct store *memory)
 {
-    const struct memory *from = memory_of_const(memory);
-    struct memory *m = memory_new();
+    const struct memory_store *from = memory_of_const(memory);
+    struct memory_store *m = memory_new();
 
     m->revision = m->base.revision = from->revision;
     m->base.log_seq = from->base.log_trimmed + from->log.len;
@@ -402,7 +402,7 @@ struct store *store_memory_crash(const struct store *memory)
     m->compacted = from->compacted;
     m->bytes = from->bytes;
     for (size_t i = 0; i < from->changes.len; i++) {
-        struct kept *kept = from->changes.at[i];
+        struct memory_version *kept = from->changes.at[i];
         const char *wrong = heads_load(&m->heads, &kept->change, place_of(from->compacted + 1, 0) - 1);
         assert(!wrong);
         (void)wrong;

@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "store/store_impl.h"
 
-void queued_push(struct queue *q, struct queued *one)
+void queued_push(struct txn_queue *q, struct queued *one)
 {
     one->next = NULL;
     if (q->last)
@@ -15,7 +15,7 @@ void queued_push(struct queue *q, struct queued *one)
     q->last = one;
 }
 
-void queued_append(struct queue *q, struct queue *from)
+void queued_append(struct txn_queue *q, struct txn_queue *from)
 {
     if (!from->first)
         return;
@@ -24,10 +24,10 @@ void queued_append(struct queue *q, struct queue *from)
     else
         q->first = from->first;
     q->last = from->last;
-    *from = (struct queue){0};
+    *from = (struct txn_queue){0};
 }
 
-struct queued *queued_pop(struct queue *q)
+struct queued *queued_pop(struct txn_queue *q)
 {
     struct queued *one = q->first;
     if (!one)

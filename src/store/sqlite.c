@@ -40,7 +40,7 @@ static int sqlite_submit(struct store *base, const struct store_txn *txn, store_
 static size_t sqlite_pump(struct store *base, bool wait)
 {
     struct sqlite_store *s = sqlite_of(base);
-    struct queue now;
+    struct txn_queue now;
     struct queued *q;
     size_t n = 0;
 
@@ -50,7 +50,7 @@ static size_t sqlite_pump(struct store *base, bool wait)
     while (wait && !s->finished.first)
         (void)pthread_cond_wait(&s->work_done, &s->lock);
     now = s->finished;
-    s->finished = (struct queue){0};
+    s->finished = (struct txn_queue){0};
     base->full = s->full_shown;
     if (s->event_fd_readable) {
         eventfd_t count;
@@ -75,7 +75,7 @@ int sqlite_call(struct sqlite_store *s, int (*run)(struct sqlite_store *s, void 
 {
     if (s->readonly)
         return run(s, ctx, err);
-    struct job job = {.run = run, .ctx = ctx, .err = err};
+    struct writer_job job = {.run = run, .ctx = ctx, .err = err};
     (void)pthread_mutex_lock(&s->lock);
     s->job = &job;
     (void)pthread_cond_signal(&s->work);

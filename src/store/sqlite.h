@@ -41,32 +41,32 @@ struct sqlite_store;
 
 enum { ACKED_COPIES = 2 };
 
-struct folder {
+struct store_folder {
     char *path; /* absolute */
     int fd, lock_fd;
     int acked_fd[ACKED_COPIES];
 };
 
 /* Opens DIR, and creates it if `create` is set. */
-int folder_open(const char *dir, bool create, struct folder *ret, struct berth_err *err);
-void folder_done(struct folder *f);
+int folder_open(const char *dir, bool create, struct store_folder *ret, struct berth_err *err);
+void folder_done(struct store_folder *f);
 /* Returns DIR/name; the caller frees it. */
-char *folder_path(const struct folder *f, const char *name);
-bool folder_has(const struct folder *f, const char *name);
+char *folder_path(const struct store_folder *f, const char *name);
+bool folder_has(const struct store_folder *f, const char *name);
 /* Locks the directory until folder_done. Returns -EBUSY with the pid of the owner. */
-int folder_lock(struct folder *f, struct berth_err *err);
+int folder_lock(struct store_folder *f, struct berth_err *err);
 /* Reads the last revision known to be acknowledged; a store with a lower revision has lost data. 0: unknown, there is
  * no mark. The mark is written without sync, after its commit, so it may be too low but never too high. There are two
  * copies. Returns -EBADMSG if all existing copies are damaged. */
-int folder_acked(const struct folder *f, uint64_t *ret, struct berth_err *err);
+int folder_acked(const struct store_folder *f, uint64_t *ret, struct berth_err *err);
 /* Writes the mark. The mark is only additional evidence, so a failed write is not an error. */
-void folder_set_acked(struct folder *f, uint64_t revision);
+void folder_set_acked(struct store_folder *f, uint64_t revision);
 /* Sets the mark for a store whose revision is lower on purpose. Durable on return. */
-int folder_reset_acked(struct folder *f, uint64_t revision, struct berth_err *err);
+int folder_reset_acked(struct store_folder *f, uint64_t revision, struct berth_err *err);
 /* Creates the file with reserved space, if it is missing. Returns -ENOSPC if there is no space for it. */
-int folder_reserve(const struct folder *f);
+int folder_reserve(const struct store_folder *f);
 /* Releases the reserved space. Returns false if there was none. */
-bool folder_reserve_release(const struct folder *f);
+bool folder_reserve_release(const struct store_folder *f);
 /* Creates an empty file, readable only by its owner, for SQLite to fill. Replaces a leftover file. */
 int folder_file_create(const char *path, struct berth_err *err);
 /* folder_file_remove removes a database and SQLite's files beside it; folder_file_remove_side_files only the latter. */
@@ -156,18 +156,18 @@ struct ledger {
 /* Checks that the file is a store of a known format. Changes no file. */
 int format_probe(const char *path, struct berth_err *err);
 /* Creates DIR/store.db. */
-int format_create(struct folder *f, struct berth_err *err);
+int format_create(struct store_folder *f, struct berth_err *err);
 /* Migrates the open file to the current format, within the caller's transaction. */
 int format_migrate(struct db *db, struct berth_err *err);
 
 int totals_read(struct db *db, struct totals *ret, struct berth_err *err);
 int totals_write(struct db *db, const struct totals *totals, struct berth_err *err);
 
-uint64_t change_row_sum(const struct change *change, struct bytes value);
+uint64_t change_row_sum(const struct history_row *change, struct bytes value);
 /* Columns for change_row_read, in its order. */
 #define CHANGE_COLUMNS "place, key, replaced, created, sum, value"
 /* Reads and verifies a row. Its texts are valid until the next step of the statement. */
-int change_row_read(const struct db *db, sqlite3_stmt *row, struct change *ret, struct bytes *ret_value,
+int change_row_read(const struct db *db, sqlite3_stmt *row, struct history_row *ret, struct bytes *ret_value,
                     struct berth_err *err);
 
 /* Reads and verifies a whole store, within the caller's transaction. */
@@ -197,7 +197,7 @@ static inline void ledger_cleanup(struct ledger *ledger)
 /* ---- store ------------------------------------------------------------------------------------------------------ */
 
 /* A task for the writer thread, run between two batches while the caller waits. */
-struct job {
+struct writer_job {
     int (*run)(struct sqlite_store *s, void *ctx, struct berth_err *err);
     void *ctx;
     struct berth_err *err;
@@ -207,7 +207,7 @@ struct job {
 
 struct sqlite_store {
     struct store base;
-    struct folder folder;
+    struct store_folder folder;
     char *path;
     bool readonly;
     uint64_t compacted; /* as known to the caller's thread */
@@ -219,9 +219,9 @@ struct sqlite_store {
     pthread_mutex_t lock;
     pthread_cond_t work, work_done;
     /* Protected by the lock. */
-    struct queue waiting, finished;
+    struct txn_queue waiting, finished;
     size_t waiting_len;
-    struct job *job;
+    struct writer_job *job;
     bool stop;
     uint64_t trim_goal;              /* records up to this one are to be trimmed */
     bool full_shown;                 /* copy of `full` for the caller's thread */
@@ -231,8 +231,8 @@ struct sqlite_store {
     /* Used only by the writer thread, once it runs. */
     struct ledger ledger;
     struct db writer;
-    struct queue found; /* transactions to be delivered */
-    size_t batch_len;   /* size of the last batch */
+    struct txn_queue found; /* transactions to be delivered */
+    size_t batch_len;       /* size of the last batch */
     int wal_pages, wal_pages_tried;
     bool full;        /* the reserve is released: only transactions that delete are accepted */
     bool idle_failed; /* sweeping waits for a successful batch */
@@ -255,12 +255,12 @@ void sqlite_writer_stop(struct sqlite_store *s);
 void sqlite_writer_settle(struct sqlite_store *s);
 /* Opens the writer's connection if it is closed. Transactions on disk that are missing in the ledger are added to
  * `found`. Returns -EBADMSG if data is missing on the disk. */
-int sqlite_writer_connect(struct sqlite_store *s, struct queue *found, struct berth_err *err);
+int sqlite_writer_connect(struct sqlite_store *s, struct txn_queue *found, struct berth_err *err);
 /* Compacts, as a task for sqlite_call; ctx: the revision. */
 int sqlite_writer_compact(struct sqlite_store *s, void *ctx, struct berth_err *err);
 
 /* On a full disk: moves transactions without deletions from the batch to `out`, as failed. */
-void reserve_batch_cut(struct queue *batch, struct queue *out);
+void reserve_batch_cut(struct txn_queue *batch, struct txn_queue *out);
 
 /* Evaluates a transaction. If it takes effect, writes its rows and updates the ledger. */
 int change_row_write(struct db *db, struct ledger *ledger, struct queued *q, struct berth_err *err);
@@ -276,12 +276,12 @@ int log_trim_step(struct db *db, uint64_t *trimmed, uint64_t goal, int rows_max,
 int log_check(struct db *db, const struct totals *disk, uint64_t *ret_trimmed, struct berth_err *err);
 
 /* A consistent state of the file, held by a read transaction. A nested read gets its own connection. */
-struct reading {
+struct read_snapshot {
     struct db *db;
     struct db extra;
 };
-int reading_begin(struct reading *r, struct sqlite_store *s, struct totals *ret, struct berth_err *err);
-void reading_cleanup(struct reading *r);
+int reading_begin(struct read_snapshot *r, struct sqlite_store *s, struct totals *ret, struct berth_err *err);
+void reading_cleanup(struct read_snapshot *r);
 
 int sqlite_range(struct store *s, const char *prefix, uint64_t revision, store_visit *visit, void *ctx,
                  struct berth_err *err);

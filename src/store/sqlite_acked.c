@@ -35,7 +35,7 @@ static void acked_text(uint64_t revision, char ret[static ACKED_LEN + 1])
 
 enum copy { COPY_ABSENT, COPY_BAD, COPY_GOOD };
 
-static enum copy copy_read(const struct folder *f, size_t i, uint64_t *ret)
+static enum copy copy_read(const struct store_folder *f, size_t i, uint64_t *ret)
 {
     char text[ACKED_LEN + 2] = "", again[ACKED_LEN + 1];
     CLEANUP(close) int fd = openat(f->fd, names[i], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -53,7 +53,7 @@ static enum copy copy_read(const struct folder *f, size_t i, uint64_t *ret)
 }
 
 /* Returns false if all existing copies are damaged. */
-static bool copies_read(const struct folder *f, uint64_t *ret)
+static bool copies_read(const struct store_folder *f, uint64_t *ret)
 {
     bool good = false, bad = false;
 
@@ -68,7 +68,7 @@ static bool copies_read(const struct folder *f, uint64_t *ret)
     return good || !bad;
 }
 
-int folder_acked(const struct folder *f, uint64_t *ret, struct berth_err *err)
+int folder_acked(const struct store_folder *f, uint64_t *ret, struct berth_err *err)
 {
     enum { TRIES = 5, PAUSE_NS = 2000000 };
 
@@ -86,7 +86,7 @@ int folder_acked(const struct folder *f, uint64_t *ret, struct berth_err *err)
 }
 
 /* Creates a new mark file atomically. Returns -1 if that is currently impossible. */
-static int copy_make(struct folder *f, size_t i, const char *text)
+static int copy_make(struct store_folder *f, size_t i, const char *text)
 {
     static const char aside[] = "acked.new";
     int fd = openat(f->fd, aside, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -100,7 +100,7 @@ static int copy_make(struct folder *f, size_t i, const char *text)
     return -1;
 }
 
-void folder_set_acked(struct folder *f, uint64_t revision)
+void folder_set_acked(struct store_folder *f, uint64_t revision)
 {
     char text[ACKED_LEN + 1];
 
@@ -117,7 +117,7 @@ void folder_set_acked(struct folder *f, uint64_t revision)
     }
 }
 
-int folder_reset_acked(struct folder *f, uint64_t revision, struct berth_err *err)
+int folder_reset_acked(struct store_folder *f, uint64_t revision, struct berth_err *err)
 {
     uint64_t is = 0;
     int rc = 0;

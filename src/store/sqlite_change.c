@@ -9,7 +9,7 @@
 static int write_change(struct db *db, const struct store_op *op, const struct effect *effect, uint64_t *digest,
                         struct berth_err *err)
 {
-    struct change change = {effect->place, effect->replaced, effect->created, op->key, op->gone};
+    struct history_row change = {effect->place, effect->replaced, effect->created, op->key, op->gone};
     uint64_t sum = change_row_sum(&change, op->value);
     sqlite3_stmt *row = db->statements[ST_CHANGE_ADD];
 

@@ -83,7 +83,7 @@ static int check_alone(const char *backup, struct berth_err *err)
     return stat(backup, &st) < 0 ? err_set(err, errno, "cannot open %s: %s", backup, strerror(errno)) : 0;
 }
 
-static int restore_into(struct folder *f, const char *backup, struct berth_err *err)
+static int restore_into(struct store_folder *f, const char *backup, struct berth_err *err)
 {
     CLEANUP(mem) char *path = folder_path(f, STORE_FILE), *made = folder_path(f, STORE_FILE_NEW);
     CLEANUP(db) struct db from = {0};
@@ -110,14 +110,14 @@ static int restore_into(struct folder *f, const char *backup, struct berth_err *
     return rc;
 }
 
-static void folder_cleanup(struct folder *f)
+static void folder_cleanup(struct store_folder *f)
 {
     folder_done(f);
 }
 
 int store_sqlite_restore(const char *backup, const char *dir, struct berth_err *err)
 {
-    CLEANUP(folder) struct folder folder = {0};
+    CLEANUP(folder) struct store_folder folder = {0};
     int rc = check_alone(backup, err);
     if (rc == 0)
         rc = format_probe(backup, err);

@@ -44,7 +44,7 @@ static int directory_create(const char *dir, struct berth_err *err)
     return rc < 0 ? err_set(err, -rc, "cannot sync the folder that holds %s: %s", dir, strerror(-rc)) : 0;
 }
 
-int folder_open(const char *dir, bool create, struct folder *ret, struct berth_err *err)
+int folder_open(const char *dir, bool create, struct store_folder *ret, struct berth_err *err)
 {
     int rc = create ? directory_create(dir, err) : 0;
     if (rc < 0)
@@ -59,14 +59,14 @@ int folder_open(const char *dir, bool create, struct folder *ret, struct berth_e
         free(path);
         return rc;
     }
-    *ret = (struct folder){
+    *ret = (struct store_folder){
         .path = mem_strdup(path), .fd = fd, .lock_fd = -1, .acked_fd = {-1, -1}
     };
     free(path);
     return 0;
 }
 
-void folder_done(struct folder *f)
+void folder_done(struct store_folder *f)
 {
     if (!f->path)
         return;
@@ -75,24 +75,24 @@ void folder_done(struct folder *f)
     close_cleanup(&f->lock_fd);
     close_cleanup(&f->fd);
     mem_free(f->path);
-    *f = (struct folder){
+    *f = (struct store_folder){
         .fd = -1, .lock_fd = -1, .acked_fd = {-1, -1}
     };
 }
 
-char *folder_path(const struct folder *f, const char *name)
+char *folder_path(const struct store_folder *f, const char *name)
 {
     CLEANUP(str) struct str path = {0};
     str_addf(&path, "%s/%s", f->path, name);
     return str_take(&path);
 }
 
-bool folder_has(const struct folder *f, const char *name)
+bool folder_has(const struct store_folder *f, const char *name)
 {
     return faccessat(f->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int folder_lock(struct folder *f, struct berth_err *err)
+int folder_lock(struct store_folder *f, struct berth_err *err)
 {
     CLEANUP(close) int fd = openat(f->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)

@@ -159,7 +159,7 @@ static int fill(const char *path, struct berth_err *err)
     return rc == 0 ? db_exec(&db, "COMMIT", err) : rc;
 }
 
-int format_create(struct folder *f, struct berth_err *err)
+int format_create(struct store_folder *f, struct berth_err *err)
 {
     uint64_t acked = 0;
     int rc = folder_acked(f, &acked, err);

@@ -115,7 +115,7 @@ static int visit_rows(struct db *db, uint64_t from_seq, uint64_t to_seq, uint64_
 
 int sqlite_log(struct store *base, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err)
 {
-    CLEANUP(reading) struct reading r = {0};
+    CLEANUP(reading) struct read_snapshot r = {0};
     struct totals totals = {0};
     int rc = reading_begin(&r, sqlite_of(base), &totals, err);
     if (rc < 0 || from_seq > totals.log_seq)

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "store/sqlite.h"
 
-int reading_begin(struct reading *r, struct sqlite_store *s, struct totals *ret, struct berth_err *err)
+int reading_begin(struct read_snapshot *r, struct sqlite_store *s, struct totals *ret, struct berth_err *err)
 {
     bool taken = !sqlite3_get_autocommit(s->reader.handle);
     int rc = taken ? db_open(&r->extra, s->path, DB_READ, err) : 0;
@@ -22,7 +22,7 @@ int reading_begin(struct reading *r, struct sqlite_store *s, struct totals *ret,
     return rc < 0 ? rc : totals_read(r->db, ret, err); /* the first read starts the transaction */
 }
 
-void reading_cleanup(struct reading *r)
+void reading_cleanup(struct read_snapshot *r)
 {
     if (r->db)
         db_rollback(r->db);
@@ -103,7 +103,7 @@ static int visit_versions(struct db *db, const struct versions *found, store_vis
     int rc = 0;
     for (size_t i = 0; i < found->list.len && rc == 0; i++) {
         const struct version *version = &found->list.at[i];
-        struct change change = {0};
+        struct history_row change = {0};
         struct bytes value = {0};
         (void)sqlite3_bind_int64(row, 1, (int64_t)version->place);
         int code = sqlite3_step(row);
@@ -127,7 +127,7 @@ int sqlite_range(struct store *base, const char *prefix, uint64_t revision, stor
                  struct berth_err *err)
 {
     struct sqlite_store *s = sqlite_of(base);
-    CLEANUP(reading) struct reading r = {0};
+    CLEANUP(reading) struct read_snapshot r = {0};
     CLEANUP(versions) struct versions found;
     struct key_collection g = {.prefix = prefix, .revision = revision, .to = &found};
     struct totals totals = {0};
@@ -160,10 +160,10 @@ int sqlite_range(struct store *base, const char *prefix, uint64_t revision, stor
 /* ---- history ----------------------------------------------------------------------------------------------------- */
 
 /* Reads the value that a change replaced, if any; valid until the row is reset. */
-static int replaced_read(struct db *db, sqlite3_stmt *row, const struct change *change, struct bytes *ret,
+static int replaced_read(struct db *db, sqlite3_stmt *row, const struct history_row *change, struct bytes *ret,
                          struct berth_err *err)
 {
-    struct change before = {0};
+    struct history_row before = {0};
     if (!change->replaced)
         return 0;
     (void)sqlite3_bind_int64(row, 1, (int64_t)change->replaced);
@@ -180,7 +180,7 @@ static int replaced_read(struct db *db, sqlite3_stmt *row, const struct change *
 static int event_visit(struct db *db, sqlite3_stmt *row, sqlite3_stmt *before, store_visit_event *visit, void *ctx,
                        struct berth_err *err)
 {
-    struct change change = {0};
+    struct history_row change = {0};
     struct bytes value = {0}, replaced = {0};
     int rc = change_row_read(db, row, &change, &value, err);
     if (rc == 0)
@@ -198,7 +198,7 @@ int sqlite_history(struct store *base, const char *prefix, uint64_t from, uint64
                    void *ctx, struct berth_err *err)
 {
     struct sqlite_store *s = sqlite_of(base);
-    CLEANUP(reading) struct reading r = {0};
+    CLEANUP(reading) struct read_snapshot r = {0};
     struct totals totals = {0};
     int rc = reading_begin(&r, s, &totals, err);
     if (rc < 0)

@@ -5,7 +5,7 @@
 #include "store/sqlite.h"
 
 struct found_changes {
-    struct queue *to;
+    struct txn_queue *to;
     VEC(struct store_op) ops;
     VEC(struct effect) effects;
     uint64_t revision;
@@ -42,7 +42,7 @@ static void *copy_of(const void *p, size_t len)
 
 /* Reads the changes after a revision, as transactions without a submitter. After a failure the last one may be
  * missing. */
-static int find_changes(struct db *db, uint64_t after, struct queue *to, struct berth_err *err)
+static int find_changes(struct db *db, uint64_t after, struct txn_queue *to, struct berth_err *err)
 {
     CLEANUP(stmt) sqlite3_stmt *row = NULL;
     if (sqlite3_prepare_v2(db->handle, "SELECT " CHANGE_COLUMNS " FROM change WHERE place > ?1 ORDER BY place", -1,
@@ -53,7 +53,7 @@ static int find_changes(struct db *db, uint64_t after, struct queue *to, struct 
     struct found_changes f = {.to = to};
     int rc = 0, code;
     while (rc == 0 && (code = sqlite3_step(row)) == SQLITE_ROW) {
-        struct change change = {0};
+        struct history_row change = {0};
         struct bytes value = {0};
         rc = change_row_read(db, row, &change, &value, err);
         if (rc < 0)
@@ -78,9 +78,9 @@ static int find_changes(struct db *db, uint64_t after, struct queue *to, struct 
 }
 
 /* Updates the ledger last, and completely or not at all, because contents of the ledger are never searched again. */
-static int catch_up(struct sqlite_store *s, struct queue *found, struct berth_err *err)
+static int catch_up(struct sqlite_store *s, struct txn_queue *found, struct berth_err *err)
 {
-    struct queue more = {0};
+    struct txn_queue more = {0};
     int rc = db_exec(&s->writer, "BEGIN", err);
     if (rc == 0)
         rc = find_changes(&s->writer, s->ledger.now.revision, &more, err);
@@ -94,7 +94,7 @@ static int catch_up(struct sqlite_store *s, struct queue *found, struct berth_er
     return rc;
 }
 
-int sqlite_writer_connect(struct sqlite_store *s, struct queue *found, struct berth_err *err)
+int sqlite_writer_connect(struct sqlite_store *s, struct txn_queue *found, struct berth_err *err)
 {
     if (s->writer.handle)
         return 0;

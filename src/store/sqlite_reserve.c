@@ -13,7 +13,7 @@
 #define RESERVE_FILE "reserve"
 enum { RESERVE_BYTES = 4 * 1024 * 1024 };
 
-int folder_reserve(const struct folder *f)
+int folder_reserve(const struct store_folder *f)
 {
     int fd = openat(f->fd, RESERVE_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
@@ -25,7 +25,7 @@ int folder_reserve(const struct folder *f)
     return code == EDQUOT ? -ENOSPC : -code;
 }
 
-bool folder_reserve_release(const struct folder *f)
+bool folder_reserve_release(const struct store_folder *f)
 {
     return unlinkat(f->fd, RESERVE_FILE, 0) == 0;
 }
@@ -39,9 +39,9 @@ static bool deletes_something(const struct queued *q)
     return false;
 }
 
-void reserve_batch_cut(struct queue *batch, struct queue *out)
+void reserve_batch_cut(struct txn_queue *batch, struct txn_queue *out)
 {
-    struct queue kept = {0};
+    struct txn_queue kept = {0};
     for (struct queued *q; (q = queued_pop(batch));) {
         if (deletes_something(q)) {
             queued_push(&kept, q);

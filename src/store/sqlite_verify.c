@@ -10,18 +10,18 @@
 #include "base/hash.h"
 #include "store/sqlite.h"
 
-uint64_t change_row_sum(const struct change *change, struct bytes value)
+uint64_t change_row_sum(const struct history_row *change, struct bytes value)
 {
     uint64_t h = hash_pair(hash_pair(change->place, change->replaced), change->created);
     h = hash_bytes(change->key, strlen(change->key), h);
     return hash_bytes(value.at, value.len, hash_pair(h, change->gone));
 }
 
-int change_row_read(const struct db *db, sqlite3_stmt *row, struct change *ret, struct bytes *ret_value,
+int change_row_read(const struct db *db, sqlite3_stmt *row, struct history_row *ret, struct bytes *ret_value,
                     struct berth_err *err)
 {
     int type = sqlite3_column_type(row, 5);
-    struct change change = {
+    struct history_row change = {
         .place = (uint64_t)sqlite3_column_int64(row, 0),
         .replaced = (uint64_t)sqlite3_column_int64(row, 2),
         .created = (uint64_t)sqlite3_column_int64(row, 3),
@@ -60,7 +60,7 @@ static int load_rows(struct db *db, struct heads *heads, const struct totals *di
     int code;
     uint64_t last = after, digest = 0;
     while ((code = sqlite3_step(row)) == SQLITE_ROW) {
-        struct change change = {0};
+        struct history_row change = {0};
         struct bytes value = {0};
         int rc = change_row_read(db, row, &change, &value, err);
         if (rc < 0)

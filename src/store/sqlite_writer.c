@@ -50,7 +50,7 @@ static void mark_broken(struct sqlite_store *s, const struct berth_err *why)
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-static int connect(struct sqlite_store *s, struct queue *out, struct berth_err *err)
+static int connect(struct sqlite_store *s, struct txn_queue *out, struct berth_err *err)
 {
     if (is_broken(s, err))
         return -EIO;
@@ -63,7 +63,7 @@ static int connect(struct sqlite_store *s, struct queue *out, struct berth_err *
 }
 
 /* Handles a failed commit, after everything in memory was undone. Returns the code for the submitters. */
-static int recover(struct sqlite_store *s, int rc, struct queue *out, const struct berth_err *err)
+static int recover(struct sqlite_store *s, int rc, struct txn_queue *out, const struct berth_err *err)
 {
     db_rollback(&s->writer);
     switch (rc) {
@@ -88,7 +88,7 @@ static uint64_t trim_goal(struct sqlite_store *s)
 }
 
 /* Writes a batch. An empty batch writes only pending totals, sweeping and trimming. */
-static int batch_write(struct sqlite_store *s, struct queue *batch, int sweep_rows, struct queue *out,
+static int batch_write(struct sqlite_store *s, struct txn_queue *batch, int sweep_rows, struct txn_queue *out,
                        struct totals now, struct berth_err *err)
 {
     struct db *db = &s->writer;
@@ -129,9 +129,10 @@ static void checkpoint(struct sqlite_store *s)
 /* On a full disk, writes deletions into the released reserve and rejects other transactions. Does not sweep, because
  * sweeping needs space. When the reserve is used up, checkpoints the write-ahead log and reuses it from its
  * beginning. */
-static int batch_write_full(struct sqlite_store *s, struct queue *batch, struct queue *out, struct berth_err *err)
+static int batch_write_full(struct sqlite_store *s, struct txn_queue *batch, struct txn_queue *out,
+                            struct berth_err *err)
 {
-    struct queue refused = {0};
+    struct txn_queue refused = {0};
     reserve_batch_cut(batch, &refused);
     int rc = batch->first ? batch_write(s, batch, 0, out, s->ledger.now, err) : 0;
     if (rc == -ENOSPC && s->writer.handle) {
@@ -142,7 +143,7 @@ static int batch_write_full(struct sqlite_store *s, struct queue *batch, struct 
     return rc;
 }
 
-static int batch_try(struct sqlite_store *s, struct queue *batch, struct queue *out, struct berth_err *err)
+static int batch_try(struct sqlite_store *s, struct txn_queue *batch, struct txn_queue *out, struct berth_err *err)
 {
     if (s->full)
         s->full = folder_reserve(&s->folder) < 0;
@@ -156,7 +157,7 @@ static int batch_try(struct sqlite_store *s, struct queue *batch, struct queue *
 }
 
 /* Moves the batch to `out`, finished or failed, after any transactions that were found on disk. */
-static void batch_run(struct sqlite_store *s, struct queue *batch, struct queue *out)
+static void batch_run(struct sqlite_store *s, struct txn_queue *batch, struct txn_queue *out)
 {
     struct berth_err err = {0};
     int rc = connect(s, out, &err);
@@ -172,7 +173,7 @@ static void batch_run(struct sqlite_store *s, struct queue *batch, struct queue 
 
 int sqlite_writer_compact(struct sqlite_store *s, void *ctx, struct berth_err *err)
 {
-    struct queue none = {0};
+    struct txn_queue none = {0};
     int rc = connect(s, &s->found, err);
     if (rc < 0)
         return rc;
@@ -214,7 +215,7 @@ static bool idle_due(const struct sqlite_store *s)
 static void idle_run(struct sqlite_store *s)
 {
     struct berth_err err = {0};
-    struct queue none = {0};
+    struct txn_queue none = {0};
     if (checkpoint_due(s, WAL_IDLE_PAGES))
         checkpoint(s);
     else
@@ -235,9 +236,9 @@ static void batch_gather(struct sqlite_store *s)
 }
 
 /* Requires the lock. */
-static struct queue batch_take(struct sqlite_store *s)
+static struct txn_queue batch_take(struct sqlite_store *s)
 {
-    struct queue batch = {0};
+    struct txn_queue batch = {0};
     size_t bytes = 0, n = 0;
     for (; s->waiting.first && n < BATCH_TXNS_MAX && bytes < BATCH_BYTES_MAX; n++) {
         struct queued *q = queued_pop(&s->waiting);
@@ -250,7 +251,7 @@ static struct queue batch_take(struct sqlite_store *s)
 }
 
 /* Requires the lock. */
-static void finish(struct sqlite_store *s, struct queue *out)
+static void finish(struct sqlite_store *s, struct txn_queue *out)
 {
     if (!out->first)
         return;
@@ -266,7 +267,7 @@ static void *writer_main(void *arg)
     struct sqlite_store *s = arg;
     (void)pthread_mutex_lock(&s->lock);
     for (;;) {
-        struct job *job = s->job;
+        struct writer_job *job = s->job;
         if (job) {
             s->job = NULL;
             (void)pthread_mutex_unlock(&s->lock);
@@ -277,7 +278,7 @@ static void *writer_main(void *arg)
             (void)pthread_cond_broadcast(&s->work_done);
         } else if (s->waiting.first) {
             batch_gather(s);
-            struct queue batch = batch_take(s);
+            struct txn_queue batch = batch_take(s);
             (void)pthread_mutex_unlock(&s->lock);
             batch_run(s, &batch, &s->found);
             (void)pthread_mutex_lock(&s->lock);

@@ -62,15 +62,15 @@ struct queued {
 };
 
 /* A queue of transactions. */
-struct queue {
+struct txn_queue {
     struct queued *first, *last;
 };
 
-void queued_push(struct queue *q, struct queued *one);
+void queued_push(struct txn_queue *q, struct queued *one);
 /* Moves all of `from` to the end of q. */
-void queued_append(struct queue *q, struct queue *from);
+void queued_append(struct txn_queue *q, struct txn_queue *from);
 /* Removes the first transaction. Returns NULL if the queue is empty. */
-struct queued *queued_pop(struct queue *q);
+struct queued *queued_pop(struct txn_queue *q);
 
 /* Returns the size of keys, values and record, in bytes. */
 size_t store_txn_bytes(const struct store_txn *txn);

@@ -51,7 +51,7 @@ static inline void folder_remove(const char *path)
 
 struct fixture;
 
-struct kind {
+struct store_kind {
     const char *name;
     struct store *(*open)(const char *dir);
     /* Returns the store after a restart of its process. */
@@ -88,7 +88,7 @@ static inline struct store *sqlite_restart(struct store *s, const char *dir)
     return sqlite_open_ok(dir);
 }
 
-static const struct kind kinds[] = {
+static const struct store_kind kinds[] = {
     {"memory", memory_open,    memory_restart, false},
     {"sqlite", sqlite_open_ok, sqlite_restart, true },
 };
@@ -96,7 +96,7 @@ static const struct kind kinds[] = {
 enum { KINDS_LEN = sizeof kinds / sizeof *kinds };
 
 struct fixture {
-    const struct kind *kind;
+    const struct store_kind *kind;
     char dir[256];
     struct store *store;
 };
@@ -127,7 +127,7 @@ static inline int run_over_kinds(const char *group, const struct CMUnitTest *tes
     CLEANUP(mem) struct CMUnitTest *all = mem_zarray(KINDS_LEN * len, sizeof *all);
     CLEANUP(mem) char *names = mem_alloc(KINDS_LEN * len * 96);
     for (size_t i = 0; i < KINDS_LEN * len; i++) {
-        const struct kind *kind = &kinds[i / len];
+        const struct store_kind *kind = &kinds[i / len];
         (void)snprintf(names + 96 * i, 96, "%s: %s", kind->name, tests[i % len].name);
         all[i] = (struct CMUnitTest){names + 96 * i, tests[i % len].test_func, fixture_setup, fixture_teardown,
                                      (void *)kind};

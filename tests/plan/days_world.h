@@ -78,8 +78,8 @@ struct day {
 /* Makes the whole day from the seed and puts its nodes and quotas into the cluster. */
 void day_make(struct day *d, uint64_t seed);
 void day_submit(struct day *d, struct day_job *j);
-/* Runs the day until there is no further event up to `timeout_at_ns`; BERTH_NEVER_NS runs it to its end. Returns false after
- * a failure, with the text in d->failure. */
+/* Runs the day until there is no further event up to `timeout_at_ns`; BERTH_NEVER_NS runs it to its end. Returns false
+ * after a failure, with the text in d->failure. */
 bool day_run_until(struct day *d, int64_t until_ns);
 /* Puts the task into the cluster as an instance. */
 void day_put_task(struct day *d, const struct day_job *j, uint32_t task);

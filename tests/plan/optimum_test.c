@@ -34,7 +34,7 @@ static int64_t pod_size(const struct packing_case *p, size_t pod)
     return size;
 }
 
-struct search {
+struct optimum_search {
     const struct packing_case *p;
     int64_t used[NODES_MAX][KINDS_MAX];
     int64_t best_size;
@@ -42,7 +42,7 @@ struct search {
 };
 
 /* Tries every assignment of the pods from `pod` on, each to every node or to none. */
-static void search_from(struct search *s, size_t pod, int64_t size, size_t placed)
+static void search_from(struct optimum_search *s, size_t pod, int64_t size, size_t placed)
 {
     if (size > s->best_size)
         s->best_size = size;
@@ -141,7 +141,7 @@ static void plans_are_close_to_the_optimum(void **state)
     for (uint64_t seed = 1; seed <= CASES; seed++) {
         struct rng r = {seed};
         struct packing_case p = packing_case_random(&r, false);
-        struct search s = {.p = &p};
+        struct optimum_search s = {.p = &p};
         int64_t size;
         size_t pods;
         search_from(&s, 0, 0, 0);
@@ -165,7 +165,7 @@ static void equal_pods_are_packed_optimally(void **state)
     for (uint64_t seed = 1; seed <= CASES / 4; seed++) {
         struct rng r = {seed};
         struct packing_case p = packing_case_random(&r, true);
-        struct search s = {.p = &p};
+        struct optimum_search s = {.p = &p};
 
         search_from(&s, 0, 0, 0);
         for (size_t i = 0; berth_profile_at(i); i++)

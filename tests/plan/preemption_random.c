@@ -1,8 +1,8 @@
 /* preemption_random.c - random worlds with preemption: priorities, policies and budgets; also ports at addresses, and
  * spreads over many domains.
  *
- * Uses its own random generator and applies to seeds from PREEMPTION_SEEDS_FROM on, so that the worlds of lower seeds stay
- * unchanged.
+ * Uses its own random generator and applies to seeds from PREEMPTION_SEEDS_FROM on, so that the worlds of lower seeds
+ * stay unchanged.
  */
 #include "rules.h"
 #include "world.h"

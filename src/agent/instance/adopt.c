@@ -10,21 +10,21 @@
 #include "machine/launch/pid_namespace.h"
 #include "wire/text/document.h"
 
-static void adopt_living(struct run *r)
+static void adopt_running(struct agent_instance *r)
 {
     struct node_port ports[ENDPOINTS_MAX];
-    bound_read(r);
+    bound_ports_read(r);
     for (size_t i = 0; i < r->ports.len; i++)
         ports[i] = (struct node_port){r->ports.at[i].endpoint, r->ports.at[i].port};
     r->phase = INSTANCE_RUNNING;
     limits_adopt(r);
-    node_found(r->agent->node, r->id, r->config,
+    node_adopt(r->agent->node, r->id, r->config,
                &(struct node_start){ports, r->ports.len, r->exclusive, r->unenforced});
     NOTE(r->agent, LEVEL_INFO, "instance.adopted", LOG_NUMBER("id", (int64_t)r->id),
          LOG_NUMBER("shim", r->launched.shim));
 }
 
-static void adopt_ended(struct run *r)
+static void adopt_ended(struct agent_instance *r)
 {
     struct node_outcome outcome = {.end = NODE_FAILED, .exit = -1};
     char text[LAUNCH_TEXT_MAX] = "";
@@ -32,7 +32,7 @@ static void adopt_ended(struct run *r)
     (void)cgroup_usage(r->agent->cgroups, r->group, &r->used); /* while its cgroup still exists */
     r->oom_killed = r->used.oom_kills > 0;
     if (compose_clear(r) < 0) { /* an instance is over only after its processes and mounts are gone */
-        node_found(r->agent->node, r->id, r->config, &(struct node_start){0});
+        node_adopt(r->agent->node, r->id, r->config, &(struct node_start){0});
         instance_reap(r);
         return;
     }
@@ -47,7 +47,7 @@ static void adopt_ended(struct run *r)
                    : outcome.oom_killed        ? "killed for exceeding its memory limit while the agent was not running"
                    : rc == 0 && code >= 0      ? "failed while the agent was not running"
                                                : "the machine or its shim stopped while it was running";
-    node_found_over(r->agent->node, r->id, &outcome);
+    node_adopt_ended(r->agent->node, r->id, &outcome);
     if (r->net.in + r->net.out > 0)
         node_total_usage(r->agent->node, r->id, "traffic", r->net.in + r->net.out);
 }
@@ -73,16 +73,16 @@ static void adopt(void *ctx, uint64_t id)
     struct berth_err err;
     if (!config)
         config = json_object();
-    struct run *r = instance_list_add(a, id, config);
+    struct agent_instance *r = instance_list_add(a, id, config);
     int rc = launch_find(a->state_dir, id, &r->launched, &err);
     if (rc == 0) {
         bundle_started(a->state_dir, id); /* the earlier agent may have exited before this step */
-        adopt_living(r);
+        adopt_running(r);
         return;
     }
-    if (rc == -EAGAIN) { /* a container may take a minute to start; other instances must not wait for it */
-        bound_read(r);   /* reserves its ports meanwhile */
-        node_found_starting(a->node, id, config);
+    if (rc == -EAGAIN) {     /* a container may take a minute to start; other instances must not wait for it */
+        bound_ports_read(r); /* reserves its ports meanwhile */
+        node_adopt_starting(a->node, id, config);
         instance_await(r);
         return;
     }

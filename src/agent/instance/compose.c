@@ -26,17 +26,17 @@
 
 /* State of one launch; texts are allocated from the arena. */
 struct launch_build {
-    struct run *run;
+    struct agent_instance *run;
     struct arena arena;
-    struct user user;
+    struct instance_user user;
     struct launch launch;
     VEC(const char *) env;
     char *procs_paths[CGROUP_PATHS_MAX];
     struct launch_mount *mounts;
     size_t mounts_len;
-    struct bound bound; /* its ports */
+    struct bound_ports bound; /* its ports */
     bool vm;
-    struct gpu_grant gpus;
+    struct gpu_assignment gpus;
     struct mps_share mps; /* pipes NULL: no MPS */
     struct nvml_files devices;
 };
@@ -76,7 +76,7 @@ static void env_user(struct launch_build *m)
  * list is empty, or the instance would use all GPUs. */
 static void env_gpus(struct launch_build *m)
 {
-    const struct gpu_grant *g = &m->gpus;
+    const struct gpu_assignment *g = &m->gpus;
     CLEANUP(str) struct str list = {0};
     for (size_t i = 0; i < g->len; i++) {
         str_add(&list, i ? "," : "");
@@ -99,7 +99,7 @@ static void env_gpus(struct launch_build *m)
 
 static void env_make(struct launch_build *m, const char *const *mounts_env)
 {
-    const struct run *r = m->run;
+    const struct agent_instance *r = m->run;
     const char *workload = json_string_value(json_object_get(r->config, "workload"));
     const char *name;
     json_t *value;
@@ -113,7 +113,7 @@ static void env_make(struct launch_build *m, const char *const *mounts_env)
     env_number(m, "BERTH_INSTANCE", r->id);
     env_add(m, "BERTH_WORKLOAD", workload ? workload : "");
     env_number(m, "BERTH_ORDINAL", (uint64_t)json_integer_value(json_object_get(r->config, "ordinal")));
-    bound_env(&m->bound, &m->arena, env_add, m);
+    bound_ports_env(&m->bound, &m->arena, env_add, m);
     for (size_t i = 0; mounts_env && mounts_env[i]; i++) {
         const char *equals = strchr(mounts_env[i], '=');
         if (equals)
@@ -181,8 +181,8 @@ static int argv_make(struct launch_build *m)
 /* Enforces a GPU share through MPS if possible; otherwise its memory use is only watched. */
 static void share_make(struct launch_build *m)
 {
-    const struct run *r = m->run;
-    const struct gpu_grant *g = &m->gpus;
+    const struct agent_instance *r = m->run;
+    const struct gpu_assignment *g = &m->gpus;
     struct berth_err err = {0};
     if (!g->share_milli || g->at[0].minor < 0 || g->at[0].instance >= 0 || m->launch.runtime ||
         r->agent->options->no_mps)
@@ -195,10 +195,10 @@ static void share_make(struct launch_build *m)
 /* Denies access to GPUs of other instances. The memory of a share that MPS does not enforce is watched. */
 static void group_gpus(struct launch_build *m)
 {
-    struct run *r = m->run;
-    const struct gpu_grant *g = &m->gpus;
+    struct agent_instance *r = m->run;
+    const struct gpu_assignment *g = &m->gpus;
     bool unbound = g->share_milli && !m->mps.pipes;
-    int rc = gpus_confine(r->agent, r->group, g);
+    int rc = gpu_monitor_confine(r->agent, r->group, g);
     (void)snprintf(r->gpu_unenforced, sizeof r->gpu_unenforced, "%s%s%s", rc < 0 ? "gpu" : "",
                    rc < 0 && unbound ? "," : "", unbound ? "gpu-memory" : "");
     limit_names_join(r->unenforced, r->gpu_unenforced);
@@ -208,7 +208,7 @@ static void group_gpus(struct launch_build *m)
 
 static int group_make(struct launch_build *m)
 {
-    struct run *r = m->run;
+    struct agent_instance *r = m->run;
     int rc = limits_begin(r);
     if (rc < 0)
         return rc;
@@ -274,7 +274,7 @@ void compose_check(struct agent *a)
 
 static int bundle(struct launch_build *m)
 {
-    struct run *r = m->run;
+    struct agent_instance *r = m->run;
     const char *as = json_string_value(json_object_get(r->config, "run_as"));
     char path[STATE_PATH_MAX], group[STATE_PATH_MAX];
     struct bundle_options options = {
@@ -304,7 +304,7 @@ static int bundle(struct launch_build *m)
 
 static int machine(struct launch_build *m)
 {
-    struct run *r = m->run;
+    struct agent_instance *r = m->run;
     const json_t *port_specs = json_object_get(r->config, "ports");
     struct vm_port ports[ENDPOINTS_MAX];
     struct vm_options options = {.user = &m->user, .env = m->launch.env, .ports = ports};
@@ -327,7 +327,7 @@ static int machine(struct launch_build *m)
  * orphaned processes of such a namespace. */
 static int pid_namespace_choose(struct launch_build *m)
 {
-    struct run *r = m->run;
+    struct agent_instance *r = m->run;
     const char *kind = json_string_value(json_object_get(r->config, "kind"));
     const char *workload = json_string_value(json_object_get(r->config, "workload"));
     char name[NAME_MAX + 1], path[STATE_PATH_MAX];
@@ -344,7 +344,7 @@ static int pid_namespace_choose(struct launch_build *m)
 
 static void launch_fill(struct launch_build *m)
 {
-    struct run *r = m->run;
+    struct agent_instance *r = m->run;
     const json_t *log = json_object_get(r->config, "log");
     struct launch *l = &m->launch;
     l->id = r->id;
@@ -371,7 +371,7 @@ static void launch_fill(struct launch_build *m)
 
 static int runtime_choose(struct launch_build *m)
 {
-    struct run *r = m->run;
+    struct agent_instance *r = m->run;
     const char *runtime = json_string_value(json_object_get(r->config, "runtime"));
     bool contains = json_object_get(r->config, "image") || json_object_get(r->config, "rootfs");
     m->vm = image_is_vm(r->config);
@@ -390,7 +390,7 @@ static int runtime_choose(struct launch_build *m)
 }
 
 /* Finds the user that the instance runs as. `launch`: the instance is about to be started. */
-static int user_find(struct run *r, bool launch, struct user *ret, struct berth_err *err)
+static int user_find(struct agent_instance *r, bool launch, struct instance_user *ret, struct berth_err *err)
 {
     const struct user_query ask = {
         .owner = instance_owner(r),
@@ -409,13 +409,13 @@ static int user_find(struct run *r, bool launch, struct user *ret, struct berth_
 
 static int steps(struct launch_build *m)
 {
-    struct run *r = m->run;
+    struct agent_instance *r = m->run;
     const char **mounts_env = NULL;
     int rc = runtime_choose(m);
     if (rc == 0)
         rc = user_find(r, true, &m->user, &r->err);
     if (rc == 0)
-        rc = gpus_grant(r->agent->gpus, r->config, &m->gpus, &r->err);
+        rc = gpu_monitor_assign(r->agent->gpus, r->config, &m->gpus, &r->err);
     if (rc == 0)
         rc = rlimits_make(m);
     if (rc == 0)
@@ -430,7 +430,7 @@ static int steps(struct launch_build *m)
     if (rc == 0 && !m->vm)
         rc = hostfile_add(m);
     if (rc == 0)
-        rc = bound_make(r, &m->bound, &r->err);
+        rc = bound_ports_make(r, &m->bound, &r->err);
     if (rc < 0)
         return rc;
     launch_fill(m);
@@ -440,14 +440,14 @@ static int steps(struct launch_build *m)
     env_make(m, (const char *const *)mounts_env);
     rc = m->vm ? machine(m) : m->launch.runtime ? bundle(m) : 0;
     if (rc == 0)
-        rc = bound_save(r, &m->bound, &r->err);
+        rc = bound_ports_save(r, &m->bound, &r->err);
     rc = rc == 0 ? launch_start(r->agent->state_dir, &m->launch, &r->launched, &r->err) : rc;
     if (rc == 0 && m->launch.bundle)
         bundle_started(r->agent->state_dir, r->id);
     return rc;
 }
 
-int compose_launch(struct run *r)
+int compose_launch(struct agent_instance *r)
 {
     char *text = json_dumps(r->config, JSON_COMPACT);
     int rc = instance_dir_create(r->agent->state_dir, r->id, text, &r->err);
@@ -465,7 +465,7 @@ int compose_launch(struct run *r)
     }
     for (size_t i = 0; i < CGROUP_PATHS_MAX; i++)
         mem_free(m->procs_paths[i]);
-    bound_done(&m->bound);
+    bound_ports_done(&m->bound);
     vec_done(&m->env);
     arena_done(&m->arena);
     mem_free(m);
@@ -475,7 +475,7 @@ int compose_launch(struct run *r)
 /* Saves the current configuration for a restarted agent; if that fails, it uses an older one until the daemon sends the
  * current one. Without `applied`, the saved document is marked so that it differs from the daemon's and is applied
  * again. */
-static void changed_keep(struct run *r, bool applied)
+static void save_current_config(struct agent_instance *r, bool applied)
 {
     CLEANUP(json) json_t *config = json_copy(r->config);
     if (!applied)
@@ -486,24 +486,24 @@ static void changed_keep(struct run *r, bool applied)
     free(text);
 }
 
-int compose_change(struct run *r)
+int compose_change(struct agent_instance *r)
 {
-    struct user *user = mem_zalloc(sizeof *user);
-    changed_keep(r, false);
+    struct instance_user *user = mem_zalloc(sizeof *user);
+    save_current_config(r, false);
     int rc = limits_change(r);
     if (rc == 0)
         rc = user_find(r, false, user, &r->err);
     if (rc == 0)
         rc = mounts_change(r->agent->state_dir, r->id, r->config, user, instance_secret, r, &r->err);
     if (rc == 0)
-        changed_keep(r, true);
+        save_current_config(r, true);
     mem_free(user);
     return rc;
 }
 
-void compose_leftovers(struct run *r)
+void compose_leftovers(struct agent_instance *r)
 {
-    struct user *user = mem_zalloc(sizeof *user);
+    struct instance_user *user = mem_zalloc(sizeof *user);
     struct berth_err err;
     if (user_find(r, false, user, &err) == 0 && user->given)
         (void)leftovers_remove(user->uid, user->uids, leftover_folders, agent_clock_ns());
@@ -511,7 +511,7 @@ void compose_leftovers(struct run *r)
     mem_free(user);
 }
 
-int compose_clear(struct run *r)
+int compose_clear(struct agent_instance *r)
 {
     struct agent *a = r->agent;
     if (r->cleared) /* an instance is started only once */

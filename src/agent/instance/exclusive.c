@@ -5,24 +5,24 @@
 #include "base/mem.h"
 #include "base/vec.h"
 
-struct claim {
+struct exclusive_claim {
     uint64_t id;
     char *what;
 };
 
-struct claims {
+struct exclusive_claims {
     pthread_mutex_t lock;
-    VEC(struct claim) at;
+    VEC(struct exclusive_claim) at;
 };
 
-struct claims *claims_new(void)
+struct exclusive_claims *exclusive_claims_new(void)
 {
-    struct claims *c = mem_zalloc(sizeof *c);
+    struct exclusive_claims *c = mem_zalloc(sizeof *c);
     (void)pthread_mutex_init(&c->lock, NULL);
     return c;
 }
 
-void claims_free(struct claims *c)
+void exclusive_claims_free(struct exclusive_claims *c)
 {
     if (!c)
         return;
@@ -33,7 +33,7 @@ void claims_free(struct claims *c)
     mem_free(c);
 }
 
-static bool find(const struct claims *c, const char *what)
+static bool find(const struct exclusive_claims *c, const char *what)
 {
     for (size_t i = 0; i < c->at.len; i++)
         if (strcmp(c->at.at[i].what, what) == 0)
@@ -41,19 +41,19 @@ static bool find(const struct claims *c, const char *what)
     return false;
 }
 
-bool claims_take(struct claims *c, uint64_t id, const char *what)
+bool exclusive_claims_add(struct exclusive_claims *c, uint64_t id, const char *what)
 {
     (void)pthread_mutex_lock(&c->lock);
     bool got = !find(c, what);
     if (got) {
-        struct claim claim = {id, mem_strdup(what)};
+        struct exclusive_claim claim = {id, mem_strdup(what)};
         vec_push(&c->at, claim);
     }
     (void)pthread_mutex_unlock(&c->lock);
     return got;
 }
 
-bool claims_taken(struct claims *c, const char *what)
+bool exclusive_claims_contain(struct exclusive_claims *c, const char *what)
 {
     (void)pthread_mutex_lock(&c->lock);
     bool taken = find(c, what);
@@ -61,7 +61,7 @@ bool claims_taken(struct claims *c, const char *what)
     return taken;
 }
 
-void claims_release(struct claims *c, uint64_t id)
+void exclusive_claims_remove_all(struct exclusive_claims *c, uint64_t id)
 {
     (void)pthread_mutex_lock(&c->lock);
     for (size_t i = 0; i < c->at.len;) {

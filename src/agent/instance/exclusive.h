@@ -8,14 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct claims;
+struct exclusive_claims;
 
-struct claims *claims_new(void);
-void claims_free(struct claims *c); /* NULL is fine */
+struct exclusive_claims *exclusive_claims_new(void);
+void exclusive_claims_free(struct exclusive_claims *c); /* NULL is fine */
 /* Claims a port ("port tcp/10016") or a piece of an exclusive resource ("piece acme.example/robot/left"). False:
  * another instance has it. */
-bool claims_take(struct claims *c, uint64_t id, const char *what);
+bool exclusive_claims_add(struct exclusive_claims *c, uint64_t id, const char *what);
 /* Releases all claims of the instance. */
-void claims_release(struct claims *c, uint64_t id);
+void exclusive_claims_remove_all(struct exclusive_claims *c, uint64_t id);
 /* Tells whether an instance has claimed it. */
-bool claims_taken(struct claims *c, const char *what);
+bool exclusive_claims_contain(struct exclusive_claims *c, const char *what);

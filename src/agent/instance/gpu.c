@@ -24,13 +24,13 @@ enum { MINORS = 256 }; /* minor numbers of NVIDIA device files: the kernel assig
 static const char silence[] = "the NVIDIA driver has not answered for more than a minute";
 
 /* Usage of one device by one instance. */
-struct gpu_use {
+struct gpu_usage {
     char group[CGROUP_LIST_MAX], uuid[NVML_UUID_MAX];
     int64_t bytes, milli;
 };
-typedef VEC(struct gpu_use) gpu_uses;
+typedef VEC(struct gpu_usage) gpu_uses;
 
-struct gpus {
+struct gpu_monitor {
     struct agent *agent;
     struct loop_source *timer;
     struct worker *worker;
@@ -40,10 +40,10 @@ struct gpus {
     pthread_mutex_t lock; /* protects all fields below */
     pthread_cond_t answered;
     bool asking; /* a query of the driver is pending */
-    bool left;   /* `struct gpus` is abandoned; the pending query must not use it */
-    struct nvml_look look;
+    bool left;   /* `struct gpu_monitor` is abandoned; the pending query must not use it */
+    struct nvml_snapshot look;
     gpu_uses uses;
-    json_t *said;      /* last result of gpus_add_inventory; NULL: none */
+    json_t *said;      /* last result of gpu_monitor_add_inventory; NULL: none */
     int64_t looked_ns; /* 0: not polled yet */
 };
 
@@ -55,7 +55,7 @@ static void use_add(gpu_uses *uses, const char *group, const struct nvml_gpu *g,
     while (i < uses->len && (strcmp(uses->at[i].group, group) != 0 || strcmp(uses->at[i].uuid, g->uuid) != 0))
         i++;
     if (i == uses->len) {
-        struct gpu_use fresh = {0};
+        struct gpu_usage fresh = {0};
         (void)snprintf(fresh.group, sizeof fresh.group, "%s", group);
         (void)snprintf(fresh.uuid, sizeof fresh.uuid, "%s", g->uuid);
         vec_push(uses, fresh);
@@ -64,7 +64,7 @@ static void use_add(gpu_uses *uses, const char *group, const struct nvml_gpu *g,
     uses->at[i].milli += p->milli > 0 ? p->milli : 0;
 }
 
-static void uses_find(const struct cgroups *cgroups, const struct nvml_look *look, gpu_uses *ret)
+static void uses_find(const struct cgroups *cgroups, const struct nvml_snapshot *look, gpu_uses *ret)
 {
     char group[CGROUP_LIST_MAX];
     for (size_t i = 0; i < look->gpus_len; i++)
@@ -73,15 +73,15 @@ static void uses_find(const struct cgroups *cgroups, const struct nvml_look *loo
                 use_add(ret, group, &look->gpus[i], &look->gpus[i].processes[k]);
 }
 
-static void look_work(void *ctx)
+static void poll_gpus_on_worker(void *ctx)
 {
-    struct gpus *g = ctx;
-    struct nvml_look *look = mem_zalloc(sizeof *look);
+    struct gpu_monitor *g = ctx;
+    struct nvml_snapshot *look = mem_zalloc(sizeof *look);
     gpu_uses uses = {0};
     (void)pthread_mutex_lock(&g->lock);
     g->asking = true;
     (void)pthread_mutex_unlock(&g->lock);
-    nvml_look(g->nvml, look);
+    nvml_snapshot_take(g->nvml, look);
     (void)pthread_mutex_lock(&g->lock);
     g->asking = false;
     bool left = g->left;
@@ -91,7 +91,7 @@ static void look_work(void *ctx)
         return;
     uses_find(g->agent->cgroups, look, &uses);
     (void)pthread_mutex_lock(&g->lock);
-    nvml_look_done(&g->look);
+    nvml_snapshot_done(&g->look);
     vec_done(&g->uses);
     g->look = *look;
     memcpy(&g->uses, &uses, sizeof uses);
@@ -103,7 +103,7 @@ static void look_work(void *ctx)
 
 /* ---- waiting, with the lock held -------------------------------------------------------------------------------- */
 
-static void wait_until(struct gpus *g, int64_t steady_ns)
+static void wait_until(struct gpu_monitor *g, int64_t steady_ns)
 {
     const struct timespec at = {.tv_sec = steady_ns / SECOND_NS, .tv_nsec = steady_ns % SECOND_NS};
     (void)pthread_cond_timedwait(&g->answered, &g->lock, &at);
@@ -117,26 +117,26 @@ static int64_t steady_ns(void)
 }
 
 /* Waits for the first answer, until FIRST_NS after the start. */
-static void first_wait(struct gpus *g)
+static void first_wait(struct gpu_monitor *g)
 {
     while (!g->looked_ns && steady_ns() < g->began_ns + FIRST_NS)
         wait_until(g, g->began_ns + FIRST_NS);
 }
 
-static bool is_silent(const struct gpus *g)
+static bool is_silent(const struct gpu_monitor *g)
 {
     return g->looked_ns ? agent_boottime_ns() - g->looked_ns > SILENT_NS : steady_ns() - g->began_ns > SILENT_NS;
 }
 
 /* ---- usage by instances, on the loop ---------------------------------------------------------------------------- */
 
-static int grant_make(const struct gpus *g, const json_t *config, bool well, struct gpu_grant *ret,
+static int grant_make(const struct gpu_monitor *g, const json_t *config, bool well, struct gpu_assignment *ret,
                       struct berth_err *err);
 
 /* Includes unhealthy GPUs, because usage still counts against the shares of others. */
-static void gpu_usage_report(struct gpus *g, struct run *r)
+static void gpu_usage_report(struct gpu_monitor *g, struct agent_instance *r)
 {
-    struct gpu_grant grant;
+    struct gpu_assignment grant;
     int64_t bytes = 0, milli = 0;
     if (grant_make(g, r->config, false, &grant, NULL) < 0 || !grant.nvidia)
         return;
@@ -160,33 +160,33 @@ static void gpu_usage_report(struct gpus *g, struct run *r)
         limits_stop(r, verdict.text, true);
 }
 
-static void look_after(void *ctx)
+static void on_look_done(void *ctx)
 {
-    struct gpus *g = ctx;
+    struct gpu_monitor *g = ctx;
     const struct agent *a = g->agent;
     g->looking = false;
     for (size_t i = 0; i < a->runs.len; i++) {
-        struct run *r = a->runs.at[i];
+        struct agent_instance *r = a->runs.at[i];
         if (r->phase == INSTANCE_RUNNING && !r->busy && json_array_size(json_object_get(r->config, "gpus")))
             gpu_usage_report(g, r);
     }
-    if (gpus_changed(g)) /* a lost GPU must be reported at once, so that nothing more is placed on it */
+    if (gpu_monitor_changed(g)) /* a lost GPU must be reported at once, so that nothing more is placed on it */
         usage_poll_probe(a->look);
 }
 
 /* At the report interval, bounded, so that every report has fresh values. */
-static int64_t every_ns(const struct gpus *g)
+static int64_t every_ns(const struct gpu_monitor *g)
 {
     int64_t beat_ns = (int64_t)g->agent->options->heartbeat_ms * 1000000;
     return beat_ns == 0 || beat_ns > EVERY_NS ? EVERY_NS : beat_ns < EVERY_NS_MIN ? EVERY_NS_MIN : beat_ns;
 }
 
-static void look_due(void *ctx)
+static void on_look_due(void *ctx)
 {
-    struct gpus *g = ctx;
+    struct gpu_monitor *g = ctx;
     if (!g->looking) {
         g->looking = true;
-        worker_run(g->worker, look_work, look_after, g);
+        worker_run(g->worker, poll_gpus_on_worker, on_look_done, g);
     }
     loop_timer_set(g->timer, loop_now_ns(g->agent->loop) + every_ns(g));
 }
@@ -195,7 +195,7 @@ static void look_due(void *ctx)
 
 /* Finds the device by UUID or, without one, by its index among the usable devices (GPUs split into MIG devices are
  * skipped). */
-static const struct nvml_gpu *device_find(const struct nvml_look *look, const char *uuid, int64_t number)
+static const struct nvml_gpu *device_find(const struct nvml_snapshot *look, const char *uuid, int64_t number)
 {
     int64_t at = 0;
     for (size_t i = 0; i < look->gpus_len; i++) {
@@ -210,13 +210,13 @@ static const struct nvml_gpu *device_find(const struct nvml_look *look, const ch
 }
 
 /* `well`: rejects an unhealthy device, because it is to be used and not only watched. */
-static int given_fill(const struct gpus *g, const json_t *config, size_t i, bool well, struct gpu_given *ret,
-                      struct berth_err *err)
+static int assigned_gpu_fill(const struct gpu_monitor *g, const json_t *config, size_t i, bool well,
+                             struct assigned_gpu *ret, struct berth_err *err)
 {
     int64_t number = json_integer_value(json_array_get(json_object_get(config, "gpus"), i));
     const char *uuid = json_string_value(json_array_get(json_object_get(config, "gpu_uuids"), i));
     const struct nvml_gpu *gpu = device_find(&g->look, uuid, number);
-    *ret = (struct gpu_given){.number = (int)number, .minor = -1, .instance = -1, .compute = -1, .memory_bytes = -1};
+    *ret = (struct assigned_gpu){.number = (int)number, .minor = -1, .instance = -1, .compute = -1, .memory_bytes = -1};
     if (!gpu && !uuid && g->looked_ns && !g->look.there)
         return 0; /* a GPU of another vendor: only its index is known */
     if (!gpu && (!g->looked_ns || *g->look.trouble))
@@ -236,7 +236,7 @@ static int given_fill(const struct gpus *g, const json_t *config, size_t i, bool
     return 0;
 }
 
-static void share_fill(const json_t *config, struct gpu_grant *grant)
+static void share_fill(const json_t *config, struct gpu_assignment *grant)
 {
     int64_t milli = json_integer_value(json_object_get(config, "gpu_milli")), bytes = 0;
     const json_t *memory = json_object_get(config, "gpu_memory");
@@ -250,12 +250,12 @@ static void share_fill(const json_t *config, struct gpu_grant *grant)
 }
 
 /* Until the first poll has completed, a driver may be present. */
-static bool may_have_nvidia(const struct gpus *g)
+static bool may_have_nvidia(const struct gpu_monitor *g)
 {
     return !g->looked_ns || g->look.there || access("/dev/nvidiactl", F_OK) == 0;
 }
 
-static int grant_make(const struct gpus *g, const json_t *config, bool well, struct gpu_grant *ret,
+static int grant_make(const struct gpu_monitor *g, const json_t *config, bool well, struct gpu_assignment *ret,
                       struct berth_err *err)
 {
     size_t len = json_array_size(json_object_get(config, "gpus"));
@@ -263,7 +263,7 @@ static int grant_make(const struct gpus *g, const json_t *config, bool well, str
     memset(ret, 0, sizeof *ret);
     ret->nvidia = may_have_nvidia(g);
     for (size_t i = 0; rc == 0 && i < len && i < NVML_GPUS_MAX; i++) {
-        rc = given_fill(g, config, i, well, &ret->at[i], err);
+        rc = assigned_gpu_fill(g, config, i, well, &ret->at[i], err);
         ret->len += rc == 0;
     }
     if (rc == 0)
@@ -271,7 +271,7 @@ static int grant_make(const struct gpus *g, const json_t *config, bool well, str
     return rc;
 }
 
-int gpus_grant(struct gpus *g, const json_t *config, struct gpu_grant *ret, struct berth_err *err)
+int gpu_monitor_assign(struct gpu_monitor *g, const json_t *config, struct gpu_assignment *ret, struct berth_err *err)
 {
     (void)pthread_mutex_lock(&g->lock);
     first_wait(g);
@@ -282,7 +282,7 @@ int gpus_grant(struct gpus *g, const json_t *config, struct gpu_grant *ret, stru
     return rc;
 }
 
-static bool is_granted(const struct gpu_grant *grant, const struct nvml_gpu *gpu)
+static bool is_granted(const struct gpu_assignment *grant, const struct nvml_gpu *gpu)
 {
     for (size_t i = 0; i < grant->len; i++)
         if (grant->at[i].minor == gpu->minor || (*gpu->uuid && strcmp(grant->at[i].uuid, gpu->uuid) == 0))
@@ -292,7 +292,7 @@ static bool is_granted(const struct gpu_grant *grant, const struct nvml_gpu *gpu
 
 /* Used if the device file of an assigned GPU is unknown: allows all GPU device files except those that are known to
  * belong to other GPUs. */
-static int confine_loosely(const struct agent *a, const char *group, const struct gpu_grant *grant)
+static int confine_loosely(const struct agent *a, const char *group, const struct gpu_assignment *grant)
 {
     unsigned minors[MINORS];
     bool others[MINORS] = {false};
@@ -311,7 +311,7 @@ static int confine_loosely(const struct agent *a, const char *group, const struc
     return rc < 0 ? rc : -ENODATA;
 }
 
-int gpus_confine(const struct agent *a, const char *group, const struct gpu_grant *grant)
+int gpu_monitor_confine(const struct agent *a, const char *group, const struct gpu_assignment *grant)
 {
     unsigned minors[NVML_GPUS_MAX + 2] = {NVML_MINOR_CONTROL, NVML_MINOR_MODESET}, caps[NVML_FILES_MAX];
     size_t len = 2, caps_len = 0;
@@ -334,7 +334,7 @@ int gpus_confine(const struct agent *a, const char *group, const struct gpu_gran
 
 /* ---- reporting -------------------------------------------------------------------------------------------------- */
 
-void gpus_report(struct gpus *g, json_t *self)
+void gpu_monitor_report(struct gpu_monitor *g, json_t *self)
 {
     (void)pthread_mutex_lock(&g->lock);
     probe_gpus_use(&g->look, self);
@@ -346,7 +346,7 @@ void gpus_report(struct gpus *g, json_t *self)
 }
 
 /* Returns the GPUs; all are unhealthy while the driver does not answer. */
-static json_t *probe_now(struct gpus *g)
+static json_t *probe_now(struct gpu_monitor *g)
 {
     size_t i;
     json_t *gpu;
@@ -362,7 +362,7 @@ static json_t *probe_now(struct gpus *g)
     return is;
 }
 
-bool gpus_changed(struct gpus *g)
+bool gpu_monitor_changed(struct gpu_monitor *g)
 {
     (void)pthread_mutex_lock(&g->lock);
     CLEANUP(json) json_t *is = probe_now(g);
@@ -371,7 +371,7 @@ bool gpus_changed(struct gpus *g)
     return changed;
 }
 
-void gpus_add_inventory(struct gpus *g, json_t *machine)
+void gpu_monitor_add_inventory(struct gpu_monitor *g, json_t *machine)
 {
     (void)pthread_mutex_lock(&g->lock);
     json_decref(g->said);
@@ -382,9 +382,9 @@ void gpus_add_inventory(struct gpus *g, json_t *machine)
 
 /* ---- lifetime --------------------------------------------------------------------------------------------------- */
 
-struct gpus *gpus_new(struct agent *a)
+struct gpu_monitor *gpu_monitor_new(struct agent *a)
 {
-    struct gpus *g = mem_zalloc(sizeof *g);
+    struct gpu_monitor *g = mem_zalloc(sizeof *g);
     g->agent = a;
     g->nvml = nvml_new(a->options->nvml);
     g->began_ns = steady_ns();
@@ -395,14 +395,14 @@ struct gpus *gpus_new(struct agent *a)
     (void)pthread_condattr_destroy(&attr);
     (void)pthread_mutex_init(&g->lock, NULL);
     g->worker = worker_new(a->loop);
-    g->timer = loop_timer_new(a->loop, look_due, g);
-    look_due(g);
+    g->timer = loop_timer_new(a->loop, on_look_due, g);
+    on_look_due(g);
     return g;
 }
 
 /* Stops the worker. False: the driver call does not return; the thread is abandoned together with the memory that it
  * uses. */
-static bool worker_ends(struct gpus *g)
+static bool worker_ends(struct gpu_monitor *g)
 {
     int64_t until_ns = steady_ns() + END_NS;
     (void)pthread_mutex_lock(&g->lock);
@@ -418,7 +418,7 @@ static bool worker_ends(struct gpus *g)
     return ends;
 }
 
-void gpus_free(struct gpus *g)
+void gpu_monitor_free(struct gpu_monitor *g)
 {
     if (!g)
         return;
@@ -426,7 +426,7 @@ void gpus_free(struct gpus *g)
     if (!worker_ends(g))
         return;
     nvml_free(g->nvml);
-    nvml_look_done(&g->look);
+    nvml_snapshot_done(&g->look);
     vec_done(&g->uses);
     json_decref(g->said);
     (void)pthread_cond_destroy(&g->answered);

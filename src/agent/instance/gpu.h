@@ -17,15 +17,15 @@
 #include "machine/gpu/nvml.h"
 
 struct agent;
-struct gpus;
+struct gpu_monitor;
 /* Starts polling. The first caller that needs an answer waits up to some seconds for it. */
-struct gpus *gpus_new(struct agent *a);
-void gpus_free(struct gpus *g); /* NULL is fine */
+struct gpu_monitor *gpu_monitor_new(struct agent *a);
+void gpu_monitor_free(struct gpu_monitor *g); /* NULL is fine */
 
 /* GPUs assigned to an instance. */
-struct gpu_grant {
+struct gpu_assignment {
     bool nvidia; /* an NVIDIA driver is or may be present: device access must be restricted */
-    struct gpu_given {
+    struct assigned_gpu {
         char uuid[NVML_UUID_MAX]; /* "": only the index is known */
         int number, minor;        /* minor -1: unknown */
         int instance, compute;    /* MIG instance ids; -1: not a MIG device */
@@ -37,15 +37,15 @@ struct gpu_grant {
 };
 /* Reads `gpus`, `gpu_uuids`, `gpu_milli` and `gpu_memory` of an instance's configuration. On any thread except the
  * loop's, because it may wait. -ENODEV: a GPU is missing or unhealthy, or the driver does not answer. */
-int gpus_grant(struct gpus *g, const json_t *config, struct gpu_grant *ret, struct berth_err *err);
+int gpu_monitor_assign(struct gpu_monitor *g, const json_t *config, struct gpu_assignment *ret, struct berth_err *err);
 /* Restricts a cgroup, before any process enters it, to the GPU device files in `grant`. Negative errno: the kernel does
  * not support the rule, or the device numbers are unknown (-ENODATA; then only device files that are known to belong to
  * other GPUs are denied). */
-int gpus_confine(const struct agent *a, const char *group, const struct gpu_grant *grant);
+int gpu_monitor_confine(const struct agent *a, const char *group, const struct gpu_assignment *grant);
 
 /* Adds GPU usage and conditions to a report's "node"; on any thread. */
-void gpus_report(struct gpus *g, json_t *self);
-/* Tells whether GPUs or their health have changed since gpus_add_inventory. On any thread. */
-bool gpus_changed(struct gpus *g);
+void gpu_monitor_report(struct gpu_monitor *g, json_t *self);
+/* Tells whether GPUs or their health have changed since gpu_monitor_add_inventory. On any thread. */
+bool gpu_monitor_changed(struct gpu_monitor *g);
 /* Adds the GPUs to the result of probe_machine; on any thread. */
-void gpus_add_inventory(struct gpus *g, json_t *machine);
+void gpu_monitor_add_inventory(struct gpu_monitor *g, json_t *machine);

@@ -15,7 +15,7 @@
 /* longest delays: 16 s between cleanups, some 4 minutes between changes */
 enum { TRIES_DOUBLING = 6, CHANGES_DOUBLING = 10 };
 
-static void launch(struct run *r);
+static void launch(struct agent_instance *r);
 
 /* ---- list of instances ------------------------------------------------------------------------------------------ */
 
@@ -24,21 +24,22 @@ static size_t index_of(const struct agent *a, uint64_t id)
     return vec_lower_bound(&a->runs, id, id);
 }
 
-struct run *instance_find(const struct agent *a, uint64_t id)
+struct agent_instance *instance_find(const struct agent *a, uint64_t id)
 {
     size_t at = index_of(a, id);
     return at < a->runs.len && a->runs.at[at]->id == id ? a->runs.at[at] : NULL;
 }
 
-struct run *instance_list_add(struct agent *a, uint64_t id, const json_t *config)
+struct agent_instance *instance_list_add(struct agent *a, uint64_t id, const json_t *config)
 {
-    struct run *r = mem_zalloc(sizeof *r);
+    struct agent_instance *r = mem_zalloc(sizeof *r);
     size_t at = index_of(a, id);
-    *r = (struct run){.agent = a, .id = id, .launched = {.pidfd = -1}, .pid_fd = -1, .watched = -1, .exit = -1};
+    *r = (struct agent_instance){
+        .agent = a, .id = id, .launched = {.pidfd = -1}, .pid_fd = -1, .watched = -1, .exit = -1};
     (void)snprintf(r->group, sizeof r->group, "i%" PRIu64, id);
     r->config = json_deep_copy(config);
     vec_push(&a->runs, r);
-    memmove(&a->runs.at[at + 1], &a->runs.at[at], (a->runs.len - 1 - at) * sizeof(struct run *));
+    memmove(&a->runs.at[at + 1], &a->runs.at[at], (a->runs.len - 1 - at) * sizeof(struct agent_instance *));
     a->runs.at[at] = r;
     return r;
 }
@@ -50,11 +51,11 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-void instance_free(struct run *r)
+void instance_free(struct agent_instance *r)
 {
     struct agent *a = r->agent;
     size_t at = index_of(a, r->id);
-    memmove(&a->runs.at[at], &a->runs.at[at + 1], (a->runs.len - 1 - at) * sizeof(struct run *));
+    memmove(&a->runs.at[at], &a->runs.at[at + 1], (a->runs.len - 1 - at) * sizeof(struct agent_instance *));
     a->runs.len--;
     usage_poll_end(r);
     health_free(r->health);
@@ -74,13 +75,13 @@ void instance_free(struct run *r)
     mem_free(r);
 }
 
-const char *instance_owner(const struct run *r)
+const char *instance_owner(const struct agent_instance *r)
 {
     const char *owner = json_string_value(json_object_get(r->config, "owner"));
     return owner && *owner ? owner : "berth";
 }
 
-uint16_t instance_port(const struct run *r, const char *endpoint)
+uint16_t instance_port(const struct agent_instance *r, const char *endpoint)
 {
     for (size_t i = 0; i < r->ports.len; i++)
         if (strcmp(r->ports.at[i].endpoint, endpoint) == 0)
@@ -90,46 +91,46 @@ uint16_t instance_port(const struct run *r, const char *endpoint)
 
 /* ---- end -------------------------------------------------------------------------------------------------------- */
 
-static void over(struct run *r, enum node_end end, int exit, const char *text)
+static void instance_ended(struct agent_instance *r, enum node_end end, int exit, const char *text)
 {
     struct node_outcome outcome = {.end = end,
                                    .exit = exit,
                                    .text = text && *text ? text : NULL,
                                    .oom_killed = end == NODE_FAILED && r->oom_killed};
     r->phase = INSTANCE_ENDED;
-    claims_release(r->agent->claims, r->id);
+    exclusive_claims_remove_all(r->agent->claims, r->id);
     port_guard_drop(r->agent->guard, r->id);
     if (r->net.in + r->net.out > 0)
         node_total_usage(r->agent->node, r->id, "traffic", r->net.in + r->net.out);
-    node_over(r->agent->node, r->id, &outcome); /* this call may free or remove r */
+    node_instance_ended(r->agent->node, r->id, &outcome); /* this call may free or remove r */
 }
 
-static void ended_by_exit(struct run *r)
+static void ended_by_exit(struct agent_instance *r)
 {
     char text[LAUNCH_TEXT_MAX + 64];
     if (r->killed[0])
-        over(r, NODE_FAILED, r->exit, r->killed);
+        instance_ended(r, NODE_FAILED, r->exit, r->killed);
     else if (r->exit_text[0])
-        over(r, NODE_FAILED, r->exit, r->exit_text);
+        instance_ended(r, NODE_FAILED, r->exit, r->exit_text);
     else if (r->exit == 0)
-        over(r, NODE_ENDED, 0, NULL);
+        instance_ended(r, NODE_ENDED, 0, NULL);
     else if (r->exit < 0)
-        over(r, NODE_FAILED, -1, "its shim ended without reporting an exit code");
+        instance_ended(r, NODE_FAILED, -1, "its shim ended without reporting an exit code");
     else if (r->exit > 128) {
         bool oom = r->exit == 128 + SIGKILL && r->oom_killed;
         (void)snprintf(text, sizeof text, oom ? "killed: exceeded its memory limit" : "killed by SIG%s",
                        sigabbrev_np(r->exit - 128) ? sigabbrev_np(r->exit - 128) : "?");
-        over(r, NODE_FAILED, r->exit, text);
+        instance_ended(r, NODE_FAILED, r->exit, text);
     } else {
         (void)snprintf(text, sizeof text, "exit code %d%s", r->exit,
                        r->oom_killed ? "; one of its processes was killed for exceeding the memory limit" : "");
-        over(r, NODE_FAILED, r->exit, text);
+        instance_ended(r, NODE_FAILED, r->exit, text);
     }
 }
 
 static void reap_work(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->exit = -1;
     r->exit_text[0] = '\0';
     if (launch_exit(r->agent->state_dir, r->id, &r->exit, r->exit_text) < 0)
@@ -144,7 +145,7 @@ static void reap_again(void *ctx)
     instance_reap(ctx);
 }
 
-void instance_set_timer(struct run *r, loop_call *call, int64_t after_ns)
+void instance_set_timer(struct agent_instance *r, loop_call *call, int64_t after_ns)
 {
     loop_source_free(r->timer);
     r->timer = loop_timer_new(r->agent->loop, call, r);
@@ -152,7 +153,7 @@ void instance_set_timer(struct run *r, loop_call *call, int64_t after_ns)
 }
 
 /* Schedules another attempt with exponential backoff. */
-static void cleanup_retry_later(struct run *r, loop_call *again)
+static void cleanup_retry_later(struct agent_instance *r, loop_call *again)
 {
     unsigned doublings = r->tries < TRIES_DOUBLING ? r->tries++ : TRIES_DOUBLING;
     NOTE(r->agent, LEVEL_WARN, "instance.stays", LOG_NUMBER("id", (int64_t)r->id), LOG_TEXT("text", r->err.text));
@@ -161,7 +162,7 @@ static void cleanup_retry_later(struct run *r, loop_call *again)
 
 static void reap_after(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->busy = false;
     if (r->rc < 0) { /* a process cannot die yet, or a file system is still mounted */
         cleanup_retry_later(r, reap_again);
@@ -170,7 +171,7 @@ static void reap_after(void *ctx)
     ended_by_exit(r);
 }
 
-void instance_reap(struct run *r)
+void instance_reap(struct agent_instance *r)
 {
     r->phase = INSTANCE_REAPING;
     r->busy = true;
@@ -179,7 +180,7 @@ void instance_reap(struct run *r)
 
 static void shim_ended(void *ctx, uint32_t events)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     (void)events;
     loop_source_free(r->source);
     r->source = NULL;
@@ -193,7 +194,7 @@ static void shim_ended(void *ctx, uint32_t events)
         instance_reap(r);
 }
 
-void instance_watch(struct run *r)
+void instance_watch(struct agent_instance *r)
 {
     struct berth_err err;
     r->pid_fd = launch_first_process(&r->launched);
@@ -207,12 +208,12 @@ void instance_watch(struct run *r)
 
 const char *instance_secret(void *ctx, const char *secret, const char *key)
 {
-    const struct run *r = ctx;
+    const struct agent_instance *r = ctx;
     return json_string_value(json_object_get(json_object_get(r->secrets, secret), key));
 }
 
 /* Tells whether no other instance of the same owner is in a phase between `from` and INSTANCE_ENDED. */
-static bool is_alone_of_owner(const struct run *r, enum instance_phase from)
+static bool is_alone_of_owner(const struct agent_instance *r, enum instance_phase from)
 {
     const struct agent *a = r->agent;
     for (size_t i = 0; i < a->runs.len; i++)
@@ -224,17 +225,17 @@ static bool is_alone_of_owner(const struct run *r, enum instance_phase from)
 
 static void launch_work(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->rc = compose_launch(r);
 }
 
-void instance_start_probes(struct run *r)
+void instance_start_probes(struct agent_instance *r)
 {
     usage_poll_begin(r);
     r->health = instance_probe_new(r);
 }
 
-static void tell_started(struct run *r)
+static void report_started(struct agent_instance *r)
 {
     struct node_port ports[ENDPOINTS_MAX];
     size_t len = r->ports.len < ENDPOINTS_MAX ? r->ports.len : ENDPOINTS_MAX;
@@ -243,11 +244,11 @@ static void tell_started(struct run *r)
     node_started(r->agent->node, r->id, &(struct node_start){ports, len, r->exclusive, r->unenforced});
 }
 
-static void launched_running(struct run *r)
+static void launched_running(struct agent_instance *r)
 {
     r->phase = INSTANCE_RUNNING;
     instance_watch(r);
-    tell_started(r);
+    report_started(r);
     if (json_object_get(r->config, "image"))
         trim_images(r->agent);
     if (r->next && !r->stop_asked) {
@@ -262,11 +263,11 @@ static void launched_running(struct run *r)
 
 static void launch_after(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->busy = false;
     json_decref(take_ptr(&r->secrets));
     if (r->rc < 0)
-        over(r, NODE_FAILED, -1, r->err.text);
+        instance_ended(r, NODE_FAILED, -1, r->err.text);
     else
         launched_running(r);
 }
@@ -280,14 +281,14 @@ static struct worker *launcher(struct agent *a)
     return *w;
 }
 
-static void launch(struct run *r)
+static void launch(struct agent_instance *r)
 {
     if (r->stop_asked) {
-        over(r, NODE_STOPPED, -1, "stopped before it was started");
+        instance_ended(r, NODE_STOPPED, -1, "stopped before it was started");
         return;
     }
     if (r->trouble) {
-        over(r, NODE_FAILED, -1, r->trouble);
+        instance_ended(r, NODE_FAILED, -1, r->trouble);
         return;
     }
     r->phase = INSTANCE_LAUNCHING;
@@ -298,7 +299,7 @@ static void launch(struct run *r)
 
 static void await_work(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->rc = launch_adopt(r->agent->state_dir, r->id, &r->launched, &r->err);
     if (r->rc == 0)
         bundle_started(r->agent->state_dir, r->id);
@@ -308,7 +309,7 @@ static void await_work(void *ctx)
 
 static void await_after(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->busy = false;
     if (r->rc < 0) {
         if (r->rc != -ESRCH)
@@ -323,7 +324,7 @@ static void await_after(void *ctx)
     launched_running(r);
 }
 
-void instance_await(struct run *r)
+void instance_await(struct agent_instance *r)
 {
     r->phase = INSTANCE_LAUNCHING;
     r->busy = true;
@@ -332,20 +333,20 @@ void instance_await(struct run *r)
 
 static void pull_work(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->rc = image_ensure(r->agent->state_dir, r->config, &r->err);
 }
 
 static void pull_after(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->busy = false;
     if (r->rc < 0 && !r->trouble)
         r->trouble = mem_strdup(r->err.text);
     launch(r);
 }
 
-static void prepared(struct run *r)
+static void prepared(struct agent_instance *r)
 {
     if (r->stop_asked || r->trouble ||
         (!json_object_get(r->config, "image") && !json_object_get(r->config, "rootfs"))) {
@@ -358,18 +359,18 @@ static void prepared(struct run *r)
 
 /* ---- secrets ---------------------------------------------------------------------------------------------------- */
 
-struct fetch {
+struct secret_fetch {
     struct agent *agent;
     uint64_t id;
     char *secret;
-    void (*then)(struct run *r);
+    void (*then)(struct agent_instance *r);
 };
 
 static void fetched(void *ctx, int status, const char *body, size_t len)
 {
-    struct fetch *f = ctx;
-    struct run *r = status == LINK_GONE ? NULL : instance_find(f->agent, f->id);
-    void (*then)(struct run * r) = f->then;
+    struct secret_fetch *f = ctx;
+    struct agent_instance *r = status == LINK_GONE ? NULL : instance_find(f->agent, f->id);
+    void (*then)(struct agent_instance * r) = f->then;
     if (r) {
         json_t *doc = status == 200 ? json_loadb(body, len, 0, NULL) : NULL;
         json_t *data = json_object_get(doc, "data");
@@ -389,7 +390,7 @@ static void fetched(void *ctx, int status, const char *body, size_t len)
 }
 
 /* Requests every secret that the files of the configuration name, then calls `then`. */
-static void fetch_secrets(struct run *r, const json_t *config, void (*then)(struct run *r))
+static void fetch_secrets(struct agent_instance *r, const json_t *config, void (*then)(struct agent_instance *r))
 {
     const json_t *files = json_object_get(config, "files");
     if (!r->secrets)
@@ -400,8 +401,8 @@ static void fetch_secrets(struct run *r, const json_t *config, void (*then)(stru
         CLEANUP(str) struct str path = {0};
         if (!secret || json_object_get(r->secrets, secret))
             continue;
-        struct fetch *f = mem_zalloc(sizeof *f);
-        *f = (struct fetch){r->agent, r->id, mem_strdup(secret), then};
+        struct secret_fetch *f = mem_zalloc(sizeof *f);
+        *f = (struct secret_fetch){r->agent, r->id, mem_strdup(secret), then};
         (void)json_object_set_new(r->secrets, secret, json_object()); /* marks it as requested */
         str_add(&path, "/secrets/");
         client_encode(&path, secret);
@@ -419,32 +420,32 @@ static void start(void *ctx, uint64_t id, const json_t *config)
     struct agent *a = ctx;
     if (instance_find(a, id)) { /* the daemon listed it again while its earlier run is still being cleaned up */
         static const struct node_outcome again = {NODE_FAILED, -1, "it has already run on this node"};
-        node_over(a->node, id, &again);
+        node_instance_ended(a->node, id, &again);
         return;
     }
-    struct run *r = instance_list_add(a, id, config);
+    struct agent_instance *r = instance_list_add(a, id, config);
     r->phase = INSTANCE_PREPARING;
     fetch_secrets(r, config, prepared);
 }
 
 static void change_work(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->rc = compose_change(r);
 }
 
-static void change_now(struct run *r);
+static void change_now(struct agent_instance *r);
 
 static void change_again(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     if (r->phase == INSTANCE_RUNNING && !r->stop_asked && !r->busy && !r->fetching)
         fetch_secrets(r, r->config, change_now);
 }
 
 /* Schedules another attempt: the daemon does not send the same configuration twice, and the failure may be temporary,
  * such as an unavailable secret. */
-static void change_later(struct run *r)
+static void change_later(struct agent_instance *r)
 {
     unsigned doublings = r->change_tries < CHANGES_DOUBLING ? r->change_tries++ : CHANGES_DOUBLING;
     if (!r->rechange)
@@ -454,7 +455,7 @@ static void change_later(struct run *r)
 
 static void change_after(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->busy = false;
     json_decref(take_ptr(&r->secrets));
     if (r->rc < 0)
@@ -474,7 +475,7 @@ static void change_after(void *ctx)
     }
 }
 
-static void change_now(struct run *r)
+static void change_now(struct agent_instance *r)
 {
     if (r->phase != INSTANCE_RUNNING || r->busy) /* busy: it is being killed */
         return;
@@ -485,7 +486,7 @@ static void change_now(struct run *r)
 
 static void change(void *ctx, uint64_t id, const json_t *config)
 {
-    struct run *r = instance_find(ctx, id);
+    struct agent_instance *r = instance_find(ctx, id);
     if (!r || r->phase > INSTANCE_RUNNING)
         return;
     if (r->busy || r->fetching || r->phase != INSTANCE_RUNNING) {
@@ -503,7 +504,7 @@ static void change(void *ctx, uint64_t id, const json_t *config)
 
 static void stop(void *ctx, uint64_t id, bool now)
 {
-    struct run *r = instance_find(ctx, id);
+    struct agent_instance *r = instance_find(ctx, id);
     if (!r)
         return;
     r->stop_asked = true;
@@ -516,7 +517,7 @@ static void stop(void *ctx, uint64_t id, bool now)
 
 static void forget_work(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     const json_t *keep = json_object_get(json_object_get(r->config, "log"), "keep_ns");
     r->rc = compose_clear(r);
     if (r->rc == 0 && keep) /* without a recorded retention time the log is kept until space is needed */
@@ -529,13 +530,13 @@ static void forget_work(void *ctx)
 
 static void forget_again(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     agent_machine.forget(r->agent, r->id);
 }
 
 static void forget_after(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->busy = false;
     if (r->rc == 0 || r->rc == -ENOENT) {
         instance_free(r);
@@ -546,7 +547,7 @@ static void forget_after(void *ctx)
 
 static void forget(void *ctx, uint64_t id)
 {
-    struct run *r = instance_find(ctx, id);
+    struct agent_instance *r = instance_find(ctx, id);
     if (!r || r->busy)
         return;
     r->phase = INSTANCE_REMOVING;

@@ -33,7 +33,7 @@ static void killed_program_free(struct killed_program *d)
     mem_free(d);
 }
 
-static void died(void *ctx, uint32_t events)
+static void on_program_exit(void *ctx, uint32_t events)
 {
     struct killed_program *d = ctx;
     (void)events;
@@ -41,7 +41,7 @@ static void died(void *ctx, uint32_t events)
     killed_program_free(d);
 }
 
-void exec_process_kill(struct agent *a, struct beside *b)
+void exec_process_kill(struct agent *a, struct exec_process *b)
 {
     int pidfd = b->pidfd;
     b->pidfd = -1;
@@ -55,7 +55,7 @@ void exec_process_kill(struct agent *a, struct beside *b)
     if (a->killed_program)
         a->killed_program->back = &d->next;
     a->killed_program = d;
-    if (loop_watch_fd(a->loop, pidfd, EPOLLIN, died, d, &d->source, NULL) < 0)
+    if (loop_watch_fd(a->loop, pidfd, EPOLLIN, on_program_exit, d, &d->source, NULL) < 0)
         killed_program_free(d); /* the program stays a zombie until the agent exits */
 }
 

@@ -19,7 +19,7 @@
 #define DISK_NS (30 * SECOND_NS)      /* interval between disk counts of one instance */
 #define DISK_ABOVE_NS (2 * SECOND_NS) /* the same for an instance above its limit */
 
-struct limits {
+struct instance_limits {
     struct cgroup_limits group;
     struct net_limits net;
     struct disk_limit disk;
@@ -28,12 +28,12 @@ struct limits {
 
 /* Reads the limits of the configuration. A virtual machine also has the limits of its flavor; its guest keeps the
  * memory that it started with. */
-static int limits_read(const struct run *r, struct limits *ret, struct berth_err *err)
+static int limits_read(const struct agent_instance *r, struct instance_limits *ret, struct berth_err *err)
 {
     static const char *const known[] = {"network", "network-in", "network-out",
                                         "storage", "traffic",    "traffic-throttle"};
     const json_t *config = r->config;
-    *ret = (struct limits){0};
+    *ret = (struct instance_limits){0};
     int rc = cgroup_limits_read(config, &ret->group, ret->other, err);
     rc = rc < 0 ? rc : net_limits_read(config, &ret->net, err);
     rc = rc < 0 ? rc : disk_limit_read(config, &ret->disk, err);
@@ -46,17 +46,17 @@ static int limits_read(const struct run *r, struct limits *ret, struct berth_err
     return rc;
 }
 
-static const char *unified(const struct run *r, char buf[static STATE_PATH_MAX])
+static const char *unified(const struct agent_instance *r, char buf[static STATE_PATH_MAX])
 {
     return cgroup_unified(r->agent->cgroups, r->group, buf, STATE_PATH_MAX);
 }
 
 /* Applies the limits other than the cgroup's, and adds those that are not enforced to r->unenforced. */
-static void rest_put(struct run *r, const struct limits *l)
+static void rest_put(struct agent_instance *r, const struct instance_limits *l)
 {
     char path[STATE_PATH_MAX], net[CGROUP_LIST_MAX];
     if (l->net.wanted || r->counted) {
-        nets_put(r->agent->nets, r->id, unified(r, path), &l->net, agent_clock_ns(), net);
+        net_limiter_put(r->agent->nets, r->id, unified(r, path), &l->net, agent_clock_ns(), net);
         limit_names_join(r->unenforced, net);
         r->counted = l->net.wanted;
     }
@@ -66,9 +66,9 @@ static void rest_put(struct run *r, const struct limits *l)
         limit_names_put(r->unenforced, "storage");
 }
 
-int limits_begin(struct run *r)
+int limits_begin(struct agent_instance *r)
 {
-    struct limits l;
+    struct instance_limits l;
     int rc = limits_read(r, &l, &r->err);
     if (rc == 0 && image_is_vm(r->config))
         r->guest_bytes = l.group.memory_bytes;
@@ -82,9 +82,9 @@ int limits_begin(struct run *r)
     return rc;
 }
 
-int limits_change(struct run *r)
+int limits_change(struct agent_instance *r)
 {
-    struct limits l;
+    struct instance_limits l;
     int rc = limits_read(r, &l, &r->err);
     if (rc < 0)
         return rc;
@@ -94,7 +94,7 @@ int limits_change(struct run *r)
 }
 
 /* Restores from the instance directory what cannot be queried again: unenforced GPU limits and the guest's memory. */
-static void limits_restore(struct run *r)
+static void limits_restore(struct agent_instance *r)
 {
     CLEANUP(mem) char *text = NULL, *gpus = NULL;
     struct cgroup_limits first = {0};
@@ -110,7 +110,7 @@ static void limits_restore(struct run *r)
     r->guest_bytes = first.memory_bytes;
 }
 
-void limits_adopt(struct run *r)
+void limits_adopt(struct agent_instance *r)
 {
     char path[STATE_PATH_MAX];
     limits_restore(r);
@@ -122,13 +122,13 @@ void limits_adopt(struct run *r)
     NOTE(r->agent, LEVEL_WARN, "instance.unlimited", LOG_NUMBER("id", (int64_t)r->id), LOG_TEXT("text", r->err.text));
 }
 
-void limits_end(struct run *r)
+void limits_end(struct agent_instance *r)
 {
     char path[STATE_PATH_MAX];
     struct net_limits limits;
     if (r->counted || (net_limits_read(r->config, &limits, NULL) == 0 && limits.wanted)) {
         /* including counters that an earlier agent set up */
-        struct net_counts last = nets_end(r->agent->nets, r->id, unified(r, path));
+        struct net_counts last = net_limiter_end(r->agent->nets, r->id, unified(r, path));
         r->net = last.in + last.out > 0 ? last : r->net;
     }
     r->counted = false;
@@ -169,9 +169,9 @@ static void disk_work(void *ctx)
 }
 
 /* Compares a completed count with the limit. */
-static void disk_limit_check(struct run *r)
+static void disk_limit_check(struct agent_instance *r)
 {
-    struct limits l;
+    struct instance_limits l;
     struct limit_verdict verdict;
     if (r->phase != INSTANCE_RUNNING || r->busy || limits_read(r, &l, NULL) < 0)
         return;
@@ -186,7 +186,7 @@ static void disk_limit_check(struct run *r)
 static void disk_after(void *ctx)
 {
     struct disks *d = ctx;
-    struct run *r = instance_find(d->agent, d->id);
+    struct agent_instance *r = instance_find(d->agent, d->id);
     json_decref(take_ptr(&d->config));
     d->id = 0;
     if (!r)
@@ -199,7 +199,7 @@ static void disk_after(void *ctx)
     disk_limit_check(r);
 }
 
-static bool disk_is_due(const struct run *r, const struct disk_limit *limit, int64_t now_ns)
+static bool disk_is_due(const struct agent_instance *r, const struct disk_limit *limit, int64_t now_ns)
 {
     int64_t every_ns = limit->bytes && r->disk_bytes > limit->bytes ? DISK_ABOVE_NS : DISK_NS;
     return limit->wanted && (!r->disk_ns || now_ns - r->disk_ns >= every_ns);
@@ -210,9 +210,9 @@ static bool disk_is_due(const struct run *r, const struct disk_limit *limit, int
 static void disk_count(struct agent *a)
 {
     struct disks *d = a->disks;
-    struct run *r = NULL;
+    struct agent_instance *r = NULL;
     for (size_t i = 0; !d->id && i < a->runs.len; i++) {
-        struct run *other = a->runs.at[i];
+        struct agent_instance *other = a->runs.at[i];
         if (other->disk_due && other->phase == INSTANCE_RUNNING && !other->busy && (!r || other->disk_ns < r->disk_ns))
             r = other;
     }
@@ -227,17 +227,17 @@ static void disk_count(struct agent *a)
 /* ---- polling ---------------------------------------------------------------------------------------------------- */
 
 /* Network usage since the last poll. */
-struct seen {
+struct net_usage {
     bool counted, rated;
-    struct net_look look;
+    struct net_limit_status look;
     int64_t in, out; /* bytes a second; valid if `rated` */
 };
 
-static struct seen net_look(struct run *r, int64_t now_ns)
+static struct net_usage net_usage_poll(struct agent_instance *r, int64_t now_ns)
 {
-    struct seen s = {0};
+    struct net_usage s = {0};
     int64_t passed_ns = now_ns - r->net_ns;
-    s.counted = nets_poll(r->agent->nets, r->id, agent_clock_ns(), &s.look) == 0;
+    s.counted = net_limiter_poll(r->agent->nets, r->id, agent_clock_ns(), &s.look) == 0;
     if (s.counted && r->net_ns && passed_ns > 0) {
         s.rated = true;
         s.in = (int64_t)((__int128)(s.look.counts.in - r->net.in) * SECOND_NS / passed_ns);
@@ -249,7 +249,7 @@ static struct seen net_look(struct run *r, int64_t now_ns)
 }
 
 /* Updates r->unenforced: network limits may stop or start being enforced while the instance runs. */
-static void net_unenforced(struct run *r, const char *now)
+static void net_unenforced(struct agent_instance *r, const char *now)
 {
     static const char *const names[] = {"network", "network-in", "network-out", "traffic", "traffic-throttle"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -257,7 +257,7 @@ static void net_unenforced(struct run *r, const char *now)
     limit_names_join(r->unenforced, now);
 }
 
-void limits_report(struct run *r)
+void limits_report(struct agent_instance *r)
 {
     char over[CGROUP_LIST_MAX];
     memcpy(over, r->over, sizeof over);
@@ -268,7 +268,7 @@ void limits_report(struct run *r)
     node_limit_state(r->agent->node, r->id, r->unenforced, over);
 }
 
-void limits_stop(struct run *r, const char *text, bool now)
+void limits_stop(struct agent_instance *r, const char *text, bool now)
 {
     if (r->stop_asked)
         return;
@@ -278,7 +278,7 @@ void limits_stop(struct run *r, const char *text, bool now)
 }
 
 /* Adds the samples of the network. The limit `network` applies to the directions that have no limit of their own. */
-static size_t net_samples(const struct limits *l, const struct seen *s, struct limit_sample *to)
+static size_t net_samples(const struct instance_limits *l, const struct net_usage *s, struct limit_sample *to)
 {
     const char *given = l->net.given;
     bool in = limit_names_has(given, "network-in"), out = limit_names_has(given, "network-out");
@@ -301,8 +301,8 @@ static size_t net_samples(const struct limits *l, const struct seen *s, struct l
 
 /* Compares usage with limits, including limits that the kernel does not enforce, and stops an instance that exceeds
  * them. */
-static void limits_check(struct run *r, const struct limits *l, const struct cgroup_usage *used, const struct seen *s,
-                         int64_t now_ns)
+static void limits_check(struct agent_instance *r, const struct instance_limits *l, const struct cgroup_usage *used,
+                         const struct net_usage *s, int64_t now_ns)
 {
     struct limit_sample samples[LIMIT_SAMPLES_MAX];
     struct limit_verdict verdict = {0};
@@ -324,8 +324,8 @@ static void limits_check(struct run *r, const struct limits *l, const struct cgr
 }
 
 /* used: NULL if the cgroup cannot be read */
-static void tell_usage(const struct run *r, const struct limits *l, const struct cgroup_usage *used,
-                       const struct seen *s, int64_t now_ns)
+static void report_usage(const struct agent_instance *r, const struct instance_limits *l,
+                         const struct cgroup_usage *used, const struct net_usage *s, int64_t now_ns)
 {
     int64_t past_ns = now_ns - r->used_ns;
     struct berth_amount amounts[6];
@@ -348,7 +348,7 @@ static void tell_usage(const struct run *r, const struct limits *l, const struct
 }
 
 /* Clears the exceeded state after the disk limit was removed. */
-static void disk_forget(struct run *r, const struct disk_limit *limit)
+static void disk_forget(struct agent_instance *r, const struct disk_limit *limit)
 {
     if (limit->bytes || !r->disk_over)
         return;
@@ -357,15 +357,15 @@ static void disk_forget(struct run *r, const struct disk_limit *limit)
     limits_report(r);
 }
 
-void limits_poll(struct run *r, int64_t now_ns)
+void limits_poll(struct agent_instance *r, int64_t now_ns)
 {
     struct cgroup_usage used = {0};
-    struct limits l;
-    ports_look(r);
+    struct instance_limits l;
+    ports_poll(r);
     if (limits_read(r, &l, NULL) < 0)
         return;
     disk_forget(r, &l.disk);
-    struct seen s = r->counted ? net_look(r, now_ns) : (struct seen){0};
+    struct net_usage s = r->counted ? net_usage_poll(r, now_ns) : (struct net_usage){0};
     bool known = cgroup_usage(r->agent->cgroups, r->group, &used) == 0;
     if (!known && !s.counted && !l.disk.wanted)
         return;
@@ -378,7 +378,7 @@ void limits_poll(struct run *r, int64_t now_ns)
         (void)limit_names_take(r->unenforced, "storage");
     if (s.counted)
         net_unenforced(r, s.look.unenforced);
-    tell_usage(r, &l, known ? &used : NULL, &s, now_ns);
+    report_usage(r, &l, known ? &used : NULL, &s, now_ns);
     limits_check(r, &l, &used, &s, now_ns);
     r->used = used;
     r->used_ns = now_ns;

@@ -37,7 +37,7 @@ static void group_name(const char *key, char ret[static KEY_MAX + 8])
 
 /* ---- the daemon ------------------------------------------------------------------------------------------------- */
 
-static int folder_make(const struct agent *a, const char *key, const char *part, const struct user *user)
+static int folder_make(const struct agent *a, const char *key, const char *part, const struct instance_user *user)
 {
     char path[PATH_MAX];
     folder(a, key, part, path);
@@ -46,7 +46,7 @@ static int folder_make(const struct agent *a, const char *key, const char *part,
     return user && chown(path, user->uid, user->gid) < 0 ? -errno : chmod(path, user ? 0700 : 0711) < 0 ? -errno : 0;
 }
 
-static int folders_make(const struct agent *a, const char *key, const struct user *user)
+static int folders_make(const struct agent *a, const char *key, const struct instance_user *user)
 {
     int rc = folder_make(a, "", "", NULL);
     rc = rc < 0 ? rc : folder_make(a, key, "", NULL);
@@ -56,7 +56,7 @@ static int folders_make(const struct agent *a, const char *key, const struct use
 }
 
 /* Starts the daemon inside its cgroup, so that all its children stay in it. */
-static int daemon_start(const struct agent *a, const char *key, const char *uuid, const struct user *user,
+static int daemon_start(const struct agent *a, const char *key, const char *uuid, const struct instance_user *user,
                         const char *const *procs_paths, struct berth_err *err)
 {
     char program[PATH_MAX], path[PATH_MAX];
@@ -90,8 +90,8 @@ static int daemon_start(const struct agent *a, const char *key, const char *uuid
     return tool_run(&tool, NULL, err);
 }
 
-static int daemon_ensure(const struct agent *a, const char *key, const struct gpu_grant *grant, const struct user *user,
-                         struct berth_err *err)
+static int daemon_ensure(const struct agent *a, const char *key, const struct gpu_assignment *grant,
+                         const struct instance_user *user, struct berth_err *err)
 {
     char group[KEY_MAX + 8], path[PATH_MAX], unenforced[CGROUP_LIST_MAX];
     char *procs_paths[CGROUP_PATHS_MAX + 1] = {0};
@@ -107,7 +107,7 @@ static int daemon_ensure(const struct agent *a, const char *key, const struct gp
         return 0;
     rc = cgroup_make(a->cgroups, group, &daemon_limits, unenforced, err);
     if (rc == 0)
-        (void)gpus_confine(a, group, grant); /* if this fails, the same failure is reported for the instance */
+        (void)gpu_monitor_confine(a, group, grant); /* if this fails, the same failure is reported for the instance */
     size_t len = rc == 0 ? cgroup_procs_paths(a->cgroups, group, procs_paths) : 0;
     if (rc == 0)
         rc = daemon_start(a, key, grant->at[0].uuid, user, (const char *const *)procs_paths, err);
@@ -150,8 +150,8 @@ static int user_note(const struct agent *a, const char *key, uint64_t id)
     return fd < 0 ? -errno : 0;
 }
 
-int mps_join(struct run *r, const struct gpu_grant *grant, const struct user *user, struct arena *arena,
-             struct mps_share *ret, struct berth_err *err)
+int mps_join(struct agent_instance *r, const struct gpu_assignment *grant, const struct instance_user *user,
+             struct arena *arena, struct mps_share *ret, struct berth_err *err)
 {
     struct agent *a = r->agent;
     char key[KEY_MAX], path[PATH_MAX];
@@ -175,7 +175,7 @@ int mps_join(struct run *r, const struct gpu_grant *grant, const struct user *us
     return 0;
 }
 
-int mps_leave(struct run *r)
+int mps_leave(struct agent_instance *r)
 {
     struct agent *a = r->agent;
     char path[PATH_MAX], part[48];

@@ -12,8 +12,8 @@
 #include "agent/instance/gpu.h"
 
 struct arena;
-struct run;
-struct user;
+struct agent_instance;
+struct instance_user;
 
 struct mps_share {
     const char *pipes; /* CUDA_MPS_PIPE_DIRECTORY */
@@ -24,8 +24,8 @@ struct mps_share {
 /* Registers the instance with the MPS daemon of its GPU and owner, starting the daemon if needed. On a launcher's
  * thread. Texts are allocated from the arena. -ENOENT: MPS is not installed. On any error the share can be used but is
  * not enforced. */
-int mps_join(struct run *r, const struct gpu_grant *grant, const struct user *user, struct arena *arena,
-             struct mps_share *ret, struct berth_err *err);
+int mps_join(struct agent_instance *r, const struct gpu_assignment *grant, const struct instance_user *user,
+             struct arena *arena, struct mps_share *ret, struct berth_err *err);
 /* Unregisters an ended instance; on any thread. Stops and removes each daemon without instances. -EBUSY: not possible
  * yet. */
-int mps_leave(struct run *r);
+int mps_leave(struct agent_instance *r);

@@ -19,26 +19,26 @@ static const char *port_claim(const char *protocol, uint16_t port, char buf[stat
 }
 
 /* Lists ports of the range that instances have claimed but may not have bound yet. */
-static size_t ports_claimed(struct run *r, const char *protocol, uint16_t start, uint16_t count,
+static size_t ports_claimed(struct agent_instance *r, const char *protocol, uint16_t start, uint16_t count,
                             uint16_t ret[static PORT_BLOCK])
 {
     size_t len = 0;
     char what[32];
     for (uint16_t i = 0; i < count && len < PORT_BLOCK; i++)
-        if (claims_taken(r->agent->claims, port_claim(protocol, (uint16_t)(start + i), what)))
+        if (exclusive_claims_contain(r->agent->claims, port_claim(protocol, (uint16_t)(start + i), what)))
             ret[len++] = (uint16_t)(start + i);
     return len;
 }
 
 /* Identifies the workload: instances of one workload may use each other's ports. */
-static uint64_t guard_owner(const struct run *r)
+static uint64_t guard_owner(const struct agent_instance *r)
 {
     const char *workload = json_string_value(json_object_get(r->config, "workload"));
     uint64_t owner = workload ? hash_bytes(workload, strlen(workload), 0) : r->id;
     return owner ? owner : 1;
 }
 
-void ports_guard(struct run *r, const char *group)
+void ports_guard(struct agent_instance *r, const char *group)
 {
     struct berth_err err = {0};
     int rc = group ? port_guard_put(r->agent->guard, r->id, group, guard_owner(r), &err)
@@ -48,7 +48,7 @@ void ports_guard(struct run *r, const char *group)
         NOTE(r->agent, LEVEL_WARN, "ports.unguarded", LOG_TEXT("text", err.text));
 }
 
-void ports_look(struct run *r)
+void ports_poll(struct agent_instance *r)
 {
     uint16_t port = 0;
     if (!port_guard_claimed(r->agent->guard, r->id, &port))
@@ -57,7 +57,7 @@ void ports_look(struct run *r)
     node_foreign_port(r->agent->node, r->id, port);
 }
 
-static void ports_reserve(struct run *r)
+static void ports_reserve(struct agent_instance *r)
 {
     const json_t *port_specs = json_object_get(r->config, "ports"), *one;
     size_t i;
@@ -70,7 +70,7 @@ static void ports_reserve(struct run *r)
     }
 }
 
-static int port_make(struct run *r, const json_t *port_spec, struct bound *b, struct berth_err *err)
+static int port_make(struct agent_instance *r, const json_t *port_spec, struct bound_ports *b, struct berth_err *err)
 {
     const char *endpoint = json_string_value(json_object_get(port_spec, "endpoint"));
     const char *protocol = json_string_value(json_object_get(port_spec, "protocol"));
@@ -96,7 +96,7 @@ static int port_make(struct run *r, const json_t *port_spec, struct bound *b, st
         search.taken_len = ports_claimed(r, protocol, search.start, search.count, claimed);
         if (port_find(&search, &port, &fd, err) < 0)
             return err_prefix(err, "endpoint %s", endpoint ? endpoint : "?");
-    } while (!claims_take(r->agent->claims, r->id, port_claim(protocol, port, what)));
+    } while (!exclusive_claims_add(r->agent->claims, r->id, port_claim(protocol, port, what)));
     b->ports[b->ports_len].endpoint = endpoint ? endpoint : "";
     b->ports[b->ports_len++].port = port;
     if (keep) {
@@ -106,14 +106,14 @@ static int port_make(struct run *r, const json_t *port_spec, struct bound *b, st
     return 0;
 }
 
-static int exclusive_make(struct run *r, const char *resource, const json_t *names, struct bound *b,
+static int exclusive_make(struct agent_instance *r, const char *resource, const json_t *names, struct bound_ports *b,
                           struct berth_err *err)
 {
     for (size_t i = 0; i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
         CLEANUP(str) struct str what = {0};
         str_addf(&what, "piece %s/%s", resource, name ? name : "");
-        if (name && claims_take(r->agent->claims, r->id, what.at)) {
+        if (name && exclusive_claims_add(r->agent->claims, r->id, what.at)) {
             if (!b->exclusive)
                 b->exclusive = json_object();
             (void)json_object_set_new(b->exclusive, resource, json_string(name));
@@ -123,7 +123,7 @@ static int exclusive_make(struct run *r, const char *resource, const json_t *nam
     return err_set(err, EBUSY, "every %s that it may use is already allocated on this node", resource);
 }
 
-int bound_make(struct run *r, struct bound *ret, struct berth_err *err)
+int bound_ports_make(struct agent_instance *r, struct bound_ports *ret, struct berth_err *err)
 {
     const json_t *ports = json_object_get(r->config, "ports");
     const char *resource;
@@ -152,8 +152,8 @@ static const char *variable(struct arena *arena, const char *prefix, const char 
     return text;
 }
 
-void bound_env(const struct bound *b, struct arena *arena, void (*add)(void *ctx, const char *name, const char *value),
-               void *ctx)
+void bound_ports_env(const struct bound_ports *b, struct arena *arena,
+                     void (*add)(void *ctx, const char *name, const char *value), void *ctx)
 {
     const char *resource;
     json_t *name;
@@ -168,13 +168,13 @@ void bound_env(const struct bound *b, struct arena *arena, void (*add)(void *ctx
         add(ctx, variable(arena, "BERTH_EXCLUSIVE", resource), json_string_value(name));
 }
 
-static void instance_port_add(struct run *r, const char *endpoint, uint16_t port)
+static void instance_port_add(struct agent_instance *r, const char *endpoint, uint16_t port)
 {
     struct instance_port one = {mem_strdup(endpoint), port};
     vec_push(&r->ports, one);
 }
 
-int bound_save(struct run *r, const struct bound *b, struct berth_err *err)
+int bound_ports_save(struct agent_instance *r, const struct bound_ports *b, struct berth_err *err)
 {
     CLEANUP(json) json_t *doc = json_pack("{s:[]}", "ports");
     for (size_t i = 0; i < b->ports_len; i++) {
@@ -195,7 +195,7 @@ int bound_save(struct run *r, const struct bound *b, struct berth_err *err)
     return rc;
 }
 
-void bound_read(struct run *r)
+void bound_ports_read(struct agent_instance *r)
 {
     CLEANUP(mem) char *text = NULL;
     const char *resource;
@@ -212,21 +212,21 @@ void bound_read(struct run *r)
         uint16_t port = (uint16_t)json_integer_value(json_object_get(one, "port"));
         char what[32];
         instance_port_add(r, endpoint ? endpoint : "", port);
-        (void)claims_take(r->agent->claims, r->id, port_claim(protocol ? protocol : "tcp", port, what));
+        (void)exclusive_claims_add(r->agent->claims, r->id, port_claim(protocol ? protocol : "tcp", port, what));
     }
     r->exclusive = json_deep_copy(json_object_get(doc, "exclusive"));
     json_object_foreach(r->exclusive, resource, name)
     {
         CLEANUP(str) struct str what = {0};
         str_addf(&what, "piece %s/%s", resource, json_string_value(name) ? json_string_value(name) : "");
-        (void)claims_take(r->agent->claims, r->id, what.at);
+        (void)exclusive_claims_add(r->agent->claims, r->id, what.at);
     }
 }
 
-void bound_done(struct bound *b)
+void bound_ports_done(struct bound_ports *b)
 {
     for (size_t i = 0; i < b->sockets_len; i++)
         (void)close(b->sockets[i]);
     json_decref(b->exclusive);
-    *b = (struct bound){0};
+    *b = (struct bound_ports){0};
 }

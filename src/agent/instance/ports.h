@@ -8,7 +8,7 @@
 
 #include "agent/agent_parts.h"
 
-struct bound {
+struct bound_ports {
     struct {
         const char *endpoint; /* points into the configuration */
         uint16_t port;
@@ -22,17 +22,17 @@ struct bound {
 
 /* Claims a port for each endpoint and the exclusive resources. -EADDRINUSE: all ports of a block are in use by
  * processes outside Berth. */
-int bound_make(struct run *r, struct bound *ret, struct berth_err *err);
+int bound_ports_make(struct agent_instance *r, struct bound_ports *ret, struct berth_err *err);
 /* Adds PORT, PORT_NAME and BERTH_EXCLUSIVE_NAME to the environment. */
-void bound_env(const struct bound *b, struct arena *arena, void (*add)(void *ctx, const char *name, const char *value),
-               void *ctx);
+void bound_ports_env(const struct bound_ports *b, struct arena *arena,
+                     void (*add)(void *ctx, const char *name, const char *value), void *ctx);
 /* Writes the ports into the instance directory, for a restarted agent, and into `r`. */
-int bound_save(struct run *r, const struct bound *b, struct berth_err *err);
+int bound_ports_save(struct agent_instance *r, const struct bound_ports *b, struct berth_err *err);
 /* Restores ports and claims of an adopted instance from its directory. */
-void bound_read(struct run *r);
-void bound_done(struct bound *b);
+void bound_ports_read(struct agent_instance *r);
+void bound_ports_done(struct bound_ports *b);
 /* Denies the instance, before any of its processes runs, ports in the blocks of other workloads, if the kernel supports
  * it. `group`: its cgroup v2 directory; NULL: none. */
-void ports_guard(struct run *r, const char *group);
+void ports_guard(struct agent_instance *r, const char *group);
 /* Reports a port of another workload's block that the instance tried to bind or has bound. */
-void ports_look(struct run *r);
+void ports_poll(struct agent_instance *r);

@@ -9,13 +9,13 @@
 
 static void power_down_work(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->rc = vm_power_down(r->agent->state_dir, r->id);
 }
 
 static void power_down_after(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->busy = false;
     if (r->phase == INSTANCE_REAPING) {
         instance_reap(r);
@@ -31,7 +31,7 @@ static void power_down_after(void *ctx)
     }
 }
 
-void instance_power_down(struct run *r)
+void instance_power_down(struct agent_instance *r)
 {
     r->busy = true;
     worker_run(r->agent->cleaner, power_down_work, power_down_after, r);

@@ -4,8 +4,8 @@
 
 /* A probe program that runs in the instance. Its output is discarded. */
 struct probe_exec {
-    struct run *run;
-    struct beside beside;
+    struct agent_instance *run;
+    struct exec_process beside;
     struct loop_source *source, *timer;
     void (*done)(void *arg, int exit);
     void *arg;
@@ -24,12 +24,12 @@ static void probe_exec_free(struct probe_exec *q)
     mem_free(q);
 }
 
-static void note_probe_not_run(const struct run *r, const struct berth_err *err)
+static void note_probe_not_run(const struct agent_instance *r, const struct berth_err *err)
 {
     NOTE(r->agent, LEVEL_WARN, "health.unasked", LOG_NUMBER("id", (int64_t)r->id), LOG_TEXT("text", err->text));
 }
 
-static void answered(void *ctx, uint32_t events)
+static void on_probe_readable(void *ctx, uint32_t events)
 {
     struct probe_exec *q = ctx;
     void (*done)(void *arg, int exit) = q->done;
@@ -61,9 +61,10 @@ static void probe_timed_out(void *ctx)
     done(arg, -1);
 }
 
-static void *ask(void *ctx, const char *const *argv, int64_t timeout_ns, void (*done)(void *arg, int exit), void *arg)
+static void *exec_probe_start(void *ctx, const char *const *argv, int64_t timeout_ns, void (*done)(void *arg, int exit),
+                              void *arg)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     struct berth_err err;
     struct probe_exec *q = mem_zalloc(sizeof *q);
     *q = (struct probe_exec){.run = r, .done = done, .arg = arg};
@@ -72,7 +73,7 @@ static void *ask(void *ctx, const char *const *argv, int64_t timeout_ns, void (*
         mem_free(q);
         return NULL;
     }
-    if (loop_watch_fd(r->agent->loop, q->beside.pidfd, EPOLLIN, answered, q, &q->source, &err) < 0) {
+    if (loop_watch_fd(r->agent->loop, q->beside.pidfd, EPOLLIN, on_probe_readable, q, &q->source, &err) < 0) {
         note_probe_not_run(r, &err);
         probe_exec_kill(q);
         return NULL;
@@ -82,7 +83,7 @@ static void *ask(void *ctx, const char *const *argv, int64_t timeout_ns, void (*
     return q;
 }
 
-static void ask_cancel(void *ctx, void *asked)
+static void exec_probe_cancel(void *ctx, void *asked)
 {
     (void)ctx;
     probe_exec_kill(asked);
@@ -90,7 +91,7 @@ static void ask_cancel(void *ctx, void *asked)
 
 static void verdict(void *ctx, bool ready, const char *text)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     node_health(r->agent->node, r->id, ready, text);
 }
 
@@ -101,7 +102,7 @@ static void verdict(void *ctx, bool ready, const char *text)
 enum { AWAIT_EVERY_MS = 500, AWAIT_TIMEOUT_MS = 250, AWAIT_FAILURES = 3 };
 
 /* The next endpoint whose port has not accepted a connection yet; NULL: all have. */
-static const char *awaited_next(struct run *r)
+static const char *awaited_next(struct agent_instance *r)
 {
     const json_t *ports = json_object_get(r->config, "ports");
     for (; r->awaited < json_array_size(ports); r->awaited++) {
@@ -112,12 +113,12 @@ static const char *awaited_next(struct run *r)
     return NULL;
 }
 
-static struct health *await_new(struct run *r);
+static struct health *await_new(struct agent_instance *r);
 
 /* Once a port has accepted a connection it is not tried again. */
 static void await_verdict(void *ctx, bool accepts, const char *text)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     if (!accepts) {
         CLEANUP(str) struct str why = {0};
         const char *endpoint = awaited_next(r);
@@ -134,7 +135,7 @@ static void await_verdict(void *ctx, bool accepts, const char *text)
 }
 
 /* NULL: no port has to accept connections any more. */
-static struct health *await_new(struct run *r)
+static struct health *await_new(struct agent_instance *r)
 {
     const char *endpoint = awaited_next(r);
     struct health *health = NULL;
@@ -145,18 +146,26 @@ static struct health *await_new(struct run *r)
     json_t *check = json_pack("{s:{s:s}, s:I, s:I, s:i}", "tcp", "endpoint", endpoint, "every_ns",
                               (json_int_t)AWAIT_EVERY_MS * 1000000, "timeout_ns",
                               (json_int_t)AWAIT_TIMEOUT_MS * 1000000, "failures", AWAIT_FAILURES);
-    struct health_config config = {
-        .check = check, .port = port, .exec = ask, .exec_cancel = ask_cancel, .verdict = await_verdict, .ctx = r};
+    struct health_config config = {.check = check,
+                                   .port = port,
+                                   .exec = exec_probe_start,
+                                   .exec_cancel = exec_probe_cancel,
+                                   .verdict = await_verdict,
+                                   .ctx = r};
     if (health_new(r->agent->loop, &config, &health, &err) < 0)
         node_health(r->agent->node, r->id, false, err.text);
     return health;
 }
 
-struct health *instance_probe_new(struct run *r)
+struct health *instance_probe_new(struct agent_instance *r)
 {
     const json_t *check = json_object_get(r->config, "health");
-    struct health_config config = {
-        .check = check, .port = port, .exec = ask, .exec_cancel = ask_cancel, .verdict = verdict, .ctx = r};
+    struct health_config config = {.check = check,
+                                   .port = port,
+                                   .exec = exec_probe_start,
+                                   .exec_cancel = exec_probe_cancel,
+                                   .verdict = verdict,
+                                   .ctx = r};
     struct health *health = NULL;
     struct berth_err err;
     if (!check)

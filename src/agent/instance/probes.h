@@ -7,4 +7,4 @@
 
 /* Creates the probe; store it in r->health, where later steps may replace it. NULL: no valid health check and no
  * awaited port. */
-struct health *instance_probe_new(struct run *r);
+struct health *instance_probe_new(struct agent_instance *r);

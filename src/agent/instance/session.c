@@ -20,14 +20,14 @@ enum { PIECE_BYTES = 48 * 1024, SESSIONS_MAX = 256, INPUT_BYTES_MAX = 8 << 20 };
 #define LOOK_NS (SECOND_NS / 5)
 
 struct pipe_out {
-    struct session *session;
+    struct agent_session *session;
     int fd; /* -1: closed */
     const char *stream;
     struct loop_source *source; /* NULL: not watched while a piece is being sent */
 };
 
-struct session {
-    struct sessions *all;
+struct agent_session {
+    struct agent_sessions *all;
     char *call;
     uint64_t id;  /* id of the instance */
     char *optask; /* key of an OpTask instead of an instance; NULL: none */
@@ -40,20 +40,20 @@ struct session {
     bool program, eof, exited;
     int exit;
     struct berth_err failure; /* why the program was never executed; code 0: it was */
-    struct beside beside;
+    struct exec_process beside;
     struct loop_source *ended, *room;
     struct pipe_out out, err;
     struct str input;
     VEC(char) piece;
 };
 
-struct sessions {
+struct agent_sessions {
     struct agent *agent;
-    VEC(struct session *) at;
+    VEC(struct agent_session *) at;
 };
 
 static void log_step(void *ctx);
-static void program_step(struct session *e);
+static void program_step(struct agent_session *e);
 
 static void close_fd(int *fd)
 {
@@ -68,9 +68,9 @@ static void source_drop(struct loop_source **s)
     *s = NULL;
 }
 
-static void session_free(struct session *e)
+static void session_free(struct agent_session *e)
 {
-    struct sessions *all = e->all;
+    struct agent_sessions *all = e->all;
     for (size_t i = 0; i < all->at.len; i++)
         if (all->at.at[i] == e) {
             all->at.at[i] = all->at.at[--all->at.len];
@@ -93,7 +93,7 @@ static void session_free(struct session *e)
     mem_free(e);
 }
 
-static struct session *session_find(const struct sessions *all, const char *call)
+static struct agent_session *session_find(const struct agent_sessions *all, const char *call)
 {
     for (size_t i = 0; i < all->at.len; i++)
         if (strcmp(all->at.at[i]->call, call) == 0)
@@ -103,7 +103,7 @@ static struct session *session_find(const struct sessions *all, const char *call
 
 /* ---- sending output --------------------------------------------------------------------------------------------- */
 
-static void ignored(void *ctx, int status, const char *body, size_t len)
+static void on_ignored_answer(void *ctx, int status, const char *body, size_t len)
 {
     (void)ctx, (void)status, (void)body, (void)len;
 }
@@ -119,19 +119,19 @@ static void send_end(struct agent *a, const char *call, int exit, const char *er
         str_add_json(&body, error);
         str_add_char(&body, '}');
     }
-    link_post(a->link, path.at, NULL, str_text(&body), body.len, ignored, NULL);
+    link_post(a->link, path.at, NULL, str_text(&body), body.len, on_ignored_answer, NULL);
 }
 
 /* A pending POST. It refers to its session by name, because the session may end first. */
-struct sent {
-    struct sessions *all;
+struct session_post {
+    struct agent_sessions *all;
     char *call;
 };
 
-static void sent_answered(void *ctx, int status, const char *body, size_t len)
+static void on_post_answered(void *ctx, int status, const char *body, size_t len)
 {
-    struct sent *s = ctx;
-    struct session *e = status == LINK_GONE ? NULL : session_find(s->all, s->call);
+    struct session_post *s = ctx;
+    struct agent_session *e = status == LINK_GONE ? NULL : session_find(s->all, s->call);
     (void)body;
     (void)len;
     mem_free(s->call);
@@ -152,11 +152,11 @@ static void sent_answered(void *ctx, int status, const char *body, size_t len)
 
 /* Sends one piece of output. A piece of a log comes with the cursor behind it, from which the log can be continued over
  * another connection. */
-static void send_piece(struct session *e, const char *stream, const void *data, size_t len)
+static void send_piece(struct agent_session *e, const char *stream, const void *data, size_t len)
 {
     CLEANUP(str) struct str path = {0};
-    struct sent *s = mem_zalloc(sizeof *s);
-    *s = (struct sent){e->all, mem_strdup(e->call)};
+    struct session_post *s = mem_zalloc(sizeof *s);
+    *s = (struct session_post){e->all, mem_strdup(e->call)};
     str_addf(&path, "/calls/%s?stream=%s", e->call, stream);
     if (e->log) {
         char cursor[LOGFILE_CURSOR_MAX];
@@ -165,20 +165,20 @@ static void send_piece(struct session *e, const char *stream, const void *data, 
         e->gap = false;
     }
     e->sending = true;
-    link_post(e->all->agent->link, path.at, "application/octet-stream", data, len, sent_answered, s);
+    link_post(e->all->agent->link, path.at, "application/octet-stream", data, len, on_post_answered, s);
 }
 
 /* ---- log -------------------------------------------------------------------------------------------------------- */
 
 static void log_step(void *ctx)
 {
-    struct session *e = ctx;
+    struct agent_session *e = ctx;
     struct agent *a = e->all->agent;
     if (e->sending)
         return;
     vec_resize(&e->piece, PIECE_BYTES);
-    const struct run *r = instance_find(a, e->id);
-    bool lives = e->optask ? optask_lives(a->optasks, e->optask, e->id)
+    const struct agent_instance *r = instance_find(a, e->id);
+    bool lives = e->optask ? is_optask_alive(a->optasks, e->optask, e->id)
                            /* checked before the read, so that the last lines are not missed */
                            : r && r->phase <= INSTANCE_REAPING;
     ssize_t len = logfile_read(e->log, e->piece.at, e->piece.len);
@@ -192,7 +192,7 @@ static void log_step(void *ctx)
     }
 }
 
-static int log_begin(struct session *e, const json_t *line, struct berth_err *err)
+static int log_begin(struct agent_session *e, const json_t *line, struct berth_err *err)
 {
     const json_t *tail = json_object_get(line, "tail");
     const char *optask = json_string_value(json_object_get(line, "optask"));
@@ -221,7 +221,7 @@ static int log_begin(struct session *e, const json_t *line, struct berth_err *er
 static void out_ready(void *ctx, uint32_t events)
 {
     struct pipe_out *p = ctx;
-    struct session *e = p->session;
+    struct agent_session *e = p->session;
     (void)events;
     if (e->sending) {
         /* the answer's callback watches it again; a closed pipe would wake the loop constantly meanwhile */
@@ -248,7 +248,7 @@ static void pipe_watch(struct pipe_out *p)
 }
 
 /* Continues after the daemon has accepted a piece, or ends the session after the last one. */
-static void program_step(struct session *e)
+static void program_step(struct agent_session *e)
 {
     if (e->sending)
         return;
@@ -262,7 +262,7 @@ static void program_step(struct session *e)
 
 static void program_ended(void *ctx, uint32_t events)
 {
-    struct session *e = ctx;
+    struct agent_session *e = ctx;
     (void)events;
     source_drop(&e->ended);
     e->exit = exec_process_exit(e->beside.pidfd);
@@ -273,7 +273,7 @@ static void program_ended(void *ctx, uint32_t events)
 
 static void input_room(void *ctx, uint32_t events)
 {
-    struct session *e = ctx;
+    struct agent_session *e = ctx;
     (void)events;
     ssize_t n = e->input.len ? write(e->beside.in, e->input.at, e->input.len) : 0;
     if (n > 0) {
@@ -290,7 +290,7 @@ static void input_room(void *ctx, uint32_t events)
         close_fd(&e->beside.in);
 }
 
-static void input_more(struct session *e)
+static void input_more(struct agent_session *e)
 {
     if (!e->program || e->beside.in < 0 || e->room)
         return;
@@ -305,7 +305,7 @@ static void input_more(struct session *e)
 
 /* Queues input for the program. False: the queue is full, and the session must end, because input with a gap is
  * useless. */
-static bool input_take(struct session *e, const char *text)
+static bool input_take(struct agent_session *e, const char *text)
 {
     CLEANUP(str) struct str bytes = {0};
     if (e->beside.in < 0) /* the program has closed its input: discard, as a pipe would */
@@ -317,7 +317,7 @@ static bool input_take(struct session *e, const char *text)
     return true;
 }
 
-static void pipe_begin(struct session *e, struct pipe_out *p, int fd, const char *stream)
+static void pipe_begin(struct agent_session *e, struct pipe_out *p, int fd, const char *stream)
 {
     *p = (struct pipe_out){.session = e, .fd = fd, .stream = stream};
     if (fd >= 0)
@@ -349,10 +349,10 @@ static const char **env_of(const json_t *object, struct arena *arena)
     return env;
 }
 
-static int program_begin(struct session *e, const json_t *line, struct berth_err *err)
+static int program_begin(struct agent_session *e, const json_t *line, struct berth_err *err)
 {
     struct agent *a = e->all->agent;
-    const struct run *r = instance_find(a, e->id);
+    const struct agent_instance *r = instance_find(a, e->id);
     struct arena arena;
     if (!r || r->phase != INSTANCE_RUNNING)
         return err_set(err, ESRCH, "the instance is not running on this node");
@@ -379,7 +379,7 @@ static int program_begin(struct session *e, const json_t *line, struct berth_err
 
 static int send_signal(struct agent *a, uint64_t id, const json_t *signal, struct berth_err *err)
 {
-    const struct run *r = instance_find(a, id);
+    const struct agent_instance *r = instance_find(a, id);
     int signo = json_is_integer(signal) ? (int)json_integer_value(signal)
                                         : signal_number(json_string_value(signal) ? json_string_value(signal) : "");
     if (!r || r->phase != INSTANCE_RUNNING || r->pid_fd < 0)
@@ -395,7 +395,7 @@ static int send_signal(struct agent *a, uint64_t id, const json_t *signal, struc
 
 /* ---- lines of the stream ---------------------------------------------------------------------------------------- */
 
-static void begin(struct sessions *all, const char *call, const char *verb, const json_t *line)
+static void begin(struct agent_sessions *all, const char *call, const char *verb, const json_t *line)
 {
     struct agent *a = all->agent;
     struct berth_err err = {0};
@@ -409,8 +409,8 @@ static void begin(struct sessions *all, const char *call, const char *verb, cons
         send_end(a, call, -1, "too many concurrent sessions on this node");
         return;
     }
-    struct session *e = mem_zalloc(sizeof *e);
-    *e = (struct session){
+    struct agent_session *e = mem_zalloc(sizeof *e);
+    *e = (struct agent_session){
         .all = all, .id = id, .exit = -1, .beside = {.pidfd = -1, .in = -1, .out = -1, .err = -1, .word = -1}
     };
     e->call = mem_strdup(call);
@@ -426,12 +426,12 @@ static void begin(struct sessions *all, const char *call, const char *verb, cons
     }
 }
 
-void sessions_handle_line(struct sessions *all, const json_t *line)
+void sessions_handle_line(struct agent_sessions *all, const json_t *line)
 {
     const char *call = json_string_value(json_object_get(line, "call"));
     const char *verb = json_string_value(json_object_get(line, "verb"));
     const char *input = json_string_value(json_object_get(line, "input"));
-    struct session *e = call ? session_find(all, call) : NULL;
+    struct agent_session *e = call ? session_find(all, call) : NULL;
     if (!call || (verb && e))
         return;
     if (verb) {
@@ -455,20 +455,20 @@ void sessions_handle_line(struct sessions *all, const json_t *line)
         session_free(e);
 }
 
-void sessions_close_all(struct sessions *all)
+void sessions_close_all(struct agent_sessions *all)
 {
     while (all->at.len)
         session_free(all->at.at[0]);
 }
 
-struct sessions *sessions_new(struct agent *a)
+struct agent_sessions *sessions_new(struct agent *a)
 {
-    struct sessions *all = mem_zalloc(sizeof *all);
+    struct agent_sessions *all = mem_zalloc(sizeof *all);
     all->agent = a;
     return all;
 }
 
-void sessions_free(struct sessions *all)
+void sessions_free(struct agent_sessions *all)
 {
     if (!all)
         return;

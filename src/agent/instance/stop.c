@@ -19,7 +19,7 @@ int signal_number(const char *name)
 
 static void kill_work(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->rc = cgroup_kill(r->agent->cgroups, r->group);
 }
 
@@ -30,7 +30,7 @@ static void kill_again(void *ctx)
 
 static void kill_after(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->busy = false;
     if (r->phase == INSTANCE_REAPING)
         instance_reap(r);
@@ -39,7 +39,7 @@ static void kill_after(void *ctx)
 }
 
 /* Kills the cgroup; without cgroups at least the first process. */
-void instance_kill(struct run *r)
+void instance_kill(struct agent_instance *r)
 {
     if (r->busy || r->phase != INSTANCE_RUNNING)
         return;
@@ -49,20 +49,20 @@ void instance_kill(struct run *r)
     worker_run(r->agent->cleaner, kill_work, kill_after, r);
 }
 
-static int64_t stop_number(const struct run *r, const char *key, int64_t fallback)
+static int64_t stop_number(const struct agent_instance *r, const char *key, int64_t fallback)
 {
     const json_t *number = json_object_get(json_object_get(r->config, "stop"), key);
     return number ? json_integer_value(number) : fallback;
 }
 
-static void grace_over(void *ctx)
+static void on_grace_expired(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     r->stop_now = true;
     instance_kill(r);
 }
 
-static void send_signal(const struct run *r, const json_t *rule, int fallback)
+static void send_signal(const struct agent_instance *r, const json_t *rule, int fallback)
 {
     const char *name = json_string_value(json_object_get(rule, "signal"));
     int signo = name ? signal_number(name) : fallback;
@@ -74,13 +74,13 @@ static void send_signal(const struct run *r, const json_t *rule, int fallback)
  * ignores it. */
 static void power_down_repeat(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     int64_t left_ns = r->grace_until_ns - loop_now_ns(r->agent->loop);
     int64_t again_ns = r->busy ? RETRY_NS : PRESS_AGAIN_NS;
     if (r->phase != INSTANCE_RUNNING || r->stop_now)
         return;
     if (left_ns <= 0) {
-        grace_over(r);
+        on_grace_expired(r);
         return;
     }
     if (!r->busy)
@@ -92,7 +92,7 @@ static void power_down_repeat(void *ctx)
  * instance may end by itself meanwhile. */
 static void stop_signal(void *ctx)
 {
-    struct run *r = ctx;
+    struct agent_instance *r = ctx;
     const json_t *checkpoint = json_object_get(r->config, "checkpoint");
     if (image_is_vm(r->config)) {
         if (r->busy) {
@@ -112,10 +112,10 @@ static void stop_signal(void *ctx)
     }
     r->signalled = true;
     send_signal(r, json_object_get(r->config, "stop"), SIGTERM);
-    instance_set_timer(r, grace_over, stop_number(r, "grace_ns", GRACE_NS_DEFAULT));
+    instance_set_timer(r, on_grace_expired, stop_number(r, "grace_ns", GRACE_NS_DEFAULT));
 }
 
-void instance_stop(struct run *r)
+void instance_stop(struct agent_instance *r)
 {
     if (r->stop_now && r->busy) /* the worker will be done soon */
         instance_set_timer(r, kill_again, RETRY_NS);

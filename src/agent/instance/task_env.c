@@ -8,21 +8,21 @@
  * whole. */
 #define HOSTFILE_PATH "/run/berth-gang/hostfile"
 
-struct adding {
-    const struct run *run;
+struct task_env_builder {
+    const struct agent_instance *run;
     const json_t *task; /* NULL: a single task */
     struct arena *arena;
     env_adder *add;
     void *ctx;
 };
 
-static void add_number(const struct adding *a, const char *name, const json_t *value)
+static void add_number(const struct task_env_builder *a, const char *name, const json_t *value)
 {
     if (json_is_integer(value))
         a->add(a->ctx, name, arena_fmt(a->arena, "%" JSON_INTEGER_FORMAT, json_integer_value(value)));
 }
 
-static void add_count(const struct adding *a, const char *name, size_t n)
+static void add_count(const struct task_env_builder *a, const char *name, size_t n)
 {
     a->add(a->ctx, name, arena_fmt(a->arena, "%zu", n));
 }
@@ -65,7 +65,7 @@ static const struct {
     {"SLURM_ARRAY_TASK_STEP", "step",       true },
 };
 
-static const char *node_list(const struct adding *a, const json_t *hosts)
+static const char *node_list(const struct task_env_builder *a, const json_t *hosts)
 {
     CLEANUP(str) struct str list = {0};
     for (size_t i = 0; i < json_array_size(hosts); i++)
@@ -74,7 +74,7 @@ static const char *node_list(const struct adding *a, const json_t *hosts)
 }
 
 /* Adds Slurm's variables. A single task is task 0 of 1, as scripts for Slurm expect. */
-static void slurm_add(const struct adding *a, const char *job)
+static void slurm_add(const struct task_env_builder *a, const char *job)
 {
     const json_t *hosts = json_object_get(a->task, "hosts");
     const char *node = a->run->agent->identity.node;
@@ -99,7 +99,7 @@ static void slurm_add(const struct adding *a, const char *job)
         a->add(a->ctx, "SLURM_NODEID", "0");
 }
 
-static void gang_add(const struct adding *a)
+static void gang_add(const struct task_env_builder *a)
 {
     const json_t *hosts = json_object_get(a->task, "hosts");
     if (!json_array_size(hosts))
@@ -110,13 +110,13 @@ static void gang_add(const struct adding *a)
     a->add(a->ctx, "BERTH_HOSTFILE", HOSTFILE_PATH);
 }
 
-void task_env(const struct run *r, struct arena *arena, env_adder *add, void *ctx)
+void task_env(const struct agent_instance *r, struct arena *arena, env_adder *add, void *ctx)
 {
     const char *kind = json_string_value(json_object_get(r->config, "kind"));
     const char *job = json_string_value(json_object_get(r->config, "workload"));
     const char *role;
     bool slurm = json_object_get(json_object_get(r->config, "env"), "SLURM_JOB_NAME") != NULL;
-    struct adding a = {r, json_object_get(r->config, "task"), arena, add, ctx};
+    struct task_env_builder a = {r, json_object_get(r->config, "task"), arena, add, ctx};
     if (!kind || strcmp(kind, "job") != 0 || !job)
         return;
     add(ctx, "BERTH_JOB_ID", job);
@@ -132,7 +132,7 @@ void task_env(const struct run *r, struct arena *arena, env_adder *add, void *ct
         slurm_add(&a, job);
 }
 
-int task_hostfile(struct run *r, struct arena *arena, struct launch_mount *ret, struct berth_err *err)
+int task_hostfile(struct agent_instance *r, struct arena *arena, struct launch_mount *ret, struct berth_err *err)
 {
     const json_t *hosts = json_object_get(json_object_get(r->config, "task"), "hosts");
     CLEANUP(str) struct str text = {0};

@@ -15,7 +15,7 @@
 
 enum { ROUND_S = 10, TRIM_S = 60, IMAGES_S = 24 * 3600, PROBE_ROUNDS = 60 };
 
-struct look {
+struct usage_poll {
     struct agent *agent;
     struct loop_source *timer, *source;
     struct probe_use *use;
@@ -35,26 +35,26 @@ struct look {
 
 static void probe_work(void *ctx)
 {
-    struct look *l = ctx;
+    struct usage_poll *l = ctx;
     json_t *machine = NULL;
-    port_guard_look(l->agent->guard);
+    port_guard_poll(l->agent->guard);
     l->probed = probe_use_poll(l->use, agent_boottime_ns());
-    if ((l->due || gpus_changed(l->agent->gpus)) && probe_machine(&l->config, &machine, NULL) == 0) {
-        gpus_add_inventory(l->agent->gpus, machine);
+    if ((l->due || gpu_monitor_changed(l->agent->gpus)) && probe_machine(&l->config, &machine, NULL) == 0) {
+        gpu_monitor_add_inventory(l->agent->gpus, machine);
         (void)json_object_set_new(l->probed, "probed", machine);
     }
     /* Last, so that an unhealthy GPU and its condition are in the same report. */
-    gpus_report(l->agent->gpus, l->probed);
+    gpu_monitor_report(l->agent->gpus, l->probed);
 }
 
 static void probe_after(void *ctx)
 {
-    struct look *l = ctx;
+    struct usage_poll *l = ctx;
     l->probing = false;
     node_machine_state(l->agent->node, take_ptr(&l->probed));
 }
 
-void usage_poll_probe(struct look *l)
+void usage_poll_probe(struct usage_poll *l)
 {
     if (!l || l->probing)
         return;
@@ -75,11 +75,11 @@ static void logs_work(void *ctx)
 
 static void usage_poll_tick(void *ctx)
 {
-    struct look *l = ctx;
+    struct usage_poll *l = ctx;
     struct agent *a = l->agent;
     int64_t now_ns = agent_boottime_ns();
     size_t slice = a->runs.len / ROUND_S + 1;
-    nets_share(a->nets, now_ns);
+    net_limiter_share(a->nets, now_ns);
     for (size_t i = 0; i < slice && i < a->runs.len; i++) {
         l->next = l->next + 1 < a->runs.len ? l->next + 1 : 0;
         if (a->runs.at[l->next]->phase == INSTANCE_RUNNING && !a->runs.at[l->next]->busy)
@@ -96,7 +96,7 @@ static void usage_poll_tick(void *ctx)
 
 /* ---- progress --------------------------------------------------------------------------------------------------- */
 
-static void read_progress(struct run *r)
+static void read_progress(struct agent_instance *r)
 {
     char note[LAUNCH_TEXT_MAX] = "";
     int milli = -1;
@@ -104,7 +104,7 @@ static void read_progress(struct run *r)
         node_progress(r->agent->node, r->id, milli, note);
 }
 
-static struct run *instance_by_watch(const struct agent *a, int watch)
+static struct agent_instance *instance_by_watch(const struct agent *a, int watch)
 {
     for (size_t i = 0; i < a->runs.len; i++)
         if (a->runs.at[i]->watched == watch)
@@ -112,15 +112,15 @@ static struct run *instance_by_watch(const struct agent *a, int watch)
     return NULL;
 }
 
-static void heard(void *ctx, uint32_t events)
+static void on_readable(void *ctx, uint32_t events)
 {
-    struct look *l = ctx;
+    struct usage_poll *l = ctx;
     char buf[8192] __attribute__((aligned(__alignof__(struct inotify_event))));
     (void)events;
     ssize_t len = read(l->inotify, buf, sizeof buf);
     for (const char *at = buf; len > 0 && at < buf + len;) {
         const struct inotify_event *event = (const void *)at;
-        struct run *r =
+        struct agent_instance *r =
             event->len && strcmp(event->name, "progress") == 0 ? instance_by_watch(l->agent, event->wd) : NULL;
         if (r)
             read_progress(r);
@@ -128,7 +128,7 @@ static void heard(void *ctx, uint32_t events)
     }
 }
 
-void usage_poll_begin(struct run *r)
+void usage_poll_begin(struct agent_instance *r)
 {
     char path[STATE_PATH_MAX], name[24];
     if (state_dir_entry_path(r->agent->state_dir, "instances", str_u64(r->id, name), path) == 0)
@@ -138,7 +138,7 @@ void usage_poll_begin(struct run *r)
     read_progress(r);
 }
 
-void usage_poll_end(struct run *r)
+void usage_poll_end(struct agent_instance *r)
 {
     if (r->watched < 0)
         return;
@@ -149,9 +149,9 @@ void usage_poll_end(struct run *r)
 
 /* ---- lifetime --------------------------------------------------------------------------------------------------- */
 
-int usage_poll_new(struct agent *a, struct look **ret, struct berth_err *err)
+int usage_poll_new(struct agent *a, struct usage_poll **ret, struct berth_err *err)
 {
-    struct look *l = mem_zalloc(sizeof *l);
+    struct usage_poll *l = mem_zalloc(sizeof *l);
     l->agent = a;
     l->config = (struct probe_config){.root = "",
                                       .plugins = a->options->plugins,
@@ -161,7 +161,7 @@ int usage_poll_new(struct agent *a, struct look **ret, struct berth_err *err)
     l->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     int rc = l->inotify < 0 ? err_set(err, errno, "cannot watch folders: %s", strerror(errno)) : 0;
     if (rc == 0)
-        rc = loop_watch_fd(a->loop, l->inotify, EPOLLIN, heard, l, &l->source, err);
+        rc = loop_watch_fd(a->loop, l->inotify, EPOLLIN, on_readable, l, &l->source, err);
     l->use = probe_use_new(&l->config);
     l->prober = worker_new(a->loop);
     l->timer = loop_timer_new(a->loop, usage_poll_tick, l);
@@ -174,7 +174,7 @@ int usage_poll_new(struct agent *a, struct look **ret, struct berth_err *err)
     return 0;
 }
 
-void usage_poll_free(struct look *l)
+void usage_poll_free(struct usage_poll *l)
 {
     if (!l)
         return;

@@ -95,18 +95,18 @@ static int64_t time_ns(const struct timespec *t)
 
 /* Renews at the midpoint of the lifetime, counted from when the certificate was received: its notBefore is much
  * earlier, to tolerate clocks that are behind. */
-void identity_until(struct identity *id, int64_t not_after_ns)
+void identity_until(struct node_identity *id, int64_t not_after_ns)
 {
     id->renew_ns = id->got_ns < not_after_ns ? id->got_ns + (not_after_ns - id->got_ns) / 2 : not_after_ns;
 }
 
-int64_t identity_wait_ns(const struct identity *id, int64_t now_ns)
+int64_t identity_wait_ns(const struct node_identity *id, int64_t now_ns)
 {
     int64_t wait_ns = id->renew_ns - now_ns;
     return wait_ns <= 0 ? 0 : wait_ns < LOOK_NS ? wait_ns : LOOK_NS;
 }
 
-static int read_controls(const json_t *list, struct identity *id, struct berth_err *err)
+static int read_controls(const json_t *list, struct node_identity *id, struct berth_err *err)
 {
     size_t len = json_array_size(list);
     if (len == 0 || len > CONTROLS_MAX)
@@ -121,11 +121,11 @@ static int read_controls(const json_t *list, struct identity *id, struct berth_e
     return 0;
 }
 
-int identity_read(const char *state, struct identity *ret, struct berth_err *err)
+int identity_read(const char *state, struct node_identity *ret, struct berth_err *err)
 {
     CLEANUP(mem) char *path = path_of(state, "node.json");
     CLEANUP(json) json_t *doc = NULL;
-    struct identity id = {.ca_path = path_of(state, "ca.pem"), .pem_path = path_of(state, "node.pem")};
+    struct node_identity id = {.ca_path = path_of(state, "ca.pem"), .pem_path = path_of(state, "node.pem")};
     int rc = access(path, F_OK) == 0 ? document_read(path, &doc, err) : -ENOENT;
     const char *node = json_string_value(json_object_get(doc, "node"));
     if (rc == -ENOENT)
@@ -152,7 +152,7 @@ int identity_read(const char *state, struct identity *ret, struct berth_err *err
     return rc;
 }
 
-void identity_done(struct identity *id)
+void identity_done(struct node_identity *id)
 {
     for (size_t i = 0; i < id->controls_len; i++)
         mem_free(id->controls[i]);
@@ -160,7 +160,7 @@ void identity_done(struct identity *id)
     mem_free(id->node);
     mem_free(id->ca_path);
     mem_free(id->pem_path);
-    *id = (struct identity){0};
+    *id = (struct node_identity){0};
 }
 
 /* ---- joining ---------------------------------------------------------------------------------------------------- */
@@ -177,7 +177,7 @@ char *identity_pem(const char *certificate, const char *key_pem)
     return str_take(&both);
 }
 
-int identity_renew(struct identity *id, const char *pem, struct berth_err *err)
+int identity_renew(struct node_identity *id, const char *pem, struct berth_err *err)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
@@ -237,8 +237,8 @@ static int token_read(const struct agent_options *o, char **ret, struct berth_er
 }
 
 /* Sends the join request to one address. Returns 0, a negative errno, or the HTTP status (positive) of a refusal. */
-static int ask(const struct net_sandbox_user *user, const char *url, const char *pin, const char *body, json_t **ret,
-               struct berth_err *err)
+static int send_join_request(const struct net_sandbox_user *user, const char *url, const char *pin, const char *body,
+                             json_t **ret, struct berth_err *err)
 {
     CLEANUP(str) struct str answer = {0};
     int status = net_sandbox_ask(user, url, pin, body, &answer, err);
@@ -264,8 +264,8 @@ static void secret_cleanup(char **text)
     mem_free(*text);
 }
 
-static int answer_keep(const char *state, const json_t *answer, const json_t *controls, const char *key_pem,
-                       char **ret_node, struct berth_err *err)
+static int identity_save_answer(const char *state, const json_t *answer, const json_t *controls, const char *key_pem,
+                                char **ret_node, struct berth_err *err)
 {
     const char *node = json_string_value(json_object_get(answer, "node"));
     const char *certificate = json_string_value(json_object_get(answer, "certificate"));
@@ -323,10 +323,10 @@ int identity_join(const struct agent_options *options, const json_t *probed, cha
     json_decref(body);
     rc = err_set(err, EINVAL, "--control: expected an address such as https://10.0.0.1:3981");
     for (size_t i = 0; rc < 0 && i < json_array_size(controls); i++)
-        rc = ask(&user, json_string_value(json_array_get(controls, i)), options->pin, text, &answer, err);
+        rc = send_join_request(&user, json_string_value(json_array_get(controls, i)), options->pin, text, &answer, err);
     explicit_bzero(text, strlen(text));
     free(text);
     if (rc > 0)
         return -EACCES;
-    return rc < 0 ? rc : answer_keep(options->state, answer, controls, key_pem, ret_node, err);
+    return rc < 0 ? rc : identity_save_answer(options->state, answer, controls, key_pem, ret_node, err);
 }

@@ -27,7 +27,7 @@ static void certificate_is_renewed_at_half_of_its_lifetime(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct identity id = {.got_ns = rows[i].got_ns};
+        struct node_identity id = {.got_ns = rows[i].got_ns};
         identity_until(&id, rows[i].not_after_ns);
         if (identity_wait_ns(&id, rows[i].now_ns) != rows[i].wait_ns)
             fail_msg("%s", rows[i].label);

@@ -15,12 +15,12 @@
 #define RECONNECT_NS_MAX (5 * SECOND)
 
 /* A stream of JSON lines; reopened whenever it ends. */
-struct listening {
-    struct link *link;
+struct line_stream {
+    struct daemon_link *link;
     const char *name;
-    void (*path)(const struct link *l, struct str *to);
-    void (*line)(struct link *l, const json_t *line);
-    void (*lost)(struct link *l); /* NULL: no action */
+    void (*path)(const struct daemon_link *l, struct str *to);
+    void (*line)(struct daemon_link *l, const json_t *line);
+    void (*lost)(struct daemon_link *l); /* NULL: no action */
     struct net_sandbox_request *call;
     struct loop_source *timer;
     struct str buffer;
@@ -28,24 +28,24 @@ struct listening {
     bool heard; /* data has arrived since it was opened */
 };
 
-struct link {
+struct daemon_link {
     struct loop *loop;
     struct net_sandbox *net_sandbox;
-    const struct identity *id;
+    const struct node_identity *id;
     const struct log *log;
-    struct link_heard heard;
+    struct link_handlers heard;
     uint64_t epoch;
     size_t at;             /* index of the current address */
     bool listens, rereads; /* rereads: a reopening is scheduled */
     char hash[80];
-    struct listening config, sessions;
+    struct line_stream config, sessions;
     struct loop_source *reread;
     struct net_sandbox_request *report;
     uint64_t report_seq;
-    struct small_request *smalls; /* pending requests of link_get and link_post */
+    struct link_request *smalls; /* pending requests of link_get and link_post */
 };
 
-static void url_make(const struct link *l, const char *path, struct str *to)
+static void url_make(const struct daemon_link *l, const char *path, struct str *to)
 {
     const char *base = l->id->controls[l->at];
     size_t len = strlen(base);
@@ -55,7 +55,7 @@ static void url_make(const struct link *l, const char *path, struct str *to)
     str_addf(to, "/v1/nodes/%s%s", l->id->node, path);
 }
 
-static void note(const struct link *l, enum log_level level, const char *event, const char *text)
+static void note(const struct daemon_link *l, enum log_level level, const char *event, const char *text)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
@@ -65,7 +65,7 @@ static void note(const struct link *l, enum log_level level, const char *event, 
 
 /* ---- listening -------------------------------------------------------------------------------------------------- */
 
-static void take_line(struct listening *s, const char *at, size_t len)
+static void take_line(struct line_stream *s, const char *at, size_t len)
 {
     if (len == 0) /* keep-alive */
         return;
@@ -79,7 +79,7 @@ static void take_line(struct listening *s, const char *at, size_t len)
 
 static void took_piece(void *ctx, const char *at, size_t len)
 {
-    struct listening *s = ctx;
+    struct line_stream *s = ctx;
     if (!s->heard) {
         s->heard = true;
         s->failures = 0;
@@ -100,8 +100,8 @@ static void took_piece(void *ctx, const char *at, size_t len)
 
 static void stream_ended(void *ctx, const struct async_answer *answer)
 {
-    struct listening *s = ctx;
-    struct link *l = s->link;
+    struct line_stream *s = ctx;
+    struct daemon_link *l = s->link;
     int64_t wait_ns = s->failures < 5 ? (SECOND / 5) << s->failures : RECONNECT_NS_MAX;
     s->call = NULL;
     s->failures++;
@@ -114,7 +114,7 @@ static void stream_ended(void *ctx, const struct async_answer *answer)
 
 static void stream_open(void *ctx)
 {
-    struct listening *s = ctx;
+    struct line_stream *s = ctx;
     CLEANUP(str) struct str path = {0}, url = {0};
     if (s->call)
         return;
@@ -126,7 +126,7 @@ static void stream_open(void *ctx)
     s->call = net_sandbox_start(s->link->net_sandbox, &request);
 }
 
-static void stream_again(struct listening *s)
+static void stream_again(struct line_stream *s)
 {
     if (s->call) {
         net_sandbox_cancel(s->call);
@@ -139,12 +139,12 @@ static void stream_again(struct listening *s)
         loop_timer_set(s->timer, loop_now_ns(s->link->loop));
 }
 
-static void config_path(const struct link *l, struct str *to)
+static void config_path(const struct daemon_link *l, struct str *to)
 {
     str_addf(to, "/config?epoch=%llu&watch=%s", (unsigned long long)l->epoch, l->hash);
 }
 
-static void config_line(struct link *l, const json_t *line)
+static void config_line(struct daemon_link *l, const json_t *line)
 {
     const char *type = json_string_value(json_object_get(line, "type"));
     const char *hash = json_string_value(json_object_get(line, "hash"));
@@ -157,23 +157,23 @@ static void config_line(struct link *l, const json_t *line)
     l->heard.config(l->heard.ctx, hash, object);
 }
 
-static void sessions_path(const struct link *l, struct str *to)
+static void sessions_path(const struct daemon_link *l, struct str *to)
 {
     str_addf(to, "/calls?epoch=%llu", (unsigned long long)l->epoch);
 }
 
-static void session_line(struct link *l, const json_t *line)
+static void session_line(struct daemon_link *l, const json_t *line)
 {
     if (json_object_get(line, "call"))
         l->heard.session(l->heard.ctx, line);
 }
 
-static void sessions_lost(struct link *l)
+static void sessions_lost(struct daemon_link *l)
 {
     l->heard.sessions_lost(l->heard.ctx);
 }
 
-void link_listen(struct link *l)
+void link_listen(struct daemon_link *l)
 {
     if (l->listens)
         return;
@@ -182,15 +182,15 @@ void link_listen(struct link *l)
     stream_open(&l->sessions);
 }
 
-static void reread_due(void *ctx)
+static void on_reread_timer(void *ctx)
 {
-    struct link *l = ctx;
+    struct daemon_link *l = ctx;
     l->rereads = false;
     l->hash[0] = '\0';
     stream_again(&l->config);
 }
 
-void link_reread(struct link *l)
+void link_reread(struct daemon_link *l)
 {
     if (!l->listens || l->rereads) /* reports may come more often than REREAD_NS */
         return;
@@ -201,7 +201,7 @@ void link_reread(struct link *l)
 /* ---- sending ---------------------------------------------------------------------------------------------------- */
 
 /* Switches to the next daemon address and reopens both streams there. */
-static void switch_address(struct link *l, const char *text)
+static void switch_address(struct daemon_link *l, const char *text)
 {
     note(l, LEVEL_WARN, "control.unreachable", text);
     if (l->id->controls_len < 2)
@@ -212,7 +212,7 @@ static void switch_address(struct link *l, const char *text)
 }
 
 /* Logs why the daemon refused a report: the daemon's message, or, for an invalid certificate, how to join again. */
-static void note_refused(const struct link *l, int status, const json_t *doc)
+static void note_refused(const struct daemon_link *l, int status, const json_t *doc)
 {
     const char *message = json_string_value(json_object_get(json_object_get(doc, "error"), "message"));
     if (status == 401)
@@ -225,7 +225,7 @@ static void note_refused(const struct link *l, int status, const json_t *doc)
 
 static void report_done(void *ctx, const struct async_answer *answer)
 {
-    struct link *l = ctx;
+    struct daemon_link *l = ctx;
     json_t *doc = answer->status ? json_loadb(answer->body, answer->len, 0, NULL) : NULL;
     l->report = NULL;
     if (answer->status == 0)
@@ -236,7 +236,7 @@ static void report_done(void *ctx, const struct async_answer *answer)
     json_decref(doc);
 }
 
-void link_report(struct link *l, uint64_t seq, char *text)
+void link_report(struct daemon_link *l, uint64_t seq, char *text)
 {
     CLEANUP(str) struct str url = {0};
     url_make(l, "/report", &url);
@@ -252,13 +252,13 @@ void link_report(struct link *l, uint64_t seq, char *text)
     free(text);
 }
 
-struct small_request {
-    struct small_request *next, **back; /* back: the pointer that points to this entry */
+struct link_request {
+    struct link_request *next, **back; /* back: the pointer that points to this entry */
     link_answered *answered;
     void *ctx;
 };
 
-static void small_request_end(struct small_request *s, int status, const char *body, size_t len)
+static void link_request_end(struct link_request *s, int status, const char *body, size_t len)
 {
     *s->back = s->next;
     if (s->next)
@@ -267,45 +267,45 @@ static void small_request_end(struct small_request *s, int status, const char *b
     mem_free(s);
 }
 
-static void small_request_done(void *ctx, const struct async_answer *answer)
+static void link_request_done(void *ctx, const struct async_answer *answer)
 {
     const char *said = answer->status ? answer->body : answer->text;
-    small_request_end(ctx, answer->status, said, answer->status ? answer->len : strlen(said));
+    link_request_end(ctx, answer->status, said, answer->status ? answer->len : strlen(said));
 }
 
-static void small_request_start(struct link *l, const char *path, struct async_request *request,
-                                link_answered *answered, void *ctx)
+static void link_request_start(struct daemon_link *l, const char *path, struct async_request *request,
+                               link_answered *answered, void *ctx)
 {
     CLEANUP(str) struct str url = {0};
-    struct small_request *s = mem_zalloc(sizeof *s);
-    *s = (struct small_request){.next = l->smalls, .back = &l->smalls, .answered = answered, .ctx = ctx};
+    struct link_request *s = mem_zalloc(sizeof *s);
+    *s = (struct link_request){.next = l->smalls, .back = &l->smalls, .answered = answered, .ctx = ctx};
     if (l->smalls)
         l->smalls->back = &s->next;
     l->smalls = s;
     url_make(l, path, &url);
     request->url = url.at;
-    request->done = small_request_done;
+    request->done = link_request_done;
     request->ctx = s;
     (void)net_sandbox_start(l->net_sandbox, request);
 }
 
-void link_get(struct link *l, const char *path, link_answered *answered, void *ctx)
+void link_get(struct daemon_link *l, const char *path, link_answered *answered, void *ctx)
 {
     struct async_request request = {.method = "GET"};
-    small_request_start(l, path, &request, answered, ctx);
+    link_request_start(l, path, &request, answered, ctx);
 }
 
-void link_post(struct link *l, const char *path, const char *type, const void *body, size_t len,
+void link_post(struct daemon_link *l, const char *path, const char *type, const void *body, size_t len,
                link_answered *answered, void *ctx)
 {
     struct async_request request = {
         .method = "POST", .content_type = type, .body = body, .body_len = len, .timeout_ns = POST_TIMEOUT_NS};
-    small_request_start(l, path, &request, answered, ctx);
+    link_request_start(l, path, &request, answered, ctx);
 }
 
 /* ---- lifetime --------------------------------------------------------------------------------------------------- */
 
-static void listening_init(struct listening *s, struct link *l, const char *name)
+static void line_stream_init(struct line_stream *s, struct daemon_link *l, const char *name)
 {
     s->link = l;
     s->name = name;
@@ -314,35 +314,35 @@ static void listening_init(struct listening *s, struct link *l, const char *name
 
 static void certificate_checked(void *ctx, int64_t not_after_ns, const char *text, bool trial)
 {
-    const struct link *l = ctx;
+    const struct daemon_link *l = ctx;
     l->heard.certificate(l->heard.ctx, not_after_ns, text, trial);
 }
 
-struct link *link_new(struct loop *loop, const struct identity *id, const struct net_sandbox_user *user, uint64_t epoch,
-                      const struct link_heard *heard, const struct log *log)
+struct daemon_link *link_new(struct loop *loop, const struct node_identity *id, const struct net_sandbox_user *user,
+                             uint64_t epoch, const struct link_handlers *heard, const struct log *log)
 {
-    struct link *l = mem_zalloc(sizeof *l);
-    *l = (struct link){.loop = loop, .id = id, .epoch = epoch, .heard = *heard, .log = log};
+    struct daemon_link *l = mem_zalloc(sizeof *l);
+    *l = (struct daemon_link){.loop = loop, .id = id, .epoch = epoch, .heard = *heard, .log = log};
     l->net_sandbox = net_sandbox_new(
         loop,
         &(struct net_sandbox_config){
             .user = *user, .ca_path = id->ca_path, .pem_path = id->pem_path, .known = certificate_checked, .ctx = l},
         log);
-    l->config = (struct listening){.path = config_path, .line = config_line};
-    l->sessions = (struct listening){.path = sessions_path, .line = session_line, .lost = sessions_lost};
-    listening_init(&l->config, l, "configuration");
-    listening_init(&l->sessions, l, "errands");
-    l->reread = loop_timer_new(loop, reread_due, l);
+    l->config = (struct line_stream){.path = config_path, .line = config_line};
+    l->sessions = (struct line_stream){.path = sessions_path, .line = session_line, .lost = sessions_lost};
+    line_stream_init(&l->config, l, "configuration");
+    line_stream_init(&l->sessions, l, "errands");
+    l->reread = loop_timer_new(loop, on_reread_timer, l);
     return l;
 }
 
-void link_free(struct link *l)
+void link_free(struct daemon_link *l)
 {
     if (!l)
         return;
     net_sandbox_free(l->net_sandbox);
     while (l->smalls)
-        small_request_end(l->smalls, LINK_GONE, "", 0);
+        link_request_end(l->smalls, LINK_GONE, "", 0);
     loop_source_free(l->config.timer);
     loop_source_free(l->sessions.timer);
     loop_source_free(l->reread);
@@ -351,12 +351,12 @@ void link_free(struct link *l)
     mem_free(l);
 }
 
-void link_try_certificate(struct link *l, const char *pem)
+void link_try_certificate(struct daemon_link *l, const char *pem)
 {
     net_sandbox_try(l->net_sandbox, pem);
 }
 
-void link_reopen_streams(struct link *l)
+void link_reopen_streams(struct daemon_link *l)
 {
     stream_again(&l->config);
     stream_again(&l->sessions);

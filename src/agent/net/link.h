@@ -14,9 +14,9 @@
 #include "base/log.h"
 #include "net/loop.h"
 
-struct link;
+struct daemon_link;
 
-struct link_heard {
+struct link_handlers {
     void (*config)(void *ctx, const char *hash, const json_t *config);
     void (*session)(void *ctx, const json_t *line);
     /* The session stream was lost: all sessions are void, because their clients are gone. */
@@ -26,25 +26,25 @@ struct link_heard {
     void *ctx;
 };
 
-struct link *link_new(struct loop *loop, const struct identity *id, const struct net_sandbox_user *user, uint64_t epoch,
-                      const struct link_heard *heard, const struct log *log);
-void link_free(struct link *l); /* NULL is fine */
+struct daemon_link *link_new(struct loop *loop, const struct node_identity *id, const struct net_sandbox_user *user,
+                             uint64_t epoch, const struct link_handlers *heard, const struct log *log);
+void link_free(struct daemon_link *l); /* NULL is fine */
 /* Opens the streams; called after the daemon has accepted the first report. Repeated calls have no effect. */
-void link_listen(struct link *l);
+void link_listen(struct daemon_link *l);
 /* The local configuration differs from the daemon's: reopens the stream unless a new configuration arrives soon. */
-void link_reread(struct link *l);
+void link_reread(struct daemon_link *l);
 /* Sends a report; frees `text` with free(). The answer goes to `reported`. */
-void link_report(struct link *l, uint64_t seq, char *text);
+void link_report(struct daemon_link *l, uint64_t seq, char *text);
 /* Tries another certificate with its key; `certificate` receives the result. */
-void link_try_certificate(struct link *l, const char *pem);
+void link_try_certificate(struct daemon_link *l, const char *pem);
 /* Called when the tried certificate is valid: reopens the streams with it. */
-void link_reopen_streams(struct link *l);
+void link_reopen_streams(struct daemon_link *l);
 
 typedef void link_answered(void *ctx, int status, const char *body, size_t len);
 /* Sends a request below /v1/nodes/ID. `path` is percent-encoded: "/secrets/x". `answered` is called exactly once.
  * Status 0: no answer came, the body has the reason. LINK_GONE: the link is being freed; the callback may only free
  * `ctx`. */
 enum { LINK_GONE = -1 };
-void link_get(struct link *l, const char *path, link_answered *answered, void *ctx);
-void link_post(struct link *l, const char *path, const char *type, const void *body, size_t len,
+void link_get(struct daemon_link *l, const char *path, link_answered *answered, void *ctx);
+void link_post(struct daemon_link *l, const char *path, const char *type, const void *body, size_t len,
                link_answered *answered, void *ctx);

@@ -18,14 +18,14 @@ static const struct {
     [NET_FRAME_RESULT] = {true,  sizeof(int64_t),     sizeof(int64_t) + NET_FRAME_TEXT_BYTES_MAX},
 };
 
-struct head {
+struct frame_head {
     uint32_t len, kind, call;
 };
-_Static_assert(sizeof(struct head) == NET_FRAME_HEADER_BYTES, "the header of a frame has no gaps");
+_Static_assert(sizeof(struct frame_head) == NET_FRAME_HEADER_BYTES, "the header of a frame has no gaps");
 
 ssize_t net_frame_read(const char *bytes, size_t len, bool to_root, struct net_frame *ret)
 {
-    struct head head;
+    struct frame_head head;
     if (len < sizeof head)
         return 0;
     memcpy(&head, bytes, sizeof head);
@@ -42,14 +42,14 @@ ssize_t net_frame_read(const char *bytes, size_t len, bool to_root, struct net_f
 size_t net_frame_begin(struct str *to, enum net_frame_kind kind, uint32_t call)
 {
     size_t began = to->len;
-    const struct head head = {.kind = (uint32_t)kind, .call = call};
+    const struct frame_head head = {.kind = (uint32_t)kind, .call = call};
     str_add_bytes(to, &head, sizeof head);
     return began;
 }
 
 void net_frame_end(struct str *to, size_t began)
 {
-    struct head head;
+    struct frame_head head;
     memcpy(&head, to->at + began, sizeof head);
     size_t len = to->len - began - sizeof head;
     assert(len >= kinds[head.kind].bytes_min && len <= kinds[head.kind].bytes_max);

@@ -150,7 +150,7 @@ static struct net_sandbox_request *call_find(const struct net_sandbox *h, uint32
 
 /* Handles the verdict on a certificate. Returns NULL, or why the process must be restarted: without a certificate it
  * would refuse every request. */
-static const char *take_known(struct net_sandbox *h, struct net_frame *f)
+static const char *handle_certificate_verdict(struct net_sandbox *h, struct net_frame *f)
 {
     char text[NET_FRAME_TEXT_BYTES_MAX + 1];
     int64_t not_after_ns = 0;
@@ -193,7 +193,7 @@ static bool take_end(struct net_sandbox_request *c, struct net_frame *f)
 static const char *take_frame(struct net_sandbox *h, struct net_frame *f)
 {
     if (f->kind == NET_FRAME_CERTIFICATE)
-        return take_known(h, f);
+        return handle_certificate_verdict(h, f);
     struct net_sandbox_request *c = call_find(h, f->call);
     if (!c) /* it was cancelled */
         return NULL;

@@ -25,16 +25,16 @@
 enum { ROOT_FD = 3, READ_BYTES = 65536, EXIT_USAGE = 2 };
 #define AGENT_NAME "berth-agent/" BERTH_VERSION
 
-struct net;
+struct net_process;
 
 struct net_call {
-    struct net *net;
+    struct net_process *net;
     uint32_t id;
     bool stream;
     struct async_call *call;
 };
 
-struct net {
+struct net_process {
     struct loop *loop;
     struct async *async; /* NULL: no valid certificate yet */
     struct str in;
@@ -55,7 +55,7 @@ static void to_root(struct str *frame)
 }
 
 /* Sends a frame with a number and a text: NET_FRAME_CERTIFICATE or NET_FRAME_RESULT. */
-static void tell(enum net_frame_kind kind, uint32_t call, int64_t number, const char *text)
+static void send_result_frame(enum net_frame_kind kind, uint32_t call, int64_t number, const char *text)
 {
     CLEANUP(str) struct str frame = {0};
     size_t began = net_frame_begin(&frame, kind, call), len = strlen(text);
@@ -65,7 +65,7 @@ static void tell(enum net_frame_kind kind, uint32_t call, int64_t number, const 
     to_root(&frame);
 }
 
-static void tell_pieces(uint32_t call, const char *at, size_t len)
+static void send_piece_frames(uint32_t call, const char *at, size_t len)
 {
     CLEANUP(str) struct str frame = {0};
     for (size_t done = 0; done < len;) {
@@ -83,7 +83,7 @@ static void tell_pieces(uint32_t call, const char *at, size_t len)
 
 static void call_drop(struct net_call *c)
 {
-    struct net *net = c->net;
+    struct net_process *net = c->net;
     for (size_t i = 0; i < net->calls.len; i++)
         if (net->calls.at[i] == c) {
             net->calls.at[i] = net->calls.at[--net->calls.len];
@@ -95,30 +95,30 @@ static void call_drop(struct net_call *c)
 static void took_piece(void *ctx, const char *at, size_t len)
 {
     const struct net_call *c = ctx;
-    tell_pieces(c->id, at, len);
+    send_piece_frames(c->id, at, len);
 }
 
-static void answered(void *ctx, const struct async_answer *answer)
+static void on_answer(void *ctx, const struct async_answer *answer)
 {
     struct net_call *c = ctx;
-    struct net *net = c->net;
+    struct net_process *net = c->net;
     if (!c->stream)
-        tell_pieces(c->id, answer->body, answer->len);
-    tell(NET_FRAME_RESULT, c->id, answer->status, answer->text);
+        send_piece_frames(c->id, answer->body, answer->len);
+    send_result_frame(NET_FRAME_RESULT, c->id, answer->status, answer->text);
     call_drop(c);
     if (!net->trimmed && answer->status)
         footprint_trim();
     net->trimmed = net->trimmed || answer->status;
 }
 
-static bool start(struct net *net, struct net_frame *f)
+static bool start(struct net_process *net, struct net_frame *f)
 {
     struct net_frame_request q;
     uint32_t id = f->call;
     if (!net_frame_take_request(f, &q))
         return false;
     if (!net->async) {
-        tell(NET_FRAME_RESULT, id, 0, "no certificate for the daemon");
+        send_result_frame(NET_FRAME_RESULT, id, 0, "no certificate for the daemon");
         return true;
     }
     struct net_call *c = mem_zalloc(sizeof *c);
@@ -131,12 +131,12 @@ static bool start(struct net *net, struct net_frame *f)
                                                               .body_len = q.body_len,
                                                               .timeout_ns = q.timeout_ns,
                                                               .piece = q.stream ? took_piece : NULL,
-                                                              .done = answered,
+                                                              .done = on_answer,
                                                               .ctx = c});
     return true;
 }
 
-static void cancel(struct net *net, uint32_t id)
+static void cancel(struct net_process *net, uint32_t id)
 {
     for (size_t i = 0; i < net->calls.len; i++)
         if (net->calls.at[i]->id == id) {
@@ -148,7 +148,7 @@ static void cancel(struct net *net, uint32_t id)
 
 /* ---- certificates ----------------------------------------------------------------------------------------------- */
 
-static bool identify(struct net *net, struct net_frame *f)
+static bool identify(struct net_process *net, struct net_frame *f)
 {
     struct tls_cert_info info;
     struct berth_err err = {0};
@@ -160,13 +160,13 @@ static bool identify(struct net *net, struct net_frame *f)
     int rc = tls_cert_info(pem, &info, &err);
     if (rc == 0)
         rc = net->async ? async_pems(net->async, &config, &err) : async_new(net->loop, &config, &net->async, &err);
-    tell(NET_FRAME_CERTIFICATE, f->call, rc < 0 ? 0 : info.not_after_ns, rc < 0 ? err.text : "");
+    send_result_frame(NET_FRAME_CERTIFICATE, f->call, rc < 0 ? 0 : info.not_after_ns, rc < 0 ? err.text : "");
     return true;
 }
 
 /* ---- a join ----------------------------------------------------------------------------------------------------- */
 
-static bool ask(struct net_frame *f)
+static bool handle_request_frame(struct net_frame *f)
 {
     struct client_answer answer = {0};
     struct berth_err err = {0};
@@ -179,8 +179,8 @@ static bool ask(struct net_frame *f)
     int rc = client_new(&config, &client, &err);
     if (rc == 0)
         rc = client_do(client, &request, &answer, &err);
-    tell_pieces(f->call, str_text(&answer.body), answer.body.len);
-    tell(NET_FRAME_RESULT, f->call, rc < 0 ? 0 : answer.status, rc < 0 ? err.text : "");
+    send_piece_frames(f->call, str_text(&answer.body), answer.body.len);
+    send_result_frame(NET_FRAME_RESULT, f->call, rc < 0 ? 0 : answer.status, rc < 0 ? err.text : "");
     client_answer_done(&answer);
     client_free(client);
     return true;
@@ -188,19 +188,19 @@ static bool ask(struct net_frame *f)
 
 /* ---- process lifetime ------------------------------------------------------------------------------------------- */
 
-static bool take_frame(struct net *net, struct net_frame *f)
+static bool take_frame(struct net_process *net, struct net_frame *f)
 {
     switch (f->kind) {
     case NET_FRAME_IDENTITY: return identify(net, f);
     case NET_FRAME_REQUEST: return start(net, f);
-    case NET_FRAME_JOIN: return ask(f);
+    case NET_FRAME_JOIN: return handle_request_frame(f);
     default: cancel(net, f->call); return true;
     }
 }
 
-static void heard_root(void *ctx, uint32_t events)
+static void on_parent_frame(void *ctx, uint32_t events)
 {
-    struct net *net = ctx;
+    struct net_process *net = ctx;
     struct net_frame frame;
     char room[READ_BYTES];
     size_t done = 0;
@@ -224,7 +224,7 @@ static void heard_root(void *ctx, uint32_t events)
         str_done(&net->in);
 }
 
-static bool is_root_there(void)
+static bool is_parent_alive(void)
 {
     int domain = 0;
     socklen_t len = sizeof domain;
@@ -234,11 +234,11 @@ static bool is_root_there(void)
 int net_sandbox_main(int argc, char **argv)
 {
     struct berth_err err = {0};
-    struct net net = {0};
+    struct net_process net = {0};
     struct loop_source *source = NULL;
     int64_t uid = -1, gid = -1;
     if (argc != 4 || !str_parse_i64(argv[2], &uid) || !str_parse_i64(argv[3], &gid) || uid < 0 || gid < 0 ||
-        !is_root_there()) {
+        !is_parent_alive()) {
         (void)fprintf(stderr, "berth-agent: 'network' is internal; the agent starts it as its net sandbox\n");
         return EXIT_USAGE;
     }
@@ -248,9 +248,9 @@ int net_sandbox_main(int argc, char **argv)
     if (rc == 0)
         rc = loop_new(&net.loop, &err);
     if (rc == 0)
-        rc = loop_watch_fd(net.loop, ROOT_FD, EPOLLIN, heard_root, &net, &source, &err);
+        rc = loop_watch_fd(net.loop, ROOT_FD, EPOLLIN, on_parent_frame, &net, &source, &err);
     if (rc == 0)
         (void)loop_run(net.loop, &err); /* returns only on failure */
-    tell(NET_FRAME_CERTIFICATE, 0, 0, err.text);
+    send_result_frame(NET_FRAME_CERTIFICATE, 0, 0, err.text);
     _exit(EXIT_FAILURE);
 }

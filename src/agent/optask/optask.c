@@ -31,14 +31,14 @@ static bool state_is(const struct op *op, enum opstep_state state)
     return strcmp(text_at(op->record, "state"), opstep_state_name(state)) == 0;
 }
 
-bool op_under_way(const struct op *op)
+bool op_in_progress(const struct op *op)
 {
     return state_is(op, OPSTEP_RUNNING) || state_is(op, OPSTEP_UNDOING);
 }
 
 /* ---- records ---------------------------------------------------------------------------------------------------- */
 
-struct op *op_find(const struct optasks *o, const char *key)
+struct op *op_find(const struct agent_optasks *o, const char *key)
 {
     for (size_t i = 0; i < o->at.len; i++)
         if (strcmp(o->at.at[i]->key, key) == 0)
@@ -46,7 +46,7 @@ struct op *op_find(const struct optasks *o, const char *key)
     return NULL;
 }
 
-static struct op *add(struct optasks *o, const char *key, json_t *record)
+static struct op *add(struct agent_optasks *o, const char *key, json_t *record)
 {
     struct op *op = mem_zalloc(sizeof *op);
     *op = (struct op){.all = o, .key = mem_strdup(key), .record = record, .launched = {.pidfd = -1}};
@@ -90,9 +90,9 @@ static void set_number(struct op *op, const char *key, uint64_t number)
 
 /* ---- state transitions ------------------------------------------------------------------------------------------ */
 
-static void want(struct optasks *o, const json_t *item);
+static void configure_op(struct agent_optasks *o, const json_t *item);
 
-static void later(struct op *op, loop_call *call, int64_t after_ns)
+static void schedule_op(struct op *op, loop_call *call, int64_t after_ns)
 {
     struct loop *loop = op->all->agent->loop;
     loop_source_free(op->timer);
@@ -107,14 +107,14 @@ static void settle_now(void *ctx)
     struct op *op = ctx;
     struct berth_err err;
     if (op_save(op) < 0) {
-        later(op, settle_now, SAVE_AGAIN_NS);
+        schedule_op(op, settle_now, SAVE_AGAIN_NS);
         return;
     }
     op->busy = op->unsettled = false;
     (void)instance_dir_remove(op->all->state_dir, (uint64_t)number_at(op->record, "run"), &err); /* its log stays */
     CLEANUP(json) json_t *requested = take_ptr(&op->requested);
     if (requested && number_at(requested, "attempt") > number_at(op->record, "attempt"))
-        want(op->all, requested);
+        configure_op(op->all, requested);
     else
         op_report(op);
 }
@@ -194,18 +194,18 @@ static void next_run_begin(struct op *op, const char *phase, loop_call *call)
     if (begin(op, phase) == 0)
         (void)instance_dir_remove(op->all->state_dir, run, &err);
     else
-        later(op, call, SAVE_AGAIN_NS);
+        schedule_op(op, call, SAVE_AGAIN_NS);
 }
 
-static void again(void *ctx)
+static void retry_posts(void *ctx)
 {
     struct op *op = ctx;
-    next_run_begin(op, strcmp(text_at(op->record, "phase"), "undo") == 0 ? "undo" : "run", again);
+    next_run_begin(op, strcmp(text_at(op->record, "phase"), "undo") == 0 ? "undo" : "run", retry_posts);
 }
 
 void optask_run_again(struct op *op)
 {
-    again(op);
+    retry_posts(op);
 }
 
 static void undo_failed(void *ctx)
@@ -218,7 +218,7 @@ static void undo_failed(void *ctx)
 static void again_later(struct op *op)
 {
     json_int_t tries = number_at(op->record, "tries");
-    later(op, again, AGAIN_NS << (tries < AGAIN_DOUBLING ? tries : AGAIN_DOUBLING));
+    schedule_op(op, retry_posts, AGAIN_NS << (tries < AGAIN_DOUBLING ? tries : AGAIN_DOUBLING));
 }
 
 void optask_run_ended(struct op *op)
@@ -274,7 +274,7 @@ static void attempt_begin(struct op *op, const json_t *item, bool undo)
     op_decline(op, item, rc == -ENOSPC || rc == -EDQUOT ? OPFAULT_NO_SPACE : OPFAULT_SCRIPT, why);
 }
 
-static void want(struct optasks *o, const json_t *item)
+static void configure_op(struct agent_optasks *o, const json_t *item)
 {
     const char *key = text_at(item, "key");
     bool undo = strcmp(text_at(item, "do"), "undo") == 0;
@@ -282,8 +282,8 @@ static void want(struct optasks *o, const json_t *item)
     struct op *op = op_find(o, key);
     if (!*key || strchr(key, '/') || *key == '.' || !attempt)
         return;
-    if (op &&
-        (op->busy || op_under_way(op))) { /* the daemon had given up on this run; the new request is handled after it */
+    if (op && (op->busy ||
+               op_in_progress(op))) { /* the daemon had given up on this run; the new request is handled after it */
         json_decref(op->requested);
         op->requested = json_deep_copy(item);
         return;
@@ -307,16 +307,16 @@ static void want(struct optasks *o, const json_t *item)
     attempt_begin(op, item, undo);
 }
 
-void optasks_configure(struct optasks *o, const json_t *config)
+void optasks_configure(struct agent_optasks *o, const json_t *config)
 {
     size_t i;
     json_t *item;
-    json_array_foreach(json_object_get(config, "optasks"), i, item) want(o, item);
+    json_array_foreach(json_object_get(config, "optasks"), i, item) configure_op(o, item);
 }
 
 /* ---- lookup ----------------------------------------------------------------------------------------------------- */
 
-int optask_log(const struct optasks *o, const char *key, bool undo, const struct state_dir **ret_place,
+int optask_log(const struct agent_optasks *o, const char *key, bool undo, const struct state_dir **ret_place,
                uint64_t *ret_run, struct berth_err *err)
 {
     const struct op *op = op_find(o, key);
@@ -329,7 +329,7 @@ int optask_log(const struct optasks *o, const char *key, bool undo, const struct
     return 0;
 }
 
-bool optask_lives(const struct optasks *o, const char *key, uint64_t run)
+bool is_optask_alive(const struct agent_optasks *o, const char *key, uint64_t run)
 {
     const struct op *op = op_find(o, key);
     return op && op->busy && (uint64_t)number_at(op->record, "run") == run;
@@ -337,7 +337,7 @@ bool optask_lives(const struct optasks *o, const char *key, uint64_t run)
 
 /* ---- lifetime --------------------------------------------------------------------------------------------------- */
 
-static void record_read(struct optasks *o, const char *name)
+static void record_read(struct agent_optasks *o, const char *name)
 {
     char *text = NULL;
     size_t len = 0, end = strlen(name);
@@ -365,19 +365,19 @@ static void record_read(struct optasks *o, const char *name)
 /* Removes the directory of a run that no record has in progress: the outcome was written to disk before. */
 static void run_dir_check(void *ctx, uint64_t run)
 {
-    struct optasks *o = ctx;
+    struct agent_optasks *o = ctx;
     struct berth_err err;
     if (run > o->last_run)
         o->last_run = run;
     for (size_t i = 0; i < o->at.len; i++)
-        if (op_under_way(o->at.at[i]) && (uint64_t)number_at(o->at.at[i]->record, "run") == run)
+        if (op_in_progress(o->at.at[i]) && (uint64_t)number_at(o->at.at[i]->record, "run") == run)
             return;
     launch_prevent(o->state_dir, run); /* if its record is unreadable, the run may even be alive */
     if (instance_dir_remove(o->state_dir, run, &err) < 0)
         NOTE(o->agent, LEVEL_WARN, "optask.left", LOG_TEXT("text", err.text));
 }
 
-static int folders_open(struct optasks *o, struct berth_err *err)
+static int folders_open(struct agent_optasks *o, struct berth_err *err)
 {
     static const char *const below[] = {"keys", "checkpoints"};
     CLEANUP(str) struct str dir = {0};
@@ -396,7 +396,7 @@ static int folders_open(struct optasks *o, struct berth_err *err)
     return rc;
 }
 
-static void records_read(struct optasks *o)
+static void records_read(struct agent_optasks *o)
 {
     int fd = openat(o->keys, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -406,10 +406,10 @@ static void records_read(struct optasks *o)
         (void)closedir(dir);
 }
 
-int optasks_new(struct agent *a, uint64_t epoch, struct optasks **ret, struct berth_err *err)
+int optasks_new(struct agent *a, uint64_t epoch, struct agent_optasks **ret, struct berth_err *err)
 {
-    struct optasks *o = mem_zalloc(sizeof *o);
-    *o = (struct optasks){.agent = a, .keys = -1, .epoch = epoch};
+    struct agent_optasks *o = mem_zalloc(sizeof *o);
+    *o = (struct agent_optasks){.agent = a, .keys = -1, .epoch = epoch};
     int rc = folders_open(o, err);
     if (rc < 0) {
         optasks_free(o);
@@ -419,7 +419,7 @@ int optasks_new(struct agent *a, uint64_t epoch, struct optasks **ret, struct be
     optask_runs_sweep(o);
     (void)instance_dirs_each(o->state_dir, run_dir_check, o);
     for (size_t i = 0; i < o->at.len; i++) {
-        if (op_under_way(o->at.at[i]))
+        if (op_in_progress(o->at.at[i]))
             optask_run_adopt(o->at.at[i]);
         else
             op_report(o->at.at[i]);
@@ -428,7 +428,7 @@ int optasks_new(struct agent *a, uint64_t epoch, struct optasks **ret, struct be
     return 0;
 }
 
-void optasks_free(struct optasks *o)
+void optasks_free(struct agent_optasks *o)
 {
     if (!o)
         return;

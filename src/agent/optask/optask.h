@@ -12,15 +12,15 @@
 
 #include "agent/agent_parts.h"
 
-struct optasks;
+struct agent_optasks;
 /* Reads the recorded state, finds running scripts again and continues unfinished work. Needs the agent's link. */
-int optasks_new(struct agent *a, uint64_t epoch, struct optasks **ret, struct berth_err *err);
-void optasks_free(struct optasks *o); /* running scripts continue; NULL is fine */
+int optasks_new(struct agent *a, uint64_t epoch, struct agent_optasks **ret, struct berth_err *err);
+void optasks_free(struct agent_optasks *o); /* running scripts continue; NULL is fine */
 /* Handles a new node configuration. */
-void optasks_configure(struct optasks *o, const json_t *config);
+void optasks_configure(struct agent_optasks *o, const json_t *config);
 
 /* Finds the log of the last run of a script, or of its undo script. -ENOENT: it has not run on this node. */
-int optask_log(const struct optasks *o, const char *key, bool undo, const struct state_dir **ret_place,
+int optask_log(const struct agent_optasks *o, const char *key, bool undo, const struct state_dir **ret_place,
                uint64_t *ret_run, struct berth_err *err);
 /* Tells whether this run is in progress. */
-bool optask_lives(const struct optasks *o, const char *key, uint64_t run);
+bool is_optask_alive(const struct agent_optasks *o, const char *key, uint64_t run);

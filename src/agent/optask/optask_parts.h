@@ -9,14 +9,14 @@ enum { EXIT_AGAIN = 75, EXIT_NO_SPACE = 80, EXIT_NETWORK = 81, EXIT_PACKAGE_MANA
 
 /* An OpTask key known on this node. */
 struct op {
-    struct optasks *all;
+    struct agent_optasks *all;
     char *key;
     /* Content of its file: content, attempt, phase, state, fault, error, exit, run, runs, boot, said, item; began: the
      * script of this attempt has started; tries: runs of this phase in this attempt; begun: all runs. */
     json_t *record;
-    json_t *requested;        /* request received during a run; NULL: none */
-    bool busy;                /* a run is in progress or about to start */
-    struct launched launched; /* pidfd -1: none */
+    json_t *requested;             /* request received during a run; NULL: none */
+    bool busy;                     /* a run is in progress or about to start */
+    struct launch_result launched; /* pidfd -1: none */
     struct loop_source *source, *timer, *say_timer, *decline_timer;
     bool saying, declining, decline_heard;
     bool unsettled;             /* it has ended, but the outcome is not on disk yet */
@@ -31,7 +31,7 @@ struct op {
     bool began; /* the script has started, or may have */
 };
 
-struct optasks {
+struct agent_optasks {
     struct agent *agent;
     struct state_dir *state_dir;
     struct worker *worker; /* NULL: not started yet */
@@ -42,9 +42,9 @@ struct optasks {
 
 /* optask.c */
 
-struct op *op_find(const struct optasks *o, const char *key);
+struct op *op_find(const struct agent_optasks *o, const char *key);
 /* Tells whether the record says that a run is in progress. */
-bool op_under_way(const struct op *op);
+bool op_in_progress(const struct op *op);
 /* Writes the record to disk. */
 int op_save(struct op *op);
 
@@ -69,6 +69,6 @@ void optask_run_again(struct op *op);
 /* Called when all processes of a run have ended; the outcome is in op->exit, op->text and op->fault. (optask.c) */
 void optask_run_ended(struct op *op);
 /* Kills and removes cgroups of runs without a record. */
-void optask_runs_sweep(struct optasks *o);
+void optask_runs_sweep(struct agent_optasks *o);
 /* Tells whether the script declared itself resumable after a crash of the machine or of its shim. */
 bool optask_run_resumable(const struct op *op);

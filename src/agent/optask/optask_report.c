@@ -6,8 +6,8 @@
 
 #define SAY_AGAIN_NS (2 * SECOND_NS)
 
-struct saying {
-    struct optasks *all;
+struct optask_post {
+    struct agent_optasks *all;
     char *key;
     uint64_t changes;
 };
@@ -16,15 +16,15 @@ static void post(struct op *op, const json_t *body, uint64_t changes, link_answe
 {
     CLEANUP(str) struct str path = {0};
     char *text = json_dumps(body, JSON_COMPACT);
-    struct saying *s = mem_zalloc(sizeof *s);
-    *s = (struct saying){op->all, mem_strdup(op->key), changes};
+    struct optask_post *s = mem_zalloc(sizeof *s);
+    *s = (struct optask_post){op->all, mem_strdup(op->key), changes};
     str_addf(&path, "/optasks/%s?epoch=%" PRIu64, op->key, op->all->epoch);
     link_post(op->all->agent->link, path.at, NULL, text, strlen(text), answered, s);
     free(text);
 }
 
 /* Frees the context of a request. Returns its OpTask; NULL: it does not exist any more. */
-static struct op *asked(struct saying *s, int status, uint64_t *ret_changes)
+static struct op *find_optask_of_post(struct optask_post *s, int status, uint64_t *ret_changes)
 {
     struct op *op = status == LINK_GONE ? NULL : op_find(s->all, s->key);
     *ret_changes = s->changes;
@@ -33,12 +33,12 @@ static struct op *asked(struct saying *s, int status, uint64_t *ret_changes)
     return op;
 }
 
-static bool heard(int status)
+static bool is_accepted_status(int status)
 {
     return status == 200 || status == 404; /* 404: the daemon does not know this OpTask any more */
 }
 
-static void later(struct op *op, struct loop_source **timer, loop_call *call)
+static void schedule_op(struct op *op, struct loop_source **timer, loop_call *call)
 {
     struct loop *loop = op->all->agent->loop;
     if (!*timer)
@@ -48,25 +48,25 @@ static void later(struct op *op, struct loop_source **timer, loop_call *call)
 
 /* ---- reports of the record -------------------------------------------------------------------------------------- */
 
-static void say(void *ctx)
+static void post_report(void *ctx)
 {
     op_report(ctx);
 }
 
-static void said(void *ctx, int status, const char *body, size_t len)
+static void on_post_answered(void *ctx, int status, const char *body, size_t len)
 {
     uint64_t changes;
-    struct op *op = asked(ctx, status, &changes);
+    struct op *op = find_optask_of_post(ctx, status, &changes);
     (void)body;
     (void)len;
     if (!op)
         return;
     op->saying = false;
-    if (!heard(status)) {
-        later(op, &op->say_timer, say);
+    if (!is_accepted_status(status)) {
+        schedule_op(op, &op->say_timer, post_report);
     } else if (op->changes != changes) {
         op_report(op);
-    } else if (!op_under_way(op)) {
+    } else if (!op_in_progress(op)) {
         (void)json_object_set_new(op->record, "said", json_true());
         (void)op_save(op);
     }
@@ -82,38 +82,38 @@ void op_report(struct op *op)
         if (json_object_get(op->record, keys[i]))
             (void)json_object_set(body, keys[i], json_object_get(op->record, keys[i]));
     op->saying = true;
-    post(op, body, op->changes, said);
+    post(op, body, op->changes, on_post_answered);
 }
 
 /* ---- declined attempts ------------------------------------------------------------------------------------------ */
 
-static void decline(void *ctx);
+static void post_decline(void *ctx);
 
-static void declined(void *ctx, int status, const char *body, size_t len)
+static void on_decline_answered(void *ctx, int status, const char *body, size_t len)
 {
     uint64_t changes;
-    struct op *op = asked(ctx, status, &changes);
+    struct op *op = find_optask_of_post(ctx, status, &changes);
     (void)body;
     (void)len;
     if (!op)
         return;
     op->declining = false;
-    if (!heard(status)) {
-        later(op, &op->decline_timer, decline);
+    if (!is_accepted_status(status)) {
+        schedule_op(op, &op->decline_timer, post_decline);
     } else if (op->declines != changes) {
-        decline(op);
+        post_decline(op);
     } else {
         op->decline_heard = true;
     }
 }
 
-static void decline(void *ctx)
+static void post_decline(void *ctx)
 {
     struct op *op = ctx;
     if (op->declining || op->decline_heard)
         return;
     op->declining = true;
-    post(op, op->declined, op->declines, declined);
+    post(op, op->declined, op->declines, on_decline_answered);
 }
 
 void op_decline(struct op *op, const json_t *item, enum opstep_fault fault, const char *why)
@@ -123,7 +123,7 @@ void op_decline(struct op *op, const json_t *item, enum opstep_fault fault, cons
                              opstep_state_name(OPSTEP_FAILED), "fault", opstep_fault_name(fault), "error", why);
     op->declines++;
     op->decline_heard = false;
-    decline(op);
+    post_decline(op);
 }
 
 bool op_declined(struct op *op, uint64_t attempt)
@@ -134,6 +134,6 @@ bool op_declined(struct op *op, uint64_t attempt)
         return false;
     op->declines++;
     op->decline_heard = false;
-    decline(op);
+    post_decline(op);
     return true;
 }

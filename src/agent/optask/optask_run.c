@@ -64,7 +64,7 @@ static void run_on_worker(struct op *op, loop_call *work, loop_call *after)
 
 static void group_sweep(void *ctx, const char *name)
 {
-    struct optasks *o = ctx;
+    struct agent_optasks *o = ctx;
     char group[32];
     if (name[0] != 'o' || strspn(name + 1, "0123456789") != strlen(name + 1))
         return;
@@ -76,7 +76,7 @@ static void group_sweep(void *ctx, const char *name)
     (void)cgroup_remove(o->agent->cgroups, name);
 }
 
-void optask_runs_sweep(struct optasks *o)
+void optask_runs_sweep(struct agent_optasks *o)
 {
     (void)cgroups_each(o->agent->cgroups, group_sweep, o);
 }
@@ -183,7 +183,7 @@ static void begin_work(void *ctx)
     struct arena arena;
     op->err = (struct berth_err){0};
     op->began = false;
-    op->launched = (struct launched){.pidfd = -1};
+    op->launched = (struct launch_result){.pidfd = -1};
     op->rc = geteuid() == 0 ? 0 : err_set(&op->err, EBADMSG, "refused: the agent does not run as root");
     if (op->rc == 0)
         op->rc = script_find(op, &script);

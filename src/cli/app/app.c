@@ -9,9 +9,9 @@
 #include "cli/show/object.h"
 #include "wire/text/document.h"
 
-static struct target app_target(const char *id)
+static struct object_target app_target(const char *id)
 {
-    return (struct target){collection_find("app"), id};
+    return (struct object_target){collection_find("app"), id};
 }
 
 /* ---- add -------------------------------------------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ static int add_run(struct cli *cli, const void *values, const struct operands *o
         rc = api_open(&api, cli);
     if (rc != EXIT_OK)
         return rc;
-    struct target target = app_target(NULL);
+    struct object_target target = app_target(NULL);
     struct object_act act = {.method = "POST", .body = object, .done = "created", .dry_run = v->dry_run};
     return object_do(&api, &target, &act, NULL);
 }
@@ -89,7 +89,7 @@ static int scale_run(struct cli *cli, const void *values, const struct operands 
         return rc;
     CLEANUP(json) json_t *body = json_pack("{s:I}", "replicas", (json_int_t)replicas);
     snprintf(done, sizeof done, "scaled to %llu", (unsigned long long)replicas);
-    struct target target = app_target(operands->at[0]);
+    struct object_target target = app_target(operands->at[0]);
     struct object_act act = {.method = "POST", .sub = "scale", .body = body, .done = done, .dry_run = v->dry_run};
     return object_do(&api, &target, &act, NULL);
 }
@@ -126,7 +126,7 @@ static int map_show(struct api *a, const char *id, const char *map, unsigned for
 {
     CLEANUP(json) json_t *body = NULL;
     CLEANUP(str) struct str path = {0};
-    struct target target = app_target(id);
+    struct object_target target = app_target(id);
 
     object_path(&path, &target);
     str_addf(&path, "/%s", map);
@@ -151,7 +151,7 @@ static int map_run(struct cli *cli, const void *values, const struct operands *o
         return rc;
     if (operands->len == 1)
         return map_show(&api, operands->at[0], map, v->form);
-    struct target target = app_target(operands->at[0]);
+    struct object_target target = app_target(operands->at[0]);
     struct object_act act = {.method = "PATCH", .sub = map, .body = patch, .done = "changed", .dry_run = v->dry_run};
     return object_do(&api, &target, &act, NULL);
 }

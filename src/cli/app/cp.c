@@ -41,17 +41,17 @@ static void copy_side_parse(const char *text, struct copy_side *ret)
 }
 
 /* A path as folder and name: "/a/b/" is "/a" and "b". The name is "" for "/" and for paths that end in dots. */
-struct parts {
+struct path_parts {
     char *folder, *name;
 };
 
-static void parts_cleanup(struct parts *p)
+static void parts_cleanup(struct path_parts *p)
 {
     mem_free(p->folder);
     mem_free(p->name);
 }
 
-static void parts_of(const char *path, struct parts *ret)
+static void parts_of(const char *path, struct path_parts *ret)
 {
     size_t len = strlen(path);
     while (len > 1 && path[len - 1] == '/')
@@ -111,7 +111,7 @@ static bool words_pass(void *ctx, const char *at, size_t len)
 
 /* Opens the folder to write to and returns the name of the copy: LOCAL itself, or the original name if LOCAL is a
  * folder. */
-static int target_open(const struct cli *cli, const char *local, const char *name, struct parts *ret, int *ret_fd)
+static int target_open(const struct cli *cli, const char *local, const char *name, struct path_parts *ret, int *ret_fd)
 {
     struct stat st;
 
@@ -129,7 +129,7 @@ static int target_open(const struct cli *cli, const char *local, const char *nam
     return EXIT_OK;
 }
 
-static int exec_words(struct api *a, const struct pod *pod, const char *const *words, size_t len,
+static int exec_words(struct api *a, const struct listed_pod *pod, const char *const *words, size_t len,
                       struct pod_session *ret)
 {
     CLEANUP(json) json_t *list = words_json(a->cli, words, len);
@@ -146,9 +146,9 @@ static int tar_failed(const struct cli *cli, int exit_code)
     return cli_fail(cli, EXIT_FAILED, "tar in the pod exited with %d", exit_code);
 }
 
-static int copy_out(struct api *a, const struct pod *pod, const char *path, const char *local)
+static int copy_out(struct api *a, const struct listed_pod *pod, const char *path, const char *local)
 {
-    CLEANUP(parts) struct parts from = {0}, to = {0};
+    CLEANUP(parts) struct path_parts from = {0}, to = {0};
     struct progress progress;
     struct pod_session e;
     int exit_code = 0, fd = -1;
@@ -166,8 +166,8 @@ static int copy_out(struct api *a, const struct pod *pod, const char *path, cons
         return rc;
     }
     progress_start(&progress, a->cli, "Copying");
-    const struct tar_callbacks told = {.ctx = &progress, .skipped = skipped, .moved = moved};
-    struct download t = {.cli = a->cli, .untar = untar_new(fd, *from.name ? from.name : NULL, to.name, &told)};
+    const struct tar_callbacks callbacks = {.ctx = &progress, .skipped = skipped, .moved = moved};
+    struct download t = {.cli = a->cli, .untar = untar_new(fd, *from.name ? from.name : NULL, to.name, &callbacks)};
     const struct pod_session_output ear = {.ctx = &t, .out = archive_take, .err = words_pass};
     rc = pod_session_read(a, &e, &ear, &exit_code);
     progress_end(&progress);
@@ -228,7 +228,8 @@ static bool archive_send(void *ctx, const void *at, size_t len)
 }
 
 /* Determines the target: within PATH if PATH is a folder or ends in '/'; otherwise PATH is the name of the copy. */
-static int target_of(struct api *a, const struct pod *pod, const char *path, const char *local, struct parts *ret)
+static int target_of(struct api *a, const struct listed_pod *pod, const char *path, const char *local,
+                     struct path_parts *ret)
 {
     const char *const test[] = {"test", "-d", path, NULL};
     size_t len = strlen(path);
@@ -241,7 +242,7 @@ static int target_of(struct api *a, const struct pod *pod, const char *path, con
     if (!folder && exit_code != 0) {
         parts_of(path, ret);
     } else {
-        struct parts from = {0};
+        struct path_parts from = {0};
         CLEANUP(mem) char *real = realpath(local, NULL);
         parts_of(real ? real : local, &from);
         ret->folder = mem_strdup(path);
@@ -257,8 +258,8 @@ static int send_all(struct api *a, struct upload *s, const char *local, const ch
     struct berth_err err = {0};
 
     progress_start(&progress, a->cli, "Copying");
-    const struct tar_callbacks told = {.ctx = &progress, .skipped = skipped, .moved = moved};
-    int rc = tar_write(local, name, archive_send, s, &told, &err);
+    const struct tar_callbacks callbacks = {.ctx = &progress, .skipped = skipped, .moved = moved};
+    int rc = tar_write(local, name, archive_send, s, &callbacks, &err);
     if (rc == 0 && !piece_send(s, true))
         rc = -ECANCELED;
     progress_end(&progress);
@@ -267,9 +268,9 @@ static int send_all(struct api *a, struct upload *s, const char *local, const ch
     return rc == -ECANCELED ? s->fed : cli_fail(a->cli, EXIT_FAILED, "%s", err.text);
 }
 
-static int copy_in(struct api *a, const struct pod *pod, const char *local, const char *path)
+static int copy_in(struct api *a, const struct listed_pod *pod, const char *local, const char *path)
 {
-    CLEANUP(parts) struct parts to = {0};
+    CLEANUP(parts) struct path_parts to = {0};
     CLEANUP(mem) char *piece = mem_alloc(PIECE_BYTES);
     struct upload s = {.words = {.cli = a->cli}, .piece = piece};
 
@@ -311,7 +312,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 {
     CLEANUP(api) struct api api = {0};
     CLEANUP(copy_side) struct copy_side from = {0}, to = {0};
-    struct pod pod;
+    struct listed_pod pod;
 
     (void)values;
     copy_side_parse(operands->at[0], &from);

@@ -239,7 +239,7 @@ static int exec_session_run(struct cli *cli, const struct exec_request *v, struc
 int exec_run(struct cli *cli, const struct exec_request *ask)
 {
     CLEANUP(json) json_t *body = json_object();
-    struct pod pod;
+    struct listed_pod pod;
 
     if (ask->terminal && ask->interactive && !isatty(STDIN_FILENO))
         return cli_fail(cli, EXIT_USAGE, "standard input is not a terminal; omit -t");

@@ -31,7 +31,7 @@ static const struct option options[] = {
                     "Rewrite the file on every change and run the command after '--' to reload it."),
 };
 
-struct gateway {
+struct gateway_program {
     struct cli *cli;
     struct api api;
     const struct gateway_values *values;
@@ -47,7 +47,7 @@ struct gateway {
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
 
 /* Parses "photos.ada/http=0.0.0.0:80"; ":80" means every address. */
-static int listener_parse(struct gateway *g, const char *word)
+static int listener_parse(struct gateway_program *g, const char *word)
 {
     const char *equals = strchr(word, '='), *colon = equals ? strrchr(equals, ':') : NULL;
     if (!equals || equals == word || !colon || !colon[1])
@@ -70,7 +70,7 @@ static int listener_parse(struct gateway *g, const char *word)
     return EXIT_OK;
 }
 
-static int words_parse(struct gateway *g, const struct operands *operands)
+static int words_parse(struct gateway_program *g, const struct operands *operands)
 {
     size_t len = operands->before < operands->len ? operands->before : operands->len;
     const char *program = len ? operands->at[0] : "";
@@ -95,7 +95,7 @@ static int words_parse(struct gateway *g, const struct operands *operands)
 }
 
 /* Completes the ids to the server's form: a NAME without owner belongs to the caller. */
-static int names_complete(struct gateway *g)
+static int names_complete(struct gateway_program *g)
 {
     for (size_t i = 0; i < g->listeners.len; i++) {
         CLEANUP(str) struct str path = {0};
@@ -114,7 +114,7 @@ static int names_complete(struct gateway *g)
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-static int file_write(const struct gateway *g, const char *text, size_t len)
+static int file_write(const struct gateway_program *g, const char *text, size_t len)
 {
     CLEANUP(str) struct str temp = {0};
     str_addf(&temp, "%s.new", g->values->out);
@@ -124,7 +124,7 @@ static int file_write(const struct gateway *g, const char *text, size_t len)
     return good ? EXIT_OK : cli_fail(g->cli, EXIT_FAILED, "cannot write %s: %s", g->values->out, strerror(errno));
 }
 
-static void run_command(const struct gateway *g)
+static void run_command(const struct gateway_program *g)
 {
     char **argv = mem_zarray(g->then_len + 1, sizeof *argv);
     pid_t pid;
@@ -142,7 +142,7 @@ static void run_command(const struct gateway *g)
 }
 
 /* Writes the configuration for these services if it differs from the last one. */
-static int update(struct gateway *g, const json_t *services)
+static int update(struct gateway_program *g, const json_t *services)
 {
     CLEANUP(str) struct str text = {0};
     balancer_write(&text, g->program, services, g->listeners.at, g->listeners.len);
@@ -169,7 +169,7 @@ static int update(struct gateway *g, const json_t *services)
 
 static bool take_piece(void *ctx, const char *at, size_t len)
 {
-    struct gateway *g = ctx;
+    struct gateway_program *g = ctx;
     str_add_bytes(&g->line, at, len);
     for (char *end; g->rc == EXIT_OK && g->line.len && (end = memchr(g->line.at, '\n', g->line.len));) {
         size_t used = (size_t)(end - g->line.at) + 1;
@@ -186,7 +186,7 @@ static bool take_piece(void *ctx, const char *at, size_t len)
 
 /* Runs until the process is ended. While the daemon is unreachable, the last configuration stays and the request is
  * repeated. */
-static int watch(struct gateway *g)
+static int watch(struct gateway_program *g)
 {
     while (g->rc == EXIT_OK) {
         struct api_error trouble = {0};
@@ -199,7 +199,7 @@ static int watch(struct gateway *g)
     return g->rc;
 }
 
-static int gateway_run_once(struct gateway *g)
+static int gateway_run_once(struct gateway_program *g)
 {
     CLEANUP(json) json_t *services = NULL;
     int rc = api_get(&g->api, "/v1/services", &services);
@@ -208,7 +208,7 @@ static int gateway_run_once(struct gateway *g)
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
-    struct gateway g = {.cli = cli, .values = values};
+    struct gateway_program g = {.cli = cli, .values = values};
     int rc = words_parse(&g, operands);
     if (rc == EXIT_OK)
         rc = api_open(&g.api, cli);

@@ -56,12 +56,12 @@ static void address_write(struct str *to, const json_t *instance)
 }
 
 /* A ready instance; if all weights are 0, each counts as 1 (docs/services.md). */
-struct target {
+struct ready_target {
     const json_t *instance;
     json_int_t weight;
 };
 
-static size_t targets_of(const json_t *endpoint, struct target *ret, size_t max)
+static size_t targets_of(const json_t *endpoint, struct ready_target *ret, size_t max)
 {
     const json_t *instances = json_object_get(endpoint, "instances");
     size_t len = 0;
@@ -70,7 +70,7 @@ static size_t targets_of(const json_t *endpoint, struct target *ret, size_t max)
         const json_t *instance = json_array_get(instances, i);
         if (!json_is_true(json_object_get(instance, "ready")))
             continue;
-        ret[len] = (struct target){instance, json_integer_value(json_object_get(instance, "weight"))};
+        ret[len] = (struct ready_target){instance, json_integer_value(json_object_get(instance, "weight"))};
         sum += ret[len++].weight;
     }
     for (size_t i = 0; sum == 0 && i < len; i++)
@@ -92,7 +92,7 @@ static void haproxy_head(struct str *to)
 
 static void haproxy_listener(struct str *to, const struct gateway_listener *listener, const json_t *endpoint)
 {
-    struct target targets[TARGETS_MAX];
+    struct ready_target targets[TARGETS_MAX];
     size_t len = targets_of(endpoint, targets, TARGETS_MAX);
     bool http = is_http(endpoint);
     str_add(to, "\nlisten ");
@@ -110,7 +110,7 @@ static void haproxy_listener(struct str *to, const struct gateway_listener *list
 
 /* ---- nginx ------------------------------------------------------------------------------------------------------ */
 
-static void nginx_upstream(struct str *to, const struct gateway_listener *listener, const struct target *targets,
+static void nginx_upstream(struct str *to, const struct gateway_listener *listener, const struct ready_target *targets,
                            size_t len)
 {
     str_add(to, "    upstream ");
@@ -128,7 +128,7 @@ static void nginx_upstream(struct str *to, const struct gateway_listener *listen
 
 static void nginx_http(struct str *to, const struct gateway_listener *listener, const json_t *endpoint)
 {
-    struct target targets[TARGETS_MAX];
+    struct ready_target targets[TARGETS_MAX];
     size_t len = targets_of(endpoint, targets, TARGETS_MAX);
     if (len)
         nginx_upstream(to, listener, targets, len);
@@ -148,7 +148,7 @@ static void nginx_http(struct str *to, const struct gateway_listener *listener, 
 
 static void nginx_stream(struct str *to, const struct gateway_listener *listener, const json_t *endpoint)
 {
-    struct target targets[TARGETS_MAX];
+    struct ready_target targets[TARGETS_MAX];
     size_t len = targets_of(endpoint, targets, TARGETS_MAX);
     bool udp = strcmp(text_of(endpoint, "protocol"), "udp") == 0;
     if (len == 0) /* no listener: connections are refused at once */

@@ -34,10 +34,10 @@ static const struct option migrate_options[] = {
 };
 
 /* Finds the one pod that a text names, in any state. */
-static int pod_named(struct api *api, const char *text, struct pod *ret)
+static int pod_named(struct api *api, const char *text, struct listed_pod *ret)
 {
     CLEANUP(pod_name) struct pod_name name = {0};
-    CLEANUP(pods) struct pods pods = {0};
+    CLEANUP(pods) struct listed_pods pods = {0};
     int rc = pod_name_read(api, text, &name);
     if (rc == EXIT_OK)
         rc = pods_list(api, &name, &pods);
@@ -53,7 +53,7 @@ static int pod_named(struct api *api, const char *text, struct pod *ret)
 }
 
 /* Sends a GET and repeats it while the server is unreachable. EXIT_NOT_FOUND is returned without a message. */
-static int get_until_reachable(struct api *api, const char *path, const struct pod *pod, json_t **ret)
+static int get_until_reachable(struct api *api, const char *path, const struct listed_pod *pod, json_t **ret)
 {
     struct reconnect_notice notice = RECONNECT_NOTICE_INIT;
     struct reconnect reconnect = {.notice = &notice};
@@ -75,7 +75,7 @@ static int get_until_reachable(struct api *api, const char *path, const struct p
 }
 
 /* Finds the migration of this instance; NULL: none. *ret_list owns the result. */
-static int migration_get(struct api *api, const struct pod *pod, json_t **ret_list, const json_t **ret)
+static int migration_get(struct api *api, const struct listed_pod *pod, json_t **ret_list, const json_t **ret)
 {
     json_t *item;
     size_t i;
@@ -95,7 +95,7 @@ static int migration_get(struct api *api, const struct pod *pod, json_t **ret_li
 }
 
 /* Returns EXIT_NOT_FOUND, without a message, if the instance no longer exists. */
-static int instance_find(struct api *api, const char *instance, const struct pod *pod)
+static int instance_find(struct api *api, const char *instance, const struct listed_pod *pod)
 {
     CLEANUP(str) struct str path = {0};
 
@@ -105,7 +105,7 @@ static int instance_find(struct api *api, const char *instance, const struct pod
 
 /* Prints the outcome. If the old instance still exists, the pod did not move. `heir` is the number of the new instance;
  * 0: none was seen. */
-static int migration_result_print(struct api *api, const struct pod *pod, json_int_t successor)
+static int migration_result_print(struct api *api, const struct listed_pod *pod, json_int_t successor)
 {
     char number[24];
     int rc = instance_find(api, pod->instance, pod);
@@ -124,7 +124,7 @@ static int migration_result_print(struct api *api, const struct pod *pod, json_i
     return EXIT_OK;
 }
 
-static int migration_wait(struct api *api, const struct pod *pod)
+static int migration_wait(struct api *api, const struct listed_pod *pod)
 {
     char last[32] = "";
     json_int_t successor = 0;
@@ -154,7 +154,7 @@ static int migrate_run(struct cli *cli, const void *values, const struct operand
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
     CLEANUP(json) json_t *body = json_object();
-    struct pod pod;
+    struct listed_pod pod;
 
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK)

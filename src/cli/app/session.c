@@ -47,7 +47,7 @@ static const char *kind_before(const char *text, const char **ret_rest)
 }
 
 /* Returns whether the collection has an object with this number or name. */
-static int is_there(struct api *a, const char *collection, const char *id, bool *ret)
+static int object_exists(struct api *a, const char *collection, const char *id, bool *ret)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
@@ -75,9 +75,9 @@ int pod_name_read(struct api *a, const char *text, struct pod_name *ret)
     name.id = mem_strdup(rest);
     name.id[len] = '\0';
     if (!kind && all_digits(name.id) && !name.has_ordinal)
-        rc = is_there(a, "/v1/jobs", name.id, &is_job);
+        rc = object_exists(a, "/v1/jobs", name.id, &is_job);
     if (!kind && !all_digits(name.id)) /* an app and a vm cannot have the same name */
-        rc = is_there(a, "/v1/vms", name.id, &is_vm);
+        rc = object_exists(a, "/v1/vms", name.id, &is_vm);
     if (rc != EXIT_OK) {
         mem_free(name.id);
         return rc;
@@ -103,7 +103,7 @@ static int state_rank(const char *state)
 
 static int pod_compare(const void *a, const void *b)
 {
-    const struct pod *x = a, *y = b;
+    const struct listed_pod *x = a, *y = b;
 
     if (x->ordinal != y->ordinal)
         return x->ordinal < y->ordinal ? -1 : 1;
@@ -114,11 +114,11 @@ static int pod_compare(const void *a, const void *b)
     return m > n ? -1 : m < n;
 }
 
-static void pod_add(struct pods *pods, const json_t *instance, const char *workload)
+static void pod_add(struct listed_pods *pods, const json_t *instance, const char *workload)
 {
     const char *state = json_string_value(json_object_get(instance, "state"));
     char id[ID_TEXT_MAX];
-    struct pod pod = {.ordinal = (uint32_t)json_integer_value(json_object_get(instance, "ordinal"))};
+    struct listed_pod pod = {.ordinal = (uint32_t)json_integer_value(json_object_get(instance, "ordinal"))};
 
     (void)snprintf(pod.instance, sizeof pod.instance, "%.23s", object_id(instance, id));
     (void)snprintf(pod.state, sizeof pod.state, "%s", state ? state : "");
@@ -127,7 +127,7 @@ static void pod_add(struct pods *pods, const json_t *instance, const char *workl
 }
 
 /* Keeps the best instance of each ordinal. */
-static void pods_keep_best(struct pods *pods)
+static void pods_keep_best(struct listed_pods *pods)
 {
     size_t kept = 0;
 
@@ -139,11 +139,11 @@ static void pods_keep_best(struct pods *pods)
     pods->len = kept;
 }
 
-int pods_list(struct api *a, const struct pod_name *name, struct pods *ret)
+int pods_list(struct api *a, const struct pod_name *name, struct listed_pods *ret)
 {
-    struct target target = {collection_find(name->kind), name->id};
+    struct object_target target = {collection_find(name->kind), name->id};
     CLEANUP(json) json_t *object = NULL;
-    struct pods pods = {0};
+    struct listed_pods pods = {0};
     char id[ID_TEXT_MAX];
     size_t i;
     json_t *instance;
@@ -166,11 +166,11 @@ int pods_list(struct api *a, const struct pod_name *name, struct pods *ret)
     return EXIT_OK;
 }
 
-int pod_running(struct api *a, const char *text, bool any, struct pod *ret)
+int pod_running(struct api *a, const char *text, bool any, struct listed_pod *ret)
 {
     CLEANUP(pod_name) struct pod_name name = {0};
-    CLEANUP(pods) struct pods pods = {0};
-    const struct pod *found = NULL;
+    CLEANUP(pods) struct listed_pods pods = {0};
+    const struct listed_pod *found = NULL;
     size_t running = 0;
 
     int rc = pod_name_read(a, text, &name);
@@ -230,7 +230,7 @@ json_t *words_json(const struct cli *cli, const char *const *words, size_t len)
     return list;
 }
 
-int pod_session_open(struct api *a, const struct pod *pod, const json_t *body, struct pod_session *ret)
+int pod_session_open(struct api *a, const struct listed_pod *pod, const json_t *body, struct pod_session *ret)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
@@ -338,7 +338,7 @@ static bool output_discard(void *ctx, const char *at, size_t len)
     return true;
 }
 
-int pod_session_run(struct api *a, const struct pod *pod, const char *const *command, int *ret_exit)
+int pod_session_run(struct api *a, const struct listed_pod *pod, const char *const *command, int *ret_exit)
 {
     static const struct pod_session_output ear = {.out = output_discard, .err = output_discard};
     struct pod_session e;

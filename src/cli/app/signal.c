@@ -10,7 +10,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     CLEANUP(api) struct api api = {0};
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
-    struct pod pod;
+    struct listed_pod pod;
 
     (void)values;
     int rc = api_open(&api, cli);

@@ -16,7 +16,7 @@
 
 enum { DEPTH_MAX = 200, READ_BYTES = 64 * 1024 };
 
-struct writer {
+struct tar_writer {
     tar_sink *sink;
     void *sink_ctx;
     const struct tar_callbacks *callbacks;
@@ -25,19 +25,19 @@ struct writer {
     bool measures; /* only counts bytes */
 };
 
-static int emit(struct writer *w, const void *at, size_t len)
+static int emit(struct tar_writer *w, const void *at, size_t len)
 {
     return w->sink(w->sink_ctx, at, len) ? 0 : err_set(w->err, ECANCELED, "the archive was not accepted");
 }
 
-static int emit_padding(struct writer *w, uint64_t size)
+static int emit_padding(struct tar_writer *w, uint64_t size)
 {
     static const char zeros[TAR_BLOCK];
     size_t left = (size_t)(size % TAR_BLOCK);
     return left ? emit(w, zeros, TAR_BLOCK - left) : 0;
 }
 
-static void skip(const struct writer *w, const char *path, const char *why)
+static void skip(const struct tar_writer *w, const char *path, const char *why)
 {
     if (w->callbacks->skipped && !w->measures)
         w->callbacks->skipped(w->callbacks->ctx, path, why);
@@ -57,7 +57,7 @@ static void number_put(char *field, size_t size, uint64_t value)
     field[0] = (char)0x80;
 }
 
-static int header_emit(struct writer *w, const char *name, const char *target, char type, const struct stat *st,
+static int header_emit(struct tar_writer *w, const char *name, const char *target, char type, const struct stat *st,
                        uint64_t size)
 {
     union tar_header h = {0};
@@ -82,7 +82,7 @@ static int header_emit(struct writer *w, const char *name, const char *target, c
 }
 
 /* Writes a name that is too long for the header as an extra entry before it. */
-static int long_emit(struct writer *w, char type, const char *text)
+static int long_emit(struct tar_writer *w, char type, const char *text)
 {
     size_t len = strlen(text) + 1;
 
@@ -94,7 +94,7 @@ static int long_emit(struct writer *w, char type, const char *text)
     return rc == 0 ? emit_padding(w, len) : rc;
 }
 
-static int entry_emit(struct writer *w, const char *name, const char *target, char type, const struct stat *st,
+static int entry_emit(struct tar_writer *w, const char *name, const char *target, char type, const struct stat *st,
                       uint64_t size)
 {
     int rc = long_emit(w, 'L', name);
@@ -107,7 +107,7 @@ static int entry_emit(struct writer *w, const char *name, const char *target, ch
 
 /* Writes exactly the size in the header: a file that shrinks meanwhile is padded with zeros, a file that grows is
  * truncated. */
-static int content_emit(struct writer *w, int fd, const char *path, uint64_t size)
+static int content_emit(struct tar_writer *w, int fd, const char *path, uint64_t size)
 {
     CLEANUP(mem) char *buf = mem_alloc(READ_BYTES);
     int rc = 0;
@@ -132,7 +132,7 @@ static int content_emit(struct writer *w, int fd, const char *path, uint64_t siz
     return rc == 0 ? emit_padding(w, size) : rc;
 }
 
-static int file_emit(struct writer *w, int dir_fd, const char *base, const char *path, const char *name)
+static int file_emit(struct tar_writer *w, int dir_fd, const char *base, const char *path, const char *name)
 {
     struct stat st;
     int fd = openat(dir_fd, base, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY), rc;
@@ -153,7 +153,7 @@ static int file_emit(struct writer *w, int dir_fd, const char *base, const char 
     return rc;
 }
 
-static int link_emit(struct writer *w, int dir_fd, const char *base, const char *path, const char *name,
+static int link_emit(struct tar_writer *w, int dir_fd, const char *base, const char *path, const char *name,
                      const struct stat *st)
 {
     char target[4096];
@@ -165,14 +165,15 @@ static int link_emit(struct writer *w, int dir_fd, const char *base, const char 
     return w->measures ? 0 : entry_emit(w, name, target, '2', st, 0);
 }
 
-static int any_emit(struct writer *w, int dir_fd, const char *base, struct str *path, struct str *name, size_t depth);
+static int any_emit(struct tar_writer *w, int dir_fd, const char *base, struct str *path, struct str *name,
+                    size_t depth);
 
 static int no_dots(const struct dirent *d)
 {
     return strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
 }
 
-static int folder_emit(struct writer *w, int dir_fd, const char *base, struct str *path, struct str *name,
+static int folder_emit(struct tar_writer *w, int dir_fd, const char *base, struct str *path, struct str *name,
                        const struct stat *st, size_t depth)
 {
     struct dirent **list = NULL;
@@ -207,7 +208,8 @@ static int folder_emit(struct writer *w, int dir_fd, const char *base, struct st
     return rc;
 }
 
-static int any_emit(struct writer *w, int dir_fd, const char *base, struct str *path, struct str *name, size_t depth)
+static int any_emit(struct tar_writer *w, int dir_fd, const char *base, struct str *path, struct str *name,
+                    size_t depth)
 {
     struct stat st;
 
@@ -230,7 +232,7 @@ int tar_write(const char *path, const char *name, tar_sink *sink, void *sink_ctx
     /* A symbolic link named on the command line is followed; links below it are not. */
     CLEANUP(mem) char *real = realpath(path, NULL);
     CLEANUP(str) struct str at = {0}, as = {0};
-    struct writer w = {.sink = sink, .sink_ctx = sink_ctx, .callbacks = callbacks, .err = err, .measures = true};
+    struct tar_writer w = {.sink = sink, .sink_ctx = sink_ctx, .callbacks = callbacks, .err = err, .measures = true};
 
     if (!real)
         return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));

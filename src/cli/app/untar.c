@@ -76,12 +76,12 @@ static void skip(const struct untar *u, const char *path, const char *why)
 
 static int refuse(struct berth_err *err, const char *name)
 {
-    char shown[160];
+    char quoted[160];
     size_t len = 0;
-    for (; name[len] && len + 1 < sizeof shown; len++) /* the name may hold any byte and is printed on a terminal */
-        shown[len] = (unsigned char)name[len] < ' ' || name[len] == 0x7f ? '?' : name[len];
-    shown[len] = '\0';
-    return err_set(err, EINVAL, "the archive contains the entry '%s', which lies outside the target", shown);
+    for (; name[len] && len + 1 < sizeof quoted; len++) /* the name may hold any byte and is printed on a terminal */
+        quoted[len] = (unsigned char)name[len] < ' ' || name[len] == 0x7f ? '?' : name[len];
+    quoted[len] = '\0';
+    return err_set(err, EINVAL, "the archive contains the entry '%s', which lies outside the target", quoted);
 }
 
 /* Converts the entry's name to a path below the target folder: without "." and "..", with `top` replaced by `as`. */

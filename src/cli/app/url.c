@@ -169,7 +169,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         return rc;
     str_add(&path, "/v1/services");
     path_add(&path, app);
-    struct target target = {collection_find("app"), app};
+    struct object_target target = {collection_find("app"), app};
     rc = api_try(&api, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble);
     if (rc != EXIT_OK)
         return object_error_print(&api, &target, &trouble);

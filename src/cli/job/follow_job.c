@@ -30,7 +30,7 @@ enum {
 
 static volatile sig_atomic_t interrupts;
 
-static void interrupted(int signo)
+static void on_interrupt(int signo)
 {
     (void)signo;
     interrupts++;
@@ -39,7 +39,7 @@ static void interrupted(int signo)
 struct job_follower;
 
 /* The log reader of one instance, with its own thread. */
-struct tail {
+struct log_tail {
     struct job_follower *job_follower;
     struct api api;
     pthread_t thread;
@@ -51,13 +51,13 @@ struct tail {
 
 struct job_follower {
     struct api *api;
-    struct target target;
+    struct object_target target;
     char id[ID_TEXT_MAX];
     unsigned what;
     struct object_poll object_poll;
     struct status_line line;
     pthread_mutex_t lock; /* serialises the terminal output */
-    VEC(struct tail *) tails;
+    VEC(struct log_tail *) tails;
     VEC(json_int_t) seen;  /* instances whose logs are being read, or were */
     bool many, more, gone; /* more than one task; more logs than can be read; the output is closed */
     bool amid;             /* the last line of output is incomplete: the status line must not be drawn */
@@ -76,7 +76,7 @@ static void bytes_print(struct job_follower *f, const char *at, size_t len)
     f->amid = len > 0 && at[len - 1] != '\n';
 }
 
-static void line_print(struct tail *t)
+static void line_print(struct log_tail *t)
 {
     struct job_follower *f = t->job_follower;
     const struct cli *cli = f->api->cli;
@@ -93,7 +93,7 @@ static void line_print(struct tail *t)
 
 static bool piece_print(void *ctx, const char *at, size_t len)
 {
-    struct tail *t = ctx;
+    struct log_tail *t = ctx;
 
     if (!t->label[0]) {
         pthread_mutex_lock(&t->job_follower->lock);
@@ -117,7 +117,7 @@ static bool piece_print(void *ctx, const char *at, size_t len)
 /* Errors are not printed: the job's end reports them, and a log may already be deleted. */
 static void *tail_main(void *ctx)
 {
-    struct tail *t = ctx;
+    struct log_tail *t = ctx;
     struct api_error trouble;
 
     (void)api_stream(&t->api, str_text(&t->path), piece_print, t, &trouble);
@@ -127,7 +127,7 @@ static void *tail_main(void *ctx)
     return NULL;
 }
 
-static bool is_seen(const struct job_follower *f, json_int_t instance)
+static bool is_instance_seen(const struct job_follower *f, json_int_t instance)
 {
     for (size_t i = 0; i < f->seen.len; i++)
         if (f->seen.at[i] == instance)
@@ -135,7 +135,7 @@ static bool is_seen(const struct job_follower *f, json_int_t instance)
     return false;
 }
 
-static void tail_free(struct tail *t)
+static void tail_free(struct log_tail *t)
 {
     client_free(t->api.client);
     str_done(&t->path);
@@ -149,7 +149,7 @@ static void tails_join(struct job_follower *f)
     size_t kept = 0;
 
     for (size_t i = 0; i < f->tails.len; i++) {
-        struct tail *t = f->tails.at[i];
+        struct log_tail *t = f->tails.at[i];
         if (!atomic_load(&t->over)) {
             f->tails.at[kept++] = t;
             continue;
@@ -167,13 +167,13 @@ static void tail_start(struct job_follower *f, const json_t *instance, bool last
     json_int_t id = json_integer_value(json_object_get(instance, last ? "instance" : "id"));
     json_int_t ordinal = json_integer_value(json_object_get(instance, "ordinal"));
 
-    if (is_seen(f, id))
+    if (is_instance_seen(f, id))
         return;
     if (f->tails.len >= TAILS_MAX) {
         f->more = true;
         return;
     }
-    struct tail *t = mem_zalloc(sizeof *t);
+    struct log_tail *t = mem_zalloc(sizeof *t);
     t->job_follower = f;
     if (f->many) {
         (void)snprintf(t->label, sizeof t->label, "%.40s/%" JSON_INTEGER_FORMAT, f->id, ordinal);
@@ -238,7 +238,7 @@ static void tails_update(struct job_follower *f, const json_t *status)
 
 static void catch_interrupts(void)
 {
-    struct sigaction action = {.sa_handler = interrupted};
+    struct sigaction action = {.sa_handler = on_interrupt};
 
     interrupts = 0;
     sigemptyset(&action.sa_mask);
@@ -291,7 +291,7 @@ static void job_follower_init(struct job_follower *f, struct api *a, const json_
     (void)snprintf(f->id, sizeof f->id, "%" JSON_INTEGER_FORMAT, json_integer_value(id));
     if (json_is_string(id))
         (void)snprintf(f->id, sizeof f->id, "%s", json_string_value(id));
-    f->target = (struct target){collection_find("job"), f->id};
+    f->target = (struct object_target){collection_find("job"), f->id};
     (void)pthread_mutex_init(&f->lock, NULL);
     catch_interrupts();
 }
@@ -345,7 +345,7 @@ static void tails_wait(struct job_follower *f)
     f->over = true;
     while (f->tails.len > 0) {
         struct timespec until;
-        struct tail *t = f->tails.at[f->tails.len - 1];
+        struct log_tail *t = f->tails.at[f->tails.len - 1];
         (void)clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += POLL_MS * 1000000;
         until.tv_sec += until.tv_nsec / 1000000000;
@@ -384,7 +384,7 @@ int job_follow(struct api *a, const json_t *id, unsigned what)
             outage_warn(&f);
         else if (what & FOLLOW_LOGS)
             tails_update(&f, status);
-        if (status_is_over(status) && !f.more) {
+        if (status_is_final(status) && !f.more) {
             tails_wait(&f);
             status_line_end(&f.line);
             rc = outcome(&f, object);
@@ -420,7 +420,7 @@ int job_wait_running(struct api *a, const json_t *id, json_int_t *ret_instance)
         rc = object_poll_get(&f.object_poll, a, &f.target, &object);
         const json_t *status = json_object_get(object, "status"), *one;
         size_t i;
-        if (rc == EXIT_OK && status_is_over(status)) {
+        if (rc == EXIT_OK && status_is_final(status)) {
             status_line_end(&f.line);
             rc = outcome(&f, object);
             rc = rc == EXIT_OK ? EXIT_FAILED : rc;

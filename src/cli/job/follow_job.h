@@ -7,7 +7,7 @@
 
 #include "cli/show/object.h"
 
-enum follow_what {
+enum follow_mode {
     FOLLOW_STATE = 0,
     FOLLOW_LOGS = 1,   /* print the output of its tasks */
     FOLLOW_CANCEL = 2, /* Ctrl-C cancels the job; otherwise it only ends this program */

@@ -36,9 +36,9 @@ bool when_seconds(const json_t *time, int64_t now_ns, int64_t *ret_s)
     return true;
 }
 
-static struct shown span_text(int64_t s, bool guess)
+static struct human_text span_text(int64_t s, bool guess)
 {
-    struct shown text = show_age(s);
+    struct human_text text = show_age(s);
 
     if (guess && s < 2 * ESTIMATE_STEP_S)
         snprintf(text.text, sizeof text.text, "~1m");
@@ -92,7 +92,7 @@ const char *expected_text(const json_t *of, const char *key, int64_t now_ns, cha
     return buf;
 }
 
-const char *left_text(const json_t *of, const char *key, int64_t now_ns, char buf[static WHEN_TEXT_MAX])
+const char *time_left_text(const json_t *of, const char *key, int64_t now_ns, char buf[static WHEN_TEXT_MAX])
 {
     int64_t ns, s;
 
@@ -104,7 +104,7 @@ const char *left_text(const json_t *of, const char *key, int64_t now_ns, char bu
     return buf;
 }
 
-const char *asked_text(const json_t *asked, char *buf, size_t size)
+const char *requested_text(const json_t *asked, char *buf, size_t size)
 {
     CLEANUP(str) struct str text = {0};
     const json_t *gpu = json_object_get(asked, "gpu");

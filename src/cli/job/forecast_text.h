@@ -15,9 +15,9 @@ bool when_seconds(const json_t *time, int64_t now_ns, int64_t *ret_s);
  * at least a minute. */
 const char *expected_text(const json_t *of, const char *key, int64_t now_ns, char buf[static WHEN_TEXT_MAX]);
 /* Returns the time left until the time `key`: "25m"; "~25m" for an estimate; "" without a time. */
-const char *left_text(const json_t *of, const char *key, int64_t now_ns, char buf[static WHEN_TEXT_MAX]);
+const char *time_left_text(const json_t *of, const char *key, int64_t now_ns, char buf[static WHEN_TEXT_MAX]);
 /* Formats an `asked` object, such as "4 x 2 gpu, 8 cpu, 32Gi", into the caller's buffer. */
-const char *asked_text(const json_t *asked, char *buf, size_t size);
+const char *requested_text(const json_t *asked, char *buf, size_t size);
 /* Returns "guaranteed", "borrowed" or "spare"; "" if the tier is unknown. */
 const char *tier_text(const json_t *standing);
 /* Returns "user ann", "a user of group vision" or "another user". */

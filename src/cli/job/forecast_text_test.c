@@ -40,9 +40,9 @@ static void estimates_are_marked(void **state)
         if (rows[i].guess)
             (void)json_object_set_new(of, "until_guess", json_true());
         assert_string_equal(expected_text(of, "until", NOW, buf), rows[i].expected);
-        assert_string_equal(left_text(of, "until", NOW, buf), rows[i].left);
+        assert_string_equal(time_left_text(of, "until", NOW, buf), rows[i].left);
         assert_string_equal(expected_text(of, "start", NOW, buf), "");
-        assert_string_equal(left_text(of, "start", NOW, buf), "");
+        assert_string_equal(time_left_text(of, "start", NOW, buf), "");
         json_decref(of);
     }
 }

@@ -28,7 +28,7 @@ static void document_print(const struct cli *cli, const json_t *job)
 
 static int show(struct api *a, const char *id, unsigned form)
 {
-    struct target target = {collection_find("job"), id};
+    struct object_target target = {collection_find("job"), id};
     CLEANUP(json) json_t *job = NULL, *why = NULL, *instances = NULL;
     CLEANUP(str) struct str path = {0};
     struct api_error trouble = {0};

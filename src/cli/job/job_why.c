@@ -60,7 +60,7 @@ static void heading_print(const struct cli *cli, const json_t *why, int64_t now_
     fprintf(cli->out, "%sjob %s%s%s%s%s %s%s%s%s", cli_paint(cli, COLOR_BOLD), object_id(why, id),
             cli_paint(cli, COLOR_NONE), *name ? " (" : "", name, *name ? ")" : "", state_verb(state),
             cli_paint(cli, state_color(state)), state, cli_paint(cli, COLOR_NONE));
-    fprintf(cli->out, "; it requests %s", asked_text(json_object_get(why, "asked"), asked, sizeof asked));
+    fprintf(cli->out, "; it requests %s", requested_text(json_object_get(why, "asked"), asked, sizeof asked));
     when_text(json_object_get(why, "created"), now_ns, when);
     fprintf(cli->out, "%s%s.\n", *when ? ", submitted " : "", when);
 }

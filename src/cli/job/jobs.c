@@ -36,9 +36,9 @@ static const char *member(const json_t *object, const char *key)
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-static bool is_over(const json_t *job)
+static bool is_finished(const json_t *job)
 {
-    return status_is_over(json_object_get(job, "status"));
+    return status_is_final(json_object_get(job, "status"));
 }
 
 int jobs_read(struct api *a, const char *owner, bool over, json_t **ret)
@@ -54,7 +54,7 @@ int jobs_read(struct api *a, const char *owner, bool over, json_t **ret)
     if (rc != EXIT_OK)
         return rc;
     *ret = json_array();
-    json_array_foreach(all, i, job) if (over || !is_over(job)) json_array_append(*ret, job);
+    json_array_foreach(all, i, job) if (over || !is_finished(job)) json_array_append(*ret, job);
     return EXIT_OK;
 }
 
@@ -147,7 +147,7 @@ static void job_row(struct table *table, const json_t *job, const json_t *standi
         table_cell(table, 7, *when ? COLOR_GREEN : COLOR_DIM, "%s", *when ? when : "?");
         table_cell(table, 9, COLOR_YELLOW, "%s", reason_text(standing, why, sizeof why));
     } else {
-        table_cell(table, 8, COLOR_NONE, "%s", left_text(json_object_get(job, "status"), "until", now_ns, when));
+        table_cell(table, 8, COLOR_NONE, "%s", time_left_text(json_object_get(job, "status"), "until", now_ns, when));
     }
     if (!standing && value_at(job, "status.reason"))
         table_cell(table, 9, COLOR_YELLOW, "%s", reason_text(json_object_get(job, "status"), why, sizeof why));

@@ -68,7 +68,7 @@ static void rows_print(const struct cli *cli, const json_t *items, int64_t now_n
                                                    : "(others)");
         table_cell(&table, 4, COLOR_NONE, "%s", member(item, "queue"));
         table_cell(&table, 5, COLOR_NONE, "%s",
-                   known ? asked_text(json_object_get(item, "asked"), asked, sizeof asked) : "");
+                   known ? requested_text(json_object_get(item, "asked"), asked, sizeof asked) : "");
         table_cell(&table, 6, COLOR_NONE, "%s", tier_text(item));
         table_cell(&table, 7, COLOR_NONE, "%s",
                    known ? show_age(json_integer_value(json_object_get(item, "waited_s"))).text : "");

@@ -63,7 +63,7 @@ static void hold_make(json_t *document)
     (void)json_array_append_new(mounts, json_pack("{s:s, s:s}", "path", RUN_FOLDER, "tmpfs", "64Ki"));
 }
 
-static void cancel(struct api *a, const struct target *target)
+static void cancel(struct api *a, const struct object_target *target)
 {
     struct object_act act = {.method = "POST", .sub = "cancel"};
 
@@ -79,7 +79,7 @@ static int terminal_run(struct api *a, const struct run_values *v, const json_t 
     json_int_t instance = 0;
     bool ended = false;
     char pod[64], number[ID_TEXT_MAX];
-    struct target target = {collection_find("job"), number};
+    struct object_target target = {collection_find("job"), number};
     int rc = job_wait_running(a, id, &instance);
 
     if (rc != EXIT_OK)

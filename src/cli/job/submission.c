@@ -452,7 +452,7 @@ static int stored_print(struct api *a, const json_t *answer)
         CLEANUP(json) json_t *stored = NULL;
         const json_t *id = json_is_array(ids) ? json_array_get(ids, i) : json_object_get(answer, "id");
         char number[24];
-        struct target target = {collection_find("job"), number};
+        struct object_target target = {collection_find("job"), number};
         (void)snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(id));
         rc = object_get(a, &target, &stored);
         if (rc == EXIT_OK)
@@ -483,7 +483,7 @@ static void draft_document_print(const struct cli *cli, const json_t *answer)
 int submission_send(struct api *a, const json_t *documents, const struct submission_act *act, json_t **ret_ids)
 {
     CLEANUP(json) json_t *ids = json_array();
-    struct target target = {collection_find("job"), NULL};
+    struct object_target target = {collection_find("job"), NULL};
     const json_t *one;
     size_t i;
 

@@ -22,7 +22,7 @@ static bool is_ready(const json_t *status)
     return ready > 0 && ready >= json_integer_value(json_object_get(status, "replicas"));
 }
 
-static int outcome(const struct cli *cli, const struct target *t, const json_t *object)
+static int outcome(const struct cli *cli, const struct object_target *t, const json_t *object)
 {
     const json_t *status = json_object_get(object, "status");
     const char *state = json_string_value(json_object_get(status, "state")), *word = status_word(status);
@@ -30,7 +30,7 @@ static int outcome(const struct cli *cli, const struct target *t, const json_t *
     bool cancelled = json_is_true(json_object_get(object, "cancelled")); /* older daemons send no outcome */
     fprintf(cli->out, "%s/%s %s\n", t->collection->kind, t->id,
             cancelled && strcmp(word, "ended") == 0 ? "cancelled" : word);
-    if (!cancelled && (!status_is_over(status) || strcmp(state, "ended") == 0))
+    if (!cancelled && (!status_is_final(status) || strcmp(state, "ended") == 0))
         return EXIT_OK;
     if (error)
         return cli_fail(cli, EXIT_FAILED, "%s; 'berth why %s %s' shows details", error, t->collection->kind, t->id);
@@ -38,7 +38,7 @@ static int outcome(const struct cli *cli, const struct target *t, const json_t *
 }
 
 /* `object`: the last known state; NULL: the server is unreachable. */
-static int wait_timed_out(const struct api *a, const struct target *t, const json_t *object)
+static int wait_timed_out(const struct api *a, const struct object_target *t, const json_t *object)
 {
     const json_t *status = json_object_get(object, "status");
     const char *kind = t->collection->kind;
@@ -50,7 +50,7 @@ static int wait_timed_out(const struct api *a, const struct target *t, const jso
                     json_string_value(json_object_get(status, "state")), kind, t->id);
 }
 
-static int wait_one(struct api *a, struct object_poll *object_poll, const struct target *t, int64_t end_ns)
+static int wait_one(struct api *a, struct object_poll *object_poll, const struct object_target *t, int64_t end_ns)
 {
     struct status_line line = {.cli = a->cli};
     bool job = strcmp(t->collection->kind, "job") == 0;
@@ -62,7 +62,7 @@ static int wait_one(struct api *a, struct object_poll *object_poll, const struct
             return rc;
         }
         const json_t *status = json_object_get(object, "status");
-        if (status_is_over(status) || (!job && is_ready(status))) {
+        if (status_is_final(status) || (!job && is_ready(status))) {
             status_line_end(&line);
             return outcome(a->cli, t, object);
         }
@@ -81,12 +81,12 @@ static int wait_one(struct api *a, struct object_poll *object_poll, const struct
 }
 
 /* A plain number is a job, as `berth submit` prints it. */
-static int targets_find(const struct cli *cli, const struct operands *operands, struct targets *ret)
+static int targets_find(const struct cli *cli, const struct operands *operands, struct object_targets *ret)
 {
     if (strspn(operands->at[0], "0123456789") != strlen(operands->at[0]))
         return targets_parse(cli, operands, false, ret);
     for (size_t i = 0; i < operands->len; i++) {
-        struct target job = {collection_find("job"), operands->at[i]};
+        struct object_target job = {collection_find("job"), operands->at[i]};
         vec_push(ret, job);
     }
     return EXIT_OK;
@@ -96,7 +96,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 {
     const struct wait_values *v = values;
     int64_t end_ns = v->timeout.given ? cli_clock_ns() + (int64_t)v->timeout.n * 1000000000 : INT64_MAX;
-    CLEANUP(targets) struct targets targets = {0};
+    CLEANUP(targets) struct object_targets targets = {0};
     CLEANUP(api) struct api api = {0};
     struct object_poll object_poll = {0};
     int rc = targets_find(cli, operands, &targets);

@@ -91,7 +91,7 @@ static int ls_run(struct cli *cli, const void *values, const struct operands *op
 
 /* ---- verify ----------------------------------------------------------------------------------------------------- */
 
-struct verifying {
+struct journal_verify {
     struct cli *cli;
     struct progress progress;
     uint64_t records, documents, gaps;
@@ -99,7 +99,7 @@ struct verifying {
 
 static int verify_start(void *ctx, const struct journal_break *b)
 {
-    struct verifying *v = ctx;
+    struct journal_verify *v = ctx;
     if (b->before && b->first != b->before + 1) {
         v->gaps++;
         (void)fprintf(v->cli->out, "records %" PRIu64 " to %" PRIu64 " are missing\n", b->before + 1, b->first - 1);
@@ -114,27 +114,27 @@ static int verify_document(void *ctx, const char *key, uint64_t revision, struct
     (void)key;
     (void)revision;
     (void)doc;
-    ((struct verifying *)ctx)->documents++;
+    ((struct journal_verify *)ctx)->documents++;
     return 0;
 }
 
 static int verify_record(void *ctx, const struct store_record *record)
 {
     (void)record;
-    ((struct verifying *)ctx)->records++;
+    ((struct journal_verify *)ctx)->records++;
     return 0;
 }
 
 static void verify_progress(void *ctx, uint64_t done, uint64_t total)
 {
-    progress_update(&((struct verifying *)ctx)->progress, (size_t)done, (size_t)total);
+    progress_update(&((struct journal_verify *)ctx)->progress, (size_t)done, (size_t)total);
 }
 
 static int verify_run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct journal_values *v = values;
     CLEANUP(journal) struct journal *j = NULL;
-    struct verifying verifying = {.cli = cli};
+    struct journal_verify verifying = {.cli = cli};
     struct journal_visitor visitor = {verify_start, verify_document, verify_record, verify_progress, &verifying};
     struct berth_err err;
     int code = journal_source_open(cli, v->data, operands, &j);

@@ -45,7 +45,7 @@ struct job_row {
     char *node;        /* node of the last placement */
 };
 
-struct exporting {
+struct journal_export {
     struct cli *cli;
     FILE *out;
     int failed; /* errno of the first failed write; 0: none */
@@ -91,10 +91,10 @@ static void value_field(FILE *out, const json_t *value, const char *after)
 
 static bool same_job(const void *ctx, uint32_t at, const void *id)
 {
-    return ((const struct exporting *)ctx)->jobs.at[at].id == *(const uint64_t *)id;
+    return ((const struct journal_export *)ctx)->jobs.at[at].id == *(const uint64_t *)id;
 }
 
-static struct job_row *job_of(struct exporting *e, uint64_t id)
+static struct job_row *job_of(struct journal_export *e, uint64_t id)
 {
     uint32_t at = map_find(&e->map, hash_u64(id), same_job, e, &id);
     if (at == MAP_NONE) {
@@ -117,7 +117,7 @@ static bool key_number(const char *key, const char *prefix, uint64_t *ret)
     return true;
 }
 
-static void jobs_change(struct exporting *e, const char *key, json_t *doc)
+static void jobs_change(struct journal_export *e, const char *key, json_t *doc)
 {
     uint64_t id;
     if (key_number(key, "jobs/", &id)) {
@@ -136,7 +136,7 @@ static void jobs_change(struct exporting *e, const char *key, json_t *doc)
     }
 }
 
-static void jobs_cycle(struct exporting *e, const json_t *cycle)
+static void jobs_cycle(struct journal_export *e, const json_t *cycle)
 {
     size_t i;
     json_t *action;
@@ -173,7 +173,7 @@ static void seconds_between(FILE *out, const json_t *doc, const char *from, cons
     (void)fputc(',', out);
 }
 
-static void jobs_write(struct exporting *e)
+static void jobs_write(struct journal_export *e)
 {
     static const char *const keys[] = {"name",     "owner",      "queue",   "priority", "replicas",
                                        "requests", "time_limit", "created", "started",  "finished"};
@@ -200,7 +200,7 @@ static void jobs_write(struct exporting *e)
 
 /* ---- decisions -------------------------------------------------------------------------------------------------- */
 
-static void decisions_write(struct exporting *e, const struct store_record *record, const json_t *cycle)
+static void decisions_write(struct journal_export *e, const struct store_record *record, const json_t *cycle)
 {
     char now[TIMESTAMP_MAX];
     size_t i, k;
@@ -228,7 +228,7 @@ static void decisions_write(struct exporting *e, const struct store_record *reco
 
 /* Returns nonzero after a failed write, which ends the reading. Saves errno, because the stream only remembers that an
  * error happened. */
-static int write_failed(struct exporting *e)
+static int write_failed(struct journal_export *e)
 {
     if (ferror(e->out) && !e->failed)
         e->failed = errno ? errno : EIO;
@@ -237,7 +237,7 @@ static int write_failed(struct exporting *e)
 
 static int visit_document(void *ctx, const char *key, uint64_t revision, struct bytes doc)
 {
-    struct exporting *e = ctx;
+    struct journal_export *e = ctx;
     if (e->form == FORM_LINES) {
         str_clear(&e->line);
         segment_line_write_document(&e->line, key, revision, doc);
@@ -251,7 +251,7 @@ static int visit_document(void *ctx, const char *key, uint64_t revision, struct 
 
 static int visit_record(void *ctx, const struct store_record *record)
 {
-    struct exporting *e = ctx;
+    struct journal_export *e = ctx;
     if (e->form == FORM_LINES) {
         str_clear(&e->line);
         segment_line_write(&e->line, record);
@@ -274,11 +274,11 @@ static int visit_record(void *ctx, const struct store_record *record)
 
 static void progress_show(void *ctx, uint64_t done, uint64_t total)
 {
-    progress_update(&((struct exporting *)ctx)->progress, (size_t)done, (size_t)total);
+    progress_update(&((struct journal_export *)ctx)->progress, (size_t)done, (size_t)total);
 }
 
 /* A failed write is reported when the stream is closed. */
-static int export_all(struct exporting *e, struct journal *j, const struct journal_range *range)
+static int export_all(struct journal_export *e, struct journal *j, const struct journal_range *range)
 {
     struct journal_visitor visitor = {NULL, visit_document, visit_record, progress_show, e};
     struct berth_err err;
@@ -296,7 +296,7 @@ static int export_all(struct exporting *e, struct journal *j, const struct journ
 }
 
 /* Opens a stream on the file that `save` writes; the stream is closed separately. */
-static int file_begin(struct exporting *e, struct save *save, const char *path)
+static int file_begin(struct journal_export *e, struct saved_file *save, const char *path)
 {
     struct berth_err err;
     if (save_begin(save, path, &err) < 0)
@@ -314,7 +314,7 @@ static int file_begin(struct exporting *e, struct save *save, const char *path)
 }
 
 /* `code`: the result of the export. */
-static int file_end(struct exporting *e, struct save *save, int code)
+static int file_end(struct journal_export *e, struct saved_file *save, int code)
 {
     struct berth_err err;
     if (fclose(e->out) != 0 && !e->failed)
@@ -327,7 +327,7 @@ static int file_end(struct exporting *e, struct save *save, int code)
     return save_end(save, &err) < 0 ? cli_fail(e->cli, EXIT_FAILED, "%s", err.text) : EXIT_OK;
 }
 
-static void exporting_cleanup(struct exporting *e)
+static void journal_export_cleanup(struct journal_export *e)
 {
     for (size_t i = 0; i < e->jobs.len; i++) {
         json_decref(e->jobs.at[i].doc);
@@ -342,8 +342,8 @@ static void exporting_cleanup(struct exporting *e)
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct export_values *v = values;
-    CLEANUP(exporting) struct exporting e = {.cli = cli, .out = cli->out, .form = v->form};
-    CLEANUP(save) struct save save = {0};
+    CLEANUP(journal_export) struct journal_export e = {.cli = cli, .out = cli->out, .form = v->form};
+    CLEANUP(save) struct saved_file save = {0};
     struct journal_bound from = {0}, to = {0};
     CLEANUP(journal) struct journal *j = NULL;
     int code = journal_bound_read(cli, "from", v->from, &from);

@@ -35,7 +35,7 @@ static const struct option grep_options[] = {
     OPTION_FLAG_ROW("count", 0, show_values, count, "Print only the number of matches."),
 };
 
-struct showing {
+struct journal_show {
     struct cli *cli;
     const struct show_values *v;
     uint64_t found;
@@ -110,7 +110,7 @@ static void time_print(FILE *out, int64_t ns)
 
 static int show_record(void *ctx, const struct store_record *record)
 {
-    struct showing *s = ctx;
+    struct journal_show *s = ctx;
     FILE *out = s->cli->out;
     struct bytes text = record->record;
     if (!matches(s->v, text))
@@ -139,7 +139,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     const struct show_values *v = values;
     CLEANUP(journal) struct journal *j = NULL;
     struct journal_bound from = {0}, to = {0};
-    struct showing showing = {cli, v, 0};
+    struct journal_show showing = {cli, v, 0};
     struct journal_visitor visitor = {.record = show_record, .ctx = &showing};
     struct berth_err err;
     int code = journal_bound_read(cli, "from", v->from, &from);

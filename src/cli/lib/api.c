@@ -376,7 +376,7 @@ int api_list(struct api *a, const char *path, uint64_t limit, json_t **ret_items
     return EXIT_OK;
 }
 
-struct streaming {
+struct piece_stream {
     bool (*piece)(void *ctx, const char *at, size_t len);
     void *ctx;
     bool begun;
@@ -384,7 +384,7 @@ struct streaming {
 
 static bool piece_pass(void *ctx, const char *at, size_t len)
 {
-    struct streaming *s = ctx;
+    struct piece_stream *s = ctx;
     s->begun = true;
     return s->piece(s->ctx, at, len);
 }
@@ -394,7 +394,7 @@ static int request_stream(struct api *a, const struct client_request *request,
                           struct api_error *ret_trouble)
 {
     struct client_answer answer = {0};
-    struct streaming s = {.piece = piece, .ctx = ctx};
+    struct piece_stream s = {.piece = piece, .ctx = ctx};
     unsigned attempt = 0;
     int rc;
 

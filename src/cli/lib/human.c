@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-struct shown show_count(uint64_t n)
+struct human_text show_count(uint64_t n)
 {
-    struct shown shown;
+    struct human_text shown;
     char digits[24];
     size_t len = (size_t)snprintf(digits, sizeof digits, "%" PRIu64, n);
     size_t at = 0;
@@ -20,7 +20,7 @@ struct shown show_count(uint64_t n)
     return shown;
 }
 
-struct shown show_seconds(double seconds)
+struct human_text show_seconds(double seconds)
 {
     static const struct {
         double unit;
@@ -30,7 +30,7 @@ struct shown show_seconds(double seconds)
         {1e-3, "ms"},
         {1,    "s" }
     };
-    struct shown shown;
+    struct human_text shown;
     size_t i = seconds < 1e-4 ? 0 : seconds < 0.9995 ? 1 : 2;
     double n = seconds / units[i].unit;
 
@@ -38,10 +38,10 @@ struct shown show_seconds(double seconds)
     return shown;
 }
 
-struct shown show_bytes(uint64_t bytes)
+struct human_text show_bytes(uint64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    struct shown shown;
+    struct human_text shown;
     double n = (double)bytes;
     size_t i = 0;
 
@@ -51,15 +51,15 @@ struct shown show_bytes(uint64_t bytes)
     return shown;
 }
 
-struct shown show_ratio(double ratio)
+struct human_text show_ratio(double ratio)
 {
-    struct shown shown;
+    struct human_text shown;
 
     snprintf(shown.text, sizeof shown.text, "%.2fx", ratio);
     return shown;
 }
 
-struct shown show_age(int64_t seconds)
+struct human_text show_age(int64_t seconds)
 {
     static const struct {
         int64_t unit, until; /* this unit is used below `until` units */
@@ -71,7 +71,7 @@ struct shown show_age(int64_t seconds)
         {86400,             730, 'd'},
         {(int64_t)31556952, 0,   'y'}
     };
-    struct shown shown;
+    struct human_text shown;
     size_t i = 0;
 
     if (seconds < 0)

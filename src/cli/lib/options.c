@@ -109,7 +109,7 @@ static int unknown_name(const struct option_set *sets, size_t sets_len, const ch
                         struct berth_err *err)
 {
     char wrong[64];
-    struct suggest near;
+    struct suggestions near;
 
     if (len >= sizeof wrong)
         len = sizeof wrong - 1;

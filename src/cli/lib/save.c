@@ -10,11 +10,11 @@
 
 #include "base/mem.h"
 
-int save_begin(struct save *s, const char *path, struct berth_err *err)
+int save_begin(struct saved_file *s, const char *path, struct berth_err *err)
 {
     struct str beside = {0};
 
-    *s = (struct save){.path = path, .fd = -1};
+    *s = (struct saved_file){.path = path, .fd = -1};
     if (access(path, F_OK) == 0)
         return err_set(err, EEXIST, "%s exists already; choose another file or remove it", path);
     str_addf(&beside, "%s.part-XXXXXX", path);
@@ -27,7 +27,7 @@ int save_begin(struct save *s, const char *path, struct berth_err *err)
     return err_set(err, code, "cannot create a temporary file next to %s: %s", path, strerror(code));
 }
 
-int save_write(struct save *s, const void *at, size_t len, struct berth_err *err)
+int save_write(struct saved_file *s, const void *at, size_t len, struct berth_err *err)
 {
     const char *p = at;
 
@@ -43,7 +43,7 @@ int save_write(struct save *s, const void *at, size_t len, struct berth_err *err
     return 0;
 }
 
-int save_end(struct save *s, struct berth_err *err)
+int save_end(struct saved_file *s, struct berth_err *err)
 {
     assert(s->beside);
     if (fsync(s->fd) != 0)
@@ -58,7 +58,7 @@ int save_end(struct save *s, struct berth_err *err)
     return 0;
 }
 
-void save_drop(struct save *s)
+void save_drop(struct saved_file *s)
 {
     if (s->beside) {
         (void)unlink(s->beside);
@@ -69,7 +69,7 @@ void save_drop(struct save *s)
 
 int save_new(const char *path, const struct str *text, struct berth_err *err)
 {
-    CLEANUP(save) struct save save = {0};
+    CLEANUP(save) struct saved_file save = {0};
     int rc = save_begin(&save, path, err);
 
     if (rc == 0)

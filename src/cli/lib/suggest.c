@@ -29,12 +29,12 @@ size_t suggest_distance(const char *a, const char *b)
     return rows[a_len % 3][b_len];
 }
 
-void suggest_init(struct suggest *s, const char *wrong)
+void suggest_init(struct suggestions *s, const char *wrong)
 {
-    *s = (struct suggest){.wrong = wrong};
+    *s = (struct suggestions){.wrong = wrong};
 }
 
-void suggest_offer(struct suggest *s, const char *name)
+void suggest_offer(struct suggestions *s, const char *name)
 {
     size_t wrong_len = strlen(s->wrong);
     size_t distance = suggest_distance(s->wrong, name);

@@ -5,17 +5,17 @@
 
 enum { SUGGEST_MAX = 3 };
 
-struct suggest {
+struct suggestions {
     const char *wrong;
     const char *at[SUGGEST_MAX]; /* nearest first; of equal distances the name offered first */
     size_t distance[SUGGEST_MAX];
     size_t len;
 };
 
-void suggest_init(struct suggest *s, const char *wrong);
+void suggest_init(struct suggestions *s, const char *wrong);
 /* Keeps `name` (not copied) if it is near enough: at most a third of the letters differ, or the misspelled name is a
  * prefix of `name`. */
-void suggest_offer(struct suggest *s, const char *name);
+void suggest_offer(struct suggestions *s, const char *name);
 
 /* Returns the number of insertions, deletions, replacements and swaps of neighbours that turn a into b. Only the first
  * 64 bytes are compared. O(length of a * length of b). */

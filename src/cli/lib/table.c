@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 /* libsmartcols fails only when memory is exhausted. */
-static void must(bool ok)
+static void check_memory(bool ok)
 {
     if (!ok)
         abort();
@@ -18,7 +18,7 @@ static void must(bool ok)
 void table_init(struct table *t, const struct cli *cli, const struct table_column *columns, size_t columns_len)
 {
     *t = (struct table){.cli = cli, .scols = scols_new_table()};
-    must(t->scols != NULL);
+    check_memory(t->scols != NULL);
     scols_table_set_stream(t->scols, cli->out);
     scols_table_enable_colors(t->scols, cli->color_out);
     scols_table_set_column_separator(t->scols, "  ");
@@ -28,7 +28,7 @@ void table_init(struct table *t, const struct cli *cli, const struct table_colum
                           (flags & TABLE_HIDDEN ? SCOLS_FL_HIDDEN : 0) | (columns[i].width ? SCOLS_FL_STRICTWIDTH : 0);
         struct libscols_column *column =
             scols_table_new_column(t->scols, columns[i].name, (double)columns[i].width, scols_flags);
-        must(column != NULL);
+        check_memory(column != NULL);
         if (cli->color_out)
             scols_cell_set_color(scols_column_get_header(column), cli_color_name(COLOR_BOLD));
     }
@@ -43,7 +43,7 @@ void table_done(struct table *t)
 void table_row(struct table *t)
 {
     t->line = scols_table_new_line(t->scols, NULL);
-    must(t->line != NULL);
+    check_memory(t->line != NULL);
 }
 
 void table_cell(struct table *t, size_t column, enum color color, const char *fmt, ...)
@@ -52,9 +52,9 @@ void table_cell(struct table *t, size_t column, enum color color, const char *fm
     va_list args;
 
     va_start(args, fmt);
-    must(vasprintf(&text, fmt, args) >= 0);
+    check_memory(vasprintf(&text, fmt, args) >= 0);
     va_end(args);
-    must(scols_line_refer_data(t->line, column, text) == 0);
+    check_memory(scols_line_refer_data(t->line, column, text) == 0);
     if (color != COLOR_NONE && t->cli->color_out)
         scols_cell_set_color(scols_line_get_cell(t->line, column), cli_color_name(color));
 }
@@ -160,9 +160,9 @@ static void words_break(struct table *t)
         return;
     for (size_t i = 0; i < scols_table_get_nlines(t->scols); i++) {
         char *text = strdup(cell_text(t, i, last));
-        must(text != NULL);
+        check_memory(text != NULL);
         text_break(text, room);
-        must(scols_line_refer_data(scols_table_get_line(t->scols, i), last, text) == 0);
+        check_memory(scols_line_refer_data(scols_table_get_line(t->scols, i), last, text) == 0);
     }
 }
 

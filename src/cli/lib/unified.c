@@ -4,34 +4,34 @@
 
 #include "base/vec.h"
 
-struct line {
+struct text_line {
     const char *at;
     size_t len;
 };
 
-struct lines {
-    struct line *at;
+struct text_lines {
+    struct text_line *at;
     size_t len, cap;
 };
 
-static void lines_cleanup(struct lines *l)
+static void lines_cleanup(struct text_lines *l)
 {
     vec_done(l);
 }
 
-static struct lines lines_of(const char *text)
+static struct text_lines lines_of(const char *text)
 {
-    struct lines lines = {0};
+    struct text_lines lines = {0};
 
     while (*text) {
         size_t len = strcspn(text, "\n");
-        vec_push(&lines, ((struct line){text, len}));
+        vec_push(&lines, ((struct text_line){text, len}));
         text += len + (text[len] == '\n');
     }
     return lines;
 }
 
-static bool same(const struct line *a, const struct line *b)
+static bool same(const struct text_line *a, const struct text_line *b)
 {
     return a->len == b->len && memcmp(a->at, b->at, a->len) == 0;
 }
@@ -39,20 +39,20 @@ static bool same(const struct line *a, const struct line *b)
 /* One line of the edit script: ' ' of both texts, '-' of the old, '+' of the new text. */
 struct edit {
     char op;
-    const struct line *line;
+    const struct text_line *line;
 };
 
-struct script {
+struct edit_script {
     struct edit *at;
     size_t len, cap;
 };
 
-static void script_cleanup(struct script *s)
+static void script_cleanup(struct edit_script *s)
 {
     vec_done(s);
 }
 
-static void script_reverse(struct script *s, size_t from)
+static void script_reverse(struct edit_script *s, size_t from)
 {
     for (size_t i = from, j = s->len; i + 1 < j; i++) {
         struct edit swapped = s->at[i];
@@ -62,7 +62,7 @@ static void script_reverse(struct script *s, size_t from)
 }
 
 /* The rows of Myers' search: row d has the furthest x on each diagonal k = -d, -d+2, ..., d. */
-struct trace {
+struct myers_trace {
     int *at;
     size_t len, cap;
 };
@@ -72,20 +72,20 @@ static size_t row_start(int d)
     return (size_t)d * (size_t)(d + 1) / 2;
 }
 
-static int row_get(const struct trace *t, int d, int k)
+static int row_get(const struct myers_trace *t, int d, int k)
 {
     return t->at[row_start(d) + (size_t)((k + d) / 2)];
 }
 
 /* Returns whether the furthest point of diagonal k is reached from diagonal k + 1 of row d - 1 (an insertion);
  * otherwise it is reached from k - 1 (a deletion). */
-static bool reached_by_insertion(const struct trace *t, int d, int k)
+static bool reached_by_insertion(const struct myers_trace *t, int d, int k)
 {
     return k == -d || (k != d && row_get(t, d - 1, k - 1) < row_get(t, d - 1, k + 1));
 }
 
 /* Returns the length of the shortest edit script; -1: more than UNIFIED_EDITS_MAX. */
-static int search(const struct line *a, int a_len, const struct line *b, int b_len, struct trace *t)
+static int search(const struct text_line *a, int a_len, const struct text_line *b, int b_len, struct myers_trace *t)
 {
     for (int d = 0; d <= UNIFIED_EDITS_MAX; d++) {
         for (int k = -d; k <= d; k += 2) {
@@ -103,8 +103,8 @@ static int search(const struct line *a, int a_len, const struct line *b, int b_l
 }
 
 /* Walks back from the end of both texts, and appends the edit script in order. */
-static void walk(const struct line *a, int a_len, const struct line *b, int b_len, const struct trace *t, int d,
-                 struct script *script)
+static void walk(const struct text_line *a, int a_len, const struct text_line *b, int b_len,
+                 const struct myers_trace *t, int d, struct edit_script *script)
 {
     size_t from = script->len;
     int x = a_len, y = b_len;
@@ -126,16 +126,16 @@ static void walk(const struct line *a, int a_len, const struct line *b, int b_le
     script_reverse(script, from);
 }
 
-static void script_make(const struct lines *a, const struct lines *b, struct script *script)
+static void script_make(const struct text_lines *a, const struct text_lines *b, struct edit_script *script)
 {
     size_t head = 0, tail = 0;
-    struct trace trace = {0};
+    struct myers_trace trace = {0};
 
     while (head < a->len && head < b->len && same(&a->at[head], &b->at[head]))
         vec_push(script, ((struct edit){' ', &a->at[head++]}));
     while (tail < a->len - head && tail < b->len - head && same(&a->at[a->len - 1 - tail], &b->at[b->len - 1 - tail]))
         tail++;
-    const struct line *a_mid = a->at + head, *b_mid = b->at + head;
+    const struct text_line *a_mid = a->at + head, *b_mid = b->at + head;
     int a_len = (int)(a->len - head - tail), b_len = (int)(b->len - head - tail);
     int edits = search(a_mid, a_len, b_mid, b_len, &trace);
     if (edits >= 0) {
@@ -153,7 +153,7 @@ static void script_make(const struct lines *a, const struct lines *b, struct scr
 
 /* Returns the end of the hunk that starts with the change at `first`. Changes nearer than twice the context share a
  * hunk. */
-static size_t hunk_end(const struct script *s, size_t first)
+static size_t hunk_end(const struct edit_script *s, size_t first)
 {
     size_t last = first;
 
@@ -163,7 +163,8 @@ static size_t hunk_end(const struct script *s, size_t first)
     return last + 1;
 }
 
-static void hunk_write(struct str *to, const struct script *s, size_t from, size_t end, size_t a_line, size_t b_line)
+static void hunk_write(struct str *to, const struct edit_script *s, size_t from, size_t end, size_t a_line,
+                       size_t b_line)
 {
     size_t a_len = 0, b_len = 0;
 
@@ -183,8 +184,8 @@ static void hunk_write(struct str *to, const struct script *s, size_t from, size
 bool unified_diff(struct str *to, const char *old_name, const char *new_name, const char *old_text,
                   const char *new_text)
 {
-    CLEANUP(lines) struct lines a = lines_of(old_text), b = lines_of(new_text);
-    CLEANUP(script) struct script script = {0};
+    CLEANUP(lines) struct text_lines a = lines_of(old_text), b = lines_of(new_text);
+    CLEANUP(script) struct edit_script script = {0};
     size_t a_line = 0, b_line = 0;
     bool differs = false;
 

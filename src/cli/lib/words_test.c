@@ -98,7 +98,7 @@ static void numbers_are_readable(void **state)
 static void nearest_names_are_suggested(void **state)
 {
     static const char *const names[] = {"web", "webcam", "training", "trading", "db", "straining"};
-    struct suggest s;
+    struct suggestions s;
 
     (void)state;
     assert_int_equal(suggest_distance("kitten", "sitting"), 3);

@@ -11,9 +11,9 @@
 #include "cli/show/object.h"
 #include "wire/text/document.h"
 
-static struct target node_target(const char *id)
+static struct object_target node_target(const char *id)
 {
-    return (struct target){collection_find("node"), id};
+    return (struct object_target){collection_find("node"), id};
 }
 
 /* ---- add -------------------------------------------------------------------------------------------------------- */
@@ -184,7 +184,7 @@ static int add_run(struct cli *cli, const void *values, const struct operands *o
         return rc;
     if (v->invite || v->expires || !is_described(v))
         return invite(&api, v, object);
-    struct target target = node_target(NULL);
+    struct object_target target = node_target(NULL);
     struct object_act act = {.method = "POST", .body = object, .done = "added", .dry_run = v->dry_run};
     return object_do(&api, &target, &act, NULL);
 }
@@ -213,7 +213,7 @@ const struct command node_add_command = {
 
 /* ---- capabilities and settings ---------------------------------------------------------------------------------- */
 
-struct part {
+struct node_part {
     const char *name;        /* last part of the route */
     const char *const *keys; /* ends with NULL */
 };
@@ -222,8 +222,8 @@ static const char *const capability_keys[] = {
     "allocatable", "gpus", "runtimes", "images", "ports", "page_size", "overcommit", NULL,
 };
 static const char *const setting_keys[] = {"labels", "taints", "zone", "rack", "domain", "rank", NULL};
-static const struct part capabilities = {"capabilities", capability_keys};
-static const struct part settings = {"settings", setting_keys};
+static const struct node_part capabilities = {"capabilities", capability_keys};
+static const struct node_part settings = {"settings", setting_keys};
 
 struct part_values {
     const char *file;
@@ -239,7 +239,7 @@ static const struct option part_options[] = {
 };
 
 /* Returns the keys of the part that the node has, as a new reference. */
-static json_t *part_of(const struct part *part, const json_t *node)
+static json_t *part_of(const struct node_part *part, const json_t *node)
 {
     json_t *object = json_object();
 
@@ -270,11 +270,11 @@ static void nulls_remove(json_t *object)
 static int part_run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct part_values *v = values;
-    const struct part *part = cli->command->arg;
+    const struct node_part *part = cli->command->arg;
     CLEANUP(json) json_t *node = NULL;
     CLEANUP(json) json_t *object = NULL;
     CLEANUP(api) struct api api = {0};
-    struct target target = node_target(operands->at[0]);
+    struct object_target target = node_target(operands->at[0]);
     struct berth_err err;
 
     int rc = api_open(&api, cli);

@@ -14,9 +14,9 @@ enum { LOOK_NS = 500000000 };
 
 /* ---- waiting for an empty node ---------------------------------------------------------------------------------- */
 
-struct wait {
+struct drain_wait {
     struct api *api;
-    struct target target;
+    struct object_target target;
     struct object_poll object_poll;
     struct progress bar;
     struct str told; /* last printed text */
@@ -42,7 +42,7 @@ static const char *reason(const char *what)
 }
 
 /* Prints one line for each named instance, if the text differs from the last one. */
-static void waiting_print(struct wait *w, size_t left, json_t *waiting)
+static void waiting_print(struct drain_wait *w, size_t left, json_t *waiting)
 {
     CLEANUP(str) struct str text = {0};
     size_t i;
@@ -67,7 +67,7 @@ static void waiting_print(struct wait *w, size_t left, json_t *waiting)
 }
 
 /* Polls the node once. *ret_empty: the node has no instances; untouched while the server is unreachable. */
-static int object_poll(struct wait *w, bool *ret_empty)
+static int object_poll(struct drain_wait *w, bool *ret_empty)
 {
     CLEANUP(json) json_t *node = NULL;
     int rc = object_poll_get(&w->object_poll, w->api, &w->target, &node);
@@ -93,8 +93,8 @@ static int object_poll(struct wait *w, bool *ret_empty)
 
 static int wait_empty(struct api *a, const char *id)
 {
-    struct target target = {collection_find("node"), id};
-    struct wait w = {.api = a, .target = target, .object_poll.answered = true};
+    struct object_target target = {collection_find("node"), id};
+    struct drain_wait w = {.api = a, .target = target, .object_poll.answered = true};
     bool empty = false;
     int rc;
 
@@ -122,7 +122,7 @@ static const struct option drain_options[] = {
 
 static int drain(struct api *a, const char *id, const struct leave_values *v)
 {
-    struct target target = {collection_find("node"), id};
+    struct object_target target = {collection_find("node"), id};
     struct object_act act = {.method = "POST", .sub = "drain", .done = "draining", .dry_run = v->dry_run};
     int rc = object_do(a, &target, &act, NULL);
 
@@ -148,7 +148,7 @@ static int remove_one(struct api *a, const char *id, const struct leave_values *
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
-    struct target target = {collection_find("node"), id};
+    struct object_target target = {collection_find("node"), id};
     struct api_error trouble;
 
     if (v->wait && !v->force) {
@@ -171,14 +171,14 @@ static int remove_one(struct api *a, const char *id, const struct leave_values *
 /* ---- both ------------------------------------------------------------------------------------------------------- */
 
 typedef int leave(struct api *a, const char *id, const struct leave_values *v);
-struct leaving {
+struct node_leave_args {
     leave *one;
 };
-static const struct leaving draining = {drain}, removing = {remove_one};
+static const struct node_leave_args draining = {drain}, removing = {remove_one};
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
-    const struct leaving *leaving = cli->command->arg;
+    const struct node_leave_args *leaving = cli->command->arg;
     CLEANUP(api) struct api api = {0};
     int rc = api_open(&api, cli);
 

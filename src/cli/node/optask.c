@@ -13,9 +13,9 @@
 #include "cli/show/object.h"
 #include "wire/text/document.h"
 
-static struct target optask_target(const char *key)
+static struct object_target optask_target(const char *key)
 {
-    return (struct target){collection_find("optask"), key};
+    return (struct object_target){collection_find("optask"), key};
 }
 
 /* ---- show ------------------------------------------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ static int show_run(struct cli *cli, const void *values, const struct operands *
     const struct view_values *v = values;
     CLEANUP(json) json_t *task = NULL;
     CLEANUP(api) struct api api = {0};
-    struct target target = optask_target(operands->at[0]);
+    struct object_target target = optask_target(operands->at[0]);
 
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK)
@@ -132,7 +132,7 @@ static int logs_run(struct cli *cli, const void *values, const struct operands *
     CLEANUP(str) struct str path = {0};
     CLEANUP(api) struct api api = {0};
     struct api_error trouble;
-    struct target target = optask_target(operands->at[0]);
+    struct object_target target = optask_target(operands->at[0]);
     char number[24];
 
     int rc = api_open(&api, cli);
@@ -189,7 +189,7 @@ static int action_run(struct cli *cli, const void *values, const struct operands
     const struct optask_action *optask_action = cli->command->arg;
     CLEANUP(json) json_t *body = json_object();
     CLEANUP(api) struct api api = {0};
-    struct target target = optask_target(operands->at[0]);
+    struct object_target target = optask_target(operands->at[0]);
 
     json_t *nodes = json_array();
     for (size_t i = 1; i < operands->len; i++)

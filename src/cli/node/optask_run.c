@@ -320,7 +320,7 @@ static void changes_print(const struct cli *cli, json_t *nodes, json_t *told)
 int optask_wait(struct api *a, const char *key, bool undo)
 {
     static const char *const over[] = {"done", "undone", "failed", "stopped", "waiting"};
-    struct target target = {collection_find("optask"), key};
+    struct object_target target = {collection_find("optask"), key};
     CLEANUP(json) json_t *told = json_object();
     struct object_poll at = {.answered = true};
     struct progress bar;

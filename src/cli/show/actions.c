@@ -7,20 +7,20 @@
 #include "cli/lib/command.h"
 #include "cli/show/object.h"
 
-struct action {
+struct object_action {
     const char *kind, *verb, *done; /* "app", "start", "started" */
 };
 
 static int act_on(struct cli *cli, const char *query, bool dry_run, const struct operands *operands)
 {
-    const struct action *action = cli->command->arg;
+    const struct object_action *action = cli->command->arg;
     CLEANUP(api) struct api api = {0};
 
     int rc = api_open(&api, cli);
     if (rc != EXIT_OK)
         return rc;
     for (size_t i = 0; i < operands->len; i++) {
-        struct target target = {collection_find(action->kind), operands->at[i]};
+        struct object_target target = {collection_find(action->kind), operands->at[i]};
         struct object_act act = {
             .method = "POST", .sub = action->verb, .query = query, .done = action->done, .dry_run = dry_run};
         int failed = object_do(&api, &target, &act, NULL);
@@ -37,7 +37,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 }
 
 #define ACTION(kind_, verb_, done_, where, what)                                                                       \
-    static const struct action kind_##_##verb_ = {#kind_, #verb_, done_};                                              \
+    static const struct object_action kind_##_##verb_ = {#kind_, #verb_, done_};                                       \
     const struct command kind_##_##verb_##_command = {                                                                 \
         .name = #kind_ " " #verb_,                                                                                     \
         .operands = "ID...",                                                                                           \
@@ -90,7 +90,7 @@ static int hold_run(struct cli *cli, const void *values, const struct operands *
     return act_on(cli, v->stop ? "stop=true" : NULL, v->dry_run, operands);
 }
 
-static const struct action job_hold = {"job", "hold", "held"};
+static const struct object_action job_hold = {"job", "hold", "held"};
 const struct command job_hold_command = {
     .name = "job hold",
     .operands = "ID...",

@@ -43,7 +43,7 @@ static int apply_one(struct api *a, const struct manifest *m)
     CLEANUP(review) struct review review = {0};
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
-    struct target target = {m->collection, m->id};
+    struct object_target target = {m->collection, m->id};
     struct api_error trouble;
 
     int rc = review_make(a, m, 1, &review, &trouble);

@@ -258,7 +258,7 @@ const struct collection *collection_find(const char *word)
 
 const char *collection_near(const char *word)
 {
-    struct suggest near;
+    struct suggestions near;
 
     suggest_init(&near, word);
     for (size_t i = 0; i < collections_len; i++) {
@@ -288,7 +288,7 @@ static int kind_unknown(const struct cli *cli, const char *word)
                     word);
 }
 
-int targets_parse(const struct cli *cli, const struct operands *operands, bool whole, struct targets *ret)
+int targets_parse(const struct cli *cli, const struct operands *operands, bool whole, struct object_targets *ret)
 {
     const struct collection *shared = NULL;
 
@@ -296,7 +296,7 @@ int targets_parse(const struct cli *cli, const struct operands *operands, bool w
         const char *word = operands->at[i], *slash = strchr(word, '/');
         char kind[32];
         if (shared) {
-            vec_push(ret, ((struct target){shared, word}));
+            vec_push(ret, ((struct object_target){shared, word}));
             continue;
         }
         snprintf(kind, sizeof kind, "%.*s", (int)(slash ? slash - word : (ptrdiff_t)strlen(word)), word);
@@ -304,7 +304,7 @@ int targets_parse(const struct cli *cli, const struct operands *operands, bool w
         if (!c)
             return kind_unknown(cli, kind);
         if (slash)
-            vec_push(ret, ((struct target){c, slash + 1}));
+            vec_push(ret, ((struct object_target){c, slash + 1}));
         else if (i == 0)
             shared = c;
         else
@@ -314,7 +314,7 @@ int targets_parse(const struct cli *cli, const struct operands *operands, bool w
         if (!whole)
             return cli_fail(cli, EXIT_USAGE, "missing ID of the %s; 'berth get %s' lists the IDs", shared->kind,
                             shared->plural);
-        vec_push(ret, ((struct target){shared, NULL}));
+        vec_push(ret, ((struct object_target){shared, NULL}));
     }
     for (size_t i = 0; i < ret->len; i++) {
         const char *id = ret->at[i].id;

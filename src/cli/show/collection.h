@@ -57,18 +57,18 @@ const char *collection_near(const char *word);
 bool collection_filters(const struct collection *c, const char *filter);
 
 /* An object named on the command line by "KIND ID..." or "KIND/ID...". */
-struct target {
+struct object_target {
     const struct collection *collection;
     const char *id; /* NULL: all objects of the kind */
 };
-struct targets {
-    struct target *at;
+struct object_targets {
+    struct object_target *at;
     size_t len, cap;
 };
 /* Parses the operands into targets. With `whole`, a KIND without ids names all its objects. Returns an enum exit_code
  * and prints the error. */
-int targets_parse(const struct cli *cli, const struct operands *operands, bool whole, struct targets *ret);
-static inline void targets_cleanup(struct targets *t)
+int targets_parse(const struct cli *cli, const struct operands *operands, bool whole, struct object_targets *ret);
+static inline void targets_cleanup(struct object_targets *t)
 {
     vec_done(t);
 }

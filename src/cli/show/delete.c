@@ -23,7 +23,7 @@ static const struct option options[] = {
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };
 
-static int delete_one(struct api *a, const struct target *target, const struct delete_values *v)
+static int delete_one(struct api *a, const struct object_target *target, const struct delete_values *v)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
@@ -43,7 +43,7 @@ static int delete_one(struct api *a, const struct target *target, const struct d
 
 /* Returns whether a dry run can check the deletions as one transaction, so that they may depend on each other.
  * Transactions support neither tokens nor force; those deletions are checked one by one. */
-static bool fits_one_transaction(const struct targets *targets, const struct delete_values *v)
+static bool fits_one_transaction(const struct object_targets *targets, const struct delete_values *v)
 {
     for (size_t i = 0; i < targets->len; i++)
         if (!targets->at[i].collection->manifest)
@@ -51,7 +51,7 @@ static bool fits_one_transaction(const struct targets *targets, const struct del
     return v->dry_run && !v->force && !v->missing_ok && targets->len > 1;
 }
 
-static int dry_run_transaction(struct api *a, const struct targets *targets)
+static int dry_run_transaction(struct api *a, const struct object_targets *targets)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(json) json_t *body = json_pack("{s:[]}", "changes");
@@ -68,7 +68,7 @@ static int dry_run_transaction(struct api *a, const struct targets *targets)
 }
 
 static int targets_read(const struct cli *cli, const struct delete_values *v, struct manifests *manifests,
-                        struct targets *ret)
+                        struct object_targets *ret)
 {
     struct berth_err err;
 
@@ -80,7 +80,7 @@ static int targets_read(const struct cli *cli, const struct delete_values *v, st
         const struct manifest *m = &manifests->at[i];
         if (!m->id)
             return cli_fail(cli, EXIT_FAILED, "%s: job without an id; 'berth get jobs' lists the ids", m->place);
-        vec_push(ret, ((struct target){m->collection, m->id}));
+        vec_push(ret, ((struct object_target){m->collection, m->id}));
     }
     return EXIT_OK;
 }
@@ -89,13 +89,13 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 {
     const struct delete_values *v = values;
     const struct collection *fixed = cli->command->arg ? collection_find(cli->command->arg) : NULL;
-    CLEANUP(targets) struct targets targets = {0};
+    CLEANUP(targets) struct object_targets targets = {0};
     CLEANUP(manifests) struct manifests manifests = {0};
     CLEANUP(api) struct api api = {0};
     int rc = EXIT_OK;
 
     for (size_t i = 0; fixed && i < operands->len; i++)
-        vec_push(&targets, ((struct target){fixed, operands->at[i]}));
+        vec_push(&targets, ((struct object_target){fixed, operands->at[i]}));
     if (!fixed)
         rc = targets_parse(cli, operands, false, &targets);
     if (rc == EXIT_OK && v->files.len > 0)

@@ -83,7 +83,7 @@ static int instances_get(struct api *a, const char *filter, const char *id, json
     return api_list(a, str_text(&path), INSTANCES_SHOWN + 1, ret, NULL);
 }
 
-static int describe(struct api *a, const struct target *target)
+static int describe(struct api *a, const struct object_target *target)
 {
     struct cli *cli = a->cli;
     CLEANUP(json) json_t *object = NULL;
@@ -114,7 +114,7 @@ static int describe(struct api *a, const struct target *target)
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
-    CLEANUP(targets) struct targets targets = {0};
+    CLEANUP(targets) struct object_targets targets = {0};
     CLEANUP(api) struct api api = {0};
 
     (void)values;

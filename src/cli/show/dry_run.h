@@ -7,11 +7,11 @@
 #include "cli/lib/api.h"
 #include "cli/show/manifest.h"
 
-enum outcome { OUTCOME_CREATED, OUTCOME_CHANGED, OUTCOME_UNCHANGED, OUTCOMES };
+enum review_outcome { OUTCOME_CREATED, OUTCOME_CHANGED, OUTCOME_UNCHANGED, OUTCOMES };
 
 struct review_item {
     char id[ID_TEXT_MAX]; /* as assigned by the server: NAME.OWNER, or the number of a new job */
-    enum outcome outcome;
+    enum review_outcome outcome;
     const json_t *before, *after; /* NULL: the object does not exist; both NULL: unchanged */
 };
 

@@ -18,7 +18,7 @@ static const struct option options[] = {
 
 struct edit_session {
     struct api *api;
-    const struct target *target;
+    const struct object_target *target;
     struct editor editor;
     struct str text;     /* text after the last edit */
     struct str original; /* the unedited body, to detect "nothing was changed" */
@@ -108,7 +108,7 @@ static int edit_abort(struct edit_session *s, const struct api_error *trouble)
     CLEANUP(mem) char *path = mem_strdup(s->editor.path);
     int rc = api_error_print(s->api, trouble);
 
-    editor_keep(&s->editor, &s->text);
+    editor_save_text(&s->editor, &s->text);
     if (rc == EXIT_CONFLICT)
         cli_hint(s->api->cli, "Edit the object again to start from its current version; your text is in %s.", path);
     else
@@ -152,7 +152,7 @@ static int edit_until_done(struct edit_session *s)
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct change_values *v = values;
-    CLEANUP(targets) struct targets targets = {0};
+    CLEANUP(targets) struct object_targets targets = {0};
     CLEANUP(api) struct api api = {0};
     CLEANUP(json) json_t *object = NULL;
     CLEANUP(edit_session) struct edit_session edit_session = {.api = &api, .dry_run = v->dry_run};

@@ -105,7 +105,7 @@ void editor_close(struct editor *e)
     mem_free(take_ptr(&e->path));
 }
 
-void editor_keep(struct editor *e, const struct str *text)
+void editor_save_text(struct editor *e, const struct str *text)
 {
     (void)file_write(e->path, text, NULL);
     mem_free(take_ptr(&e->path));

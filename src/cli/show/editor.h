@@ -16,4 +16,4 @@ int editor_run(struct editor *e, struct str *text, struct berth_err *err);
 /* Deletes the file. */
 void editor_close(struct editor *e);
 /* Keeps the file, with this text. */
-void editor_keep(struct editor *e, const struct str *text);
+void editor_save_text(struct editor *e, const struct str *text);

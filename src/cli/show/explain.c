@@ -8,7 +8,7 @@
 #include "cli/show/object.h"
 #include "wire/text/document.h"
 
-static int why_get(struct api *a, const struct target *target, json_t **ret, struct api_error *trouble)
+static int why_get(struct api *a, const struct object_target *target, json_t **ret, struct api_error *trouble)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
@@ -39,13 +39,13 @@ static int why_search(struct api *a, const char *id, json_t **ret)
     int rc = EXIT_OK;
 
     for (size_t i = 0; kinds[i]; i++) {
-        struct target target = {collection_find(kinds[i]), id};
+        struct object_target target = {collection_find(kinds[i]), id};
         rc = why_get(a, &target, ret, &trouble);
         if (rc != EXIT_NOT_FOUND)
             break;
     }
     if (rc == EXIT_NOT_FOUND && !is_number(id)) {
-        struct target app = {collection_find(names[0]), id};
+        struct object_target app = {collection_find(names[0]), id};
         cli_fail(a->cli, EXIT_NOT_FOUND,
                  "no app, vm or node '%s'; list them with 'berth get apps', 'berth get vms' or 'berth get "
                  "nodes'",
@@ -73,7 +73,7 @@ static void lines_print(const struct cli *cli, const json_t *why)
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct view_values *v = values;
-    CLEANUP(targets) struct targets targets = {0};
+    CLEANUP(targets) struct object_targets targets = {0};
     CLEANUP(api) struct api api = {0};
     CLEANUP(json) json_t *why = NULL;
     struct api_error trouble;

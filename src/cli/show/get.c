@@ -101,7 +101,7 @@ static int list_fetch(struct api *a, const struct get_values *v, const struct co
 
 static int sort_items(const struct cli *cli, const struct get_values *v, const struct collection *c, json_t *items)
 {
-    struct suggest near;
+    struct suggestions near;
 
     if (!v->sort || objects_sort(c, items, v->sort) == 0)
         return EXIT_OK;
@@ -179,7 +179,7 @@ static int list_run(struct api *a, const struct get_values *v, const struct coll
         items_print(a->cli, v, &listing, c, items, false);
     if (!v->watch)
         return EXIT_OK;
-    struct follow follow = {
+    struct row_watch follow = {
         .api = a,
         .collection = c,
         .listing = &listing,
@@ -194,7 +194,7 @@ static int list_run(struct api *a, const struct get_values *v, const struct coll
 }
 
 /* Prints one table for each kind. Returns the exit code of the first error. */
-static int some_run(struct api *a, const struct get_values *v, const struct targets *targets)
+static int some_run(struct api *a, const struct get_values *v, const struct object_targets *targets)
 {
     int rc = EXIT_OK;
 
@@ -219,13 +219,13 @@ static int some_run(struct api *a, const struct get_values *v, const struct targ
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct get_values *v = values;
-    CLEANUP(targets) struct targets targets = {0};
+    CLEANUP(targets) struct object_targets targets = {0};
     CLEANUP(api) struct api api = {0};
     const struct collection *fixed = cli->command->arg ? collection_find(cli->command->arg) : NULL;
     int rc = EXIT_OK;
 
     if (fixed)
-        vec_push(&targets, ((struct target){fixed, NULL}));
+        vec_push(&targets, ((struct object_target){fixed, NULL}));
     else
         rc = targets_parse(cli, operands, true, &targets);
     if (rc == EXIT_OK && v->watch && (targets.len != 1 || targets.at[0].id))

@@ -23,7 +23,7 @@ static const struct option options[] = {
 };
 
 /* The log reader of one pod. */
-struct reading {
+struct log_reader {
     struct api *api;
     struct str path, line;
     const char *label; /* prefix of each line; NULL: none */
@@ -38,7 +38,7 @@ struct reading {
     int rc;
 };
 
-static void line_print(struct reading *r)
+static void line_print(struct log_reader *r)
 {
     FILE *out = r->api->cli->out;
 
@@ -53,7 +53,7 @@ static void line_print(struct reading *r)
 
 static bool piece_print(void *ctx, const char *at, size_t len)
 {
-    struct reading *r = ctx;
+    struct log_reader *r = ctx;
 
     if (!r->label) { /* without labels, byte for byte */
         bool written = fwrite(at, 1, len, r->api->cli->out) == len && fflush(r->api->cli->out) == 0;
@@ -75,7 +75,7 @@ static bool piece_print(void *ctx, const char *at, size_t len)
 
 static void *reading_main(void *ctx)
 {
-    struct reading *r = ctx;
+    struct log_reader *r = ctx;
 
     const struct log_stream stream = {.api = r->api,
                                       .path = str_text(&r->path),
@@ -95,7 +95,8 @@ static void *reading_main(void *ctx)
 }
 
 /* Builds the request path. For a pod of an app, job or vm the daemon finds the right instance, even an ended one. */
-static void path_make(struct str *path, const struct pod_name *name, const struct pod *pod, const struct logs_values *v)
+static void path_make(struct str *path, const struct pod_name *name, const struct listed_pod *pod,
+                      const struct logs_values *v)
 {
     char number[24];
     bool named = strcmp(name->kind, "instance") != 0;
@@ -115,7 +116,7 @@ static void path_make(struct str *path, const struct pod_name *name, const struc
     query_add(path, "previous", named && v->previous ? "true" : NULL);
 }
 
-static int reading_error_print(const struct api *a, const struct reading *r)
+static int reading_error_print(const struct api *a, const struct log_reader *r)
 {
     if (r->gone)
         return EXIT_FAILED; /* the output is closed: no message is possible */
@@ -133,12 +134,12 @@ struct shared_output {
         .lock = PTHREAD_MUTEX_INITIALIZER, .notice = RECONNECT_NOTICE_INIT, .follow = (follow_)                        \
     }
 
-static void reading_init(struct reading *r, struct api *a, const struct pod_name *name, const struct pods *pods,
-                         size_t i, struct shared_output *shared_output)
+static void reading_init(struct log_reader *r, struct api *a, const struct pod_name *name,
+                         const struct listed_pods *pods, size_t i, struct shared_output *shared_output)
 {
     static const enum color colors[] = {COLOR_GREEN, COLOR_BLUE, COLOR_YELLOW, COLOR_RED, COLOR_BOLD};
 
-    *r = (struct reading){
+    *r = (struct log_reader){
         .api = a, .lock = &shared_output->lock, .notice = &shared_output->notice, .follow = shared_output->follow};
     r->name = i < pods->len ? pods->at[i].label : name->id;
     if (pods->len > 1) {
@@ -148,14 +149,15 @@ static void reading_init(struct reading *r, struct api *a, const struct pod_name
 }
 
 /* Prints the logs one after the other. */
-static int print_all(struct api *a, const struct pod_name *name, const struct pods *pods, const struct logs_values *v)
+static int print_all(struct api *a, const struct pod_name *name, const struct listed_pods *pods,
+                     const struct logs_values *v)
 {
     struct shared_output shared_output = SHARED_INIT(v->follow);
     int rc = EXIT_OK;
     bool gone = false;
 
     for (size_t i = 0; (i < pods->len || (i == 0 && pods->len == 0)) && !gone; i++) {
-        struct reading r;
+        struct log_reader r;
         reading_init(&r, a, name, pods, i, &shared_output);
         path_make(&r.path, name, pods->len ? &pods->at[i] : NULL, v);
         reading_main(&r);
@@ -169,16 +171,17 @@ static int print_all(struct api *a, const struct pod_name *name, const struct po
 }
 
 /* Follows all logs at the same time, with one thread for each log. */
-static int follow_all(struct api *a, const struct pod_name *name, const struct pods *pods, const struct logs_values *v)
+static int follow_all(struct api *a, const struct pod_name *name, const struct listed_pods *pods,
+                      const struct logs_values *v)
 {
     struct shared_output shared_output = SHARED_INIT(v->follow);
-    CLEANUP(mem) struct reading *readings = mem_zarray(pods->len, sizeof *readings);
+    CLEANUP(mem) struct log_reader *readings = mem_zarray(pods->len, sizeof *readings);
     CLEANUP(mem) struct api *twins = mem_zarray(pods->len, sizeof *twins);
     size_t started = 0;
     int rc = EXIT_OK;
 
     for (; started < pods->len && rc == EXIT_OK; started++) {
-        struct reading *r = &readings[started];
+        struct log_reader *r = &readings[started];
         rc = api_clone(a, &twins[started]);
         if (rc != EXIT_OK)
             break;
@@ -208,7 +211,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     const struct logs_values *v = values;
     CLEANUP(api) struct api api = {0};
     CLEANUP(pod_name) struct pod_name name = {0};
-    CLEANUP(pods) struct pods pods = {0};
+    CLEANUP(pods) struct listed_pods pods = {0};
 
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK)

@@ -149,7 +149,7 @@ static int file_read(const char *path, struct manifests *to, struct berth_err *e
     return rc;
 }
 
-static int wanted(const struct dirent *entry)
+static int manifest_filter(const struct dirent *entry)
 {
     return entry->d_name[0] != '.';
 }
@@ -169,7 +169,7 @@ static bool is_manifest_name(const char *name)
 static int folder_read(const char *path, unsigned depth, struct manifests *to, struct berth_err *err)
 {
     struct dirent **entries = NULL;
-    int len = scandir(path, &entries, wanted, by_name);
+    int len = scandir(path, &entries, manifest_filter, by_name);
     int rc = len < 0 ? err_set(err, errno, "%s: %s", path, strerror(errno)) : 0;
 
     if (rc == 0 && depth == FOLDERS_MAX)

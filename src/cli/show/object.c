@@ -15,7 +15,7 @@ const struct option change_options[] = {
 };
 const size_t change_options_len = sizeof change_options / sizeof change_options[0];
 
-void object_path(struct str *path, const struct target *target)
+void object_path(struct str *path, const struct object_target *target)
 {
     str_addf(path, "/v1/%s", target->collection->plural);
     if (target->id)
@@ -24,7 +24,7 @@ void object_path(struct str *path, const struct target *target)
 
 /* Suggests the id of the object with this id or name. The id may differ from the name: NAME.OWNER of another user, or
  * the number of a job. */
-static void nearest_hint_print(struct api *a, const struct target *target, const json_t *items, const char *word)
+static void nearest_hint_print(struct api *a, const struct object_target *target, const json_t *items, const char *word)
 {
     char id[ID_TEXT_MAX];
     json_t *item;
@@ -45,14 +45,14 @@ static void nearest_hint_print(struct api *a, const struct target *target, const
 }
 
 /* Reads only one page of the kind, which is cheap enough after a mistake. */
-void object_suggest_nearest(struct api *a, const struct target *target)
+void object_suggest_nearest(struct api *a, const struct object_target *target)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
     struct api_error trouble;
     char limit[24];
     char id[ID_TEXT_MAX];
-    struct suggest near;
+    struct suggestions near;
     json_t *item;
     size_t i;
 
@@ -77,7 +77,7 @@ void object_suggest_nearest(struct api *a, const struct target *target)
         nearest_hint_print(a, target, items, near.at[0]);
 }
 
-int object_error_print(struct api *a, const struct target *target, const struct api_error *trouble)
+int object_error_print(struct api *a, const struct object_target *target, const struct api_error *trouble)
 {
     int rc = api_error_print(a, trouble);
 
@@ -86,7 +86,7 @@ int object_error_print(struct api *a, const struct target *target, const struct 
     return rc;
 }
 
-int object_try(struct api *a, const struct target *target, json_t **ret, struct api_error *ret_trouble)
+int object_try(struct api *a, const struct object_target *target, json_t **ret, struct api_error *ret_trouble)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
@@ -104,7 +104,7 @@ int object_try(struct api *a, const struct target *target, json_t **ret, struct 
     return EXIT_OK;
 }
 
-int object_get(struct api *a, const struct target *target, json_t **ret)
+int object_get(struct api *a, const struct object_target *target, json_t **ret)
 {
     struct api_error trouble;
     int rc = object_try(a, target, ret, &trouble);
@@ -117,7 +117,7 @@ void object_done_print(const struct cli *cli, const char *kind, const char *id, 
     fprintf(cli->out, "%s/%s %s%s\n", kind, id, done, dry_run ? " (dry run)" : "");
 }
 
-int object_do(struct api *a, const struct target *target, const struct object_act *act, json_t **ret_answer)
+int object_do(struct api *a, const struct object_target *target, const struct object_act *act, json_t **ret_answer)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};

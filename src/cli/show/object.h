@@ -8,11 +8,11 @@
 #include "cli/show/collection.h"
 
 /* Appends "/v1/apps/ID". */
-void object_path(struct str *path, const struct target *target);
+void object_path(struct str *path, const struct object_target *target);
 /* *ret is a new reference. */
-int object_get(struct api *a, const struct target *target, json_t **ret);
+int object_get(struct api *a, const struct object_target *target, json_t **ret);
 /* Like object_get, but prints nothing: the error is in *ret_trouble. */
-int object_try(struct api *a, const struct target *target, json_t **ret, struct api_error *ret_trouble);
+int object_try(struct api *a, const struct object_target *target, json_t **ret, struct api_error *ret_trouble);
 
 struct object_act {
     const char *method;
@@ -23,16 +23,16 @@ struct object_act {
     bool dry_run;
 };
 /* Sends the request. ret_answer: a new reference, or NULL for an empty answer; may be NULL. */
-int object_do(struct api *a, const struct target *target, const struct object_act *act, json_t **ret_answer);
+int object_do(struct api *a, const struct object_target *target, const struct object_act *act, json_t **ret_answer);
 
 /* Prints "app/photos.alice stopped", with " (dry run)" for a dry run. */
 void object_done_print(const struct cli *cli, const char *kind, const char *id, const char *done, bool dry_run);
 
 /* Prints the error of a request for this target; for an unknown id also a suggestion. Returns the exit code. */
-int object_error_print(struct api *a, const struct target *target, const struct api_error *trouble);
+int object_error_print(struct api *a, const struct object_target *target, const struct api_error *trouble);
 
 /* Suggests the nearest existing id of the kind, for an unknown id. Sends a request. */
-void object_suggest_nearest(struct api *a, const struct target *target);
+void object_suggest_nearest(struct api *a, const struct object_target *target);
 
 /* Options of every verb that changes something. */
 struct change_values {

@@ -52,7 +52,7 @@ static void targets_are_read(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        CLEANUP(targets) struct targets targets = {0};
+        CLEANUP(targets) struct object_targets targets = {0};
         CLEANUP(str) struct str got = {0};
         struct operands operands = {.at = (const char **)rows[i].words};
         while (operands.len < 4 && rows[i].words[operands.len])
@@ -320,7 +320,7 @@ static void new_files_are_whole_and_private(void **state)
     assert_int_equal(st.st_size, 7);
     assert_int_equal(save_new(path, &text, &err), -EEXIST);
     assert_int_equal(unlink(path), 0);
-    struct save save;
+    struct saved_file save;
     assert_int_equal(save_begin(&save, path, &err), 0);
     assert_int_equal(save_write(&save, "x", 1, &err), 0);
     assert_int_not_equal(access(path, F_OK), 0); /* does not exist before save_end */

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "wire/text/document.h"
 
-int object_poll_get(struct object_poll *l, struct api *a, const struct target *target, json_t **ret)
+int object_poll_get(struct object_poll *l, struct api *a, const struct object_target *target, json_t **ret)
 {
     CLEANUP(json) json_t *object = NULL;
     int rc = object_try(a, target, &object, &l->trouble);

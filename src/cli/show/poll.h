@@ -17,7 +17,7 @@ struct object_poll {
 
 /* Like object_get, but also returns EXIT_OK with *ret NULL while the server is unreachable; the caller then calls
  * object_poll_warn and polls again later. */
-int object_poll_get(struct object_poll *l, struct api *a, const struct target *target, json_t **ret);
+int object_poll_get(struct object_poll *l, struct api *a, const struct object_target *target, json_t **ret);
 /* Prints one warning per outage. The caller clears the terminal's last line first. Returns true if a warning was
  * printed. */
 bool object_poll_warn(struct object_poll *l, const struct api *a);

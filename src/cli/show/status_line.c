@@ -39,7 +39,7 @@ void status_line_end(struct status_line *l)
     l->text[0] = '\0';
 }
 
-void status_line_draw(struct status_line *l, const struct target *t, const json_t *status)
+void status_line_draw(struct status_line *l, const struct object_target *t, const json_t *status)
 {
     const char *state = json_string_value(json_object_get(status, "state"));
     const char *note = json_string_value(json_object_get(status, "note"));
@@ -79,7 +79,7 @@ const char *status_word(const json_t *status)
     return outcome ? outcome : state ? state : "?";
 }
 
-bool status_is_over(const json_t *status)
+bool status_is_final(const json_t *status)
 {
     static const char *const final[] = {"ended", "failed", "cancelled", NULL};
     return is_one_of(json_string_value(json_object_get(status, "state")), final);

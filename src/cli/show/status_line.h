@@ -13,7 +13,7 @@ struct status_line {
 };
 
 /* Draws an object's `status`: its state and reason, and a bar if the status has a progress. */
-void status_line_draw(struct status_line *l, const struct target *t, const json_t *status);
+void status_line_draw(struct status_line *l, const struct object_target *t, const json_t *status);
 void status_line_show(struct status_line *l, const char *text);
 /* Clears the line on the terminal; the next draw shows it again. */
 void status_line_end(struct status_line *l);
@@ -21,4 +21,4 @@ void status_line_end(struct status_line *l);
 /* Returns the outcome ("timed-out") or else the state; "?" for no status. */
 const char *status_word(const json_t *status);
 /* Returns whether the state is final: ended, failed or cancelled. */
-bool status_is_over(const json_t *status);
+bool status_is_final(const json_t *status);

@@ -30,18 +30,18 @@ static const struct option options[] = {
 };
 
 /* One row; unknown quantities are -1. */
-struct row {
+struct top_row {
     char *name;
     const char *node;
     int64_t used[SHOWN], asked[SHOWN], there[SHOWN];
 };
-struct rows {
-    struct row *at;
+struct top_rows {
+    struct top_row *at;
     size_t len, cap;
     bool some_used;
 };
 
-static void rows_cleanup(struct rows *r)
+static void rows_cleanup(struct top_rows *r)
 {
     for (size_t i = 0; i < r->len; i++)
         mem_free(r->at[i].name);
@@ -108,7 +108,7 @@ static bool is_active(const json_t *instance)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
-static void pods_rows(const json_t *instances, const json_t *asked, struct rows *rows)
+static void pods_rows(const json_t *instances, const json_t *asked, struct top_rows *rows)
 {
     size_t i;
     json_t *instance;
@@ -117,7 +117,7 @@ static void pods_rows(const json_t *instances, const json_t *asked, struct rows 
     {
         const char *workload = json_string_value(json_object_get(instance, "workload"));
         struct str name = {0};
-        struct row row = {.node = json_string_value(json_object_get(instance, "node"))};
+        struct top_row row = {.node = json_string_value(json_object_get(instance, "node"))};
         if (!is_active(instance))
             continue;
         str_addf(&name, "%s/%" JSON_INTEGER_FORMAT, workload ? workload : "",
@@ -133,7 +133,7 @@ static void pods_rows(const json_t *instances, const json_t *asked, struct rows 
 }
 
 /* The total requests on a node are only known if the user may see all its pods. */
-static void nodes_rows(const json_t *nodes, const json_t *instances, const json_t *asked, struct rows *rows)
+static void nodes_rows(const json_t *nodes, const json_t *instances, const json_t *asked, struct top_rows *rows)
 {
     size_t i, j;
     json_t *node, *instance;
@@ -141,7 +141,7 @@ static void nodes_rows(const json_t *nodes, const json_t *instances, const json_
 
     json_array_foreach(nodes, i, node)
     {
-        struct row row = {.name = mem_strdup(object_id(node, id))};
+        struct top_row row = {.name = mem_strdup(object_id(node, id))};
         json_int_t seen = 0;
         json_array_foreach(instances, j, instance)
         {
@@ -168,7 +168,7 @@ static void nodes_rows(const json_t *nodes, const json_t *instances, const json_
 
 static int rows_order(const void *a, const void *b, void *ctx)
 {
-    const struct row *x = a, *y = b;
+    const struct top_row *x = a, *y = b;
     unsigned order = *(const unsigned *)ctx;
 
     if (order < ORDER_NAME && x->used[order] != y->used[order])
@@ -199,7 +199,7 @@ static void share_cell(struct table *table, size_t column, int64_t used, int64_t
     table_cell(table, column, color, "%" PRId64 "%%", percent);
 }
 
-static void rows_print(const struct cli *cli, const struct rows *rows, bool nodes)
+static void rows_print(const struct cli *cli, const struct top_rows *rows, bool nodes)
 {
     const struct table_column columns[] = {
         {nodes ? "NODE" : "POD", TABLE_PLAIN,                        0},
@@ -217,7 +217,7 @@ static void rows_print(const struct cli *cli, const struct rows *rows, bool node
 
     table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < rows->len; i++) {
-        const struct row *row = &rows->at[i];
+        const struct top_row *row = &rows->at[i];
         table_row(&table);
         table_cell(&table, 0, COLOR_NONE, "%s", row->name);
         table_cell(&table, 1, COLOR_NONE, "%s", row->node ? row->node : "");
@@ -245,12 +245,12 @@ static json_t *amounts_json(const int64_t amounts[static SHOWN])
     return object;
 }
 
-static json_t *rows_json(const struct rows *rows, bool nodes)
+static json_t *rows_json(const struct top_rows *rows, bool nodes)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < rows->len; i++) {
-        const struct row *row = &rows->at[i];
+        const struct top_row *row = &rows->at[i];
         json_t *item = json_pack("{s:s, s:o, s:o}", nodes ? "node" : "pod", row->name, "used", amounts_json(row->used),
                                  "requested", amounts_json(row->asked));
         if (nodes)
@@ -267,7 +267,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     const struct top_values *v = values;
     const char *what = operands->len ? operands->at[0] : "";
     CLEANUP(api) struct api api = {0};
-    CLEANUP(rows) struct rows rows = {0};
+    CLEANUP(rows) struct top_rows rows = {0};
     CLEANUP(json) json_t *instances = NULL, *nodes = NULL, *asked = NULL;
     bool of_nodes = strcmp(what, "nodes") == 0 || strcmp(what, "node") == 0;
 

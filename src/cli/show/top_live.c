@@ -19,15 +19,15 @@ enum { REFRESH_MS = 2000, DOMAINS_SHOWN = 6, BAR_MAX = 40, BAR_MIN = 10, WIDE = 
 enum { TITLE_LINES = 7, ROWS_MIN = 4 };
 
 /* Sort orders of the queue rows. */
-enum order { ORDER_PLACE, ORDER_OWNER, ORDER_WAITED, ORDERS };
+enum top_order { ORDER_PLACE, ORDER_OWNER, ORDER_WAITED, ORDERS };
 static const char *const order_names[ORDERS] = {"place", "owner", "longest wait"};
 
-struct picture {
+struct top_data {
     json_t *use, *queue, *jobs, *who;
     int64_t now_ns;
 };
 
-static void picture_cleanup(struct picture *p)
+static void top_data_cleanup(struct top_data *p)
 {
     json_decref(p->use);
     json_decref(p->queue);
@@ -35,11 +35,11 @@ static void picture_cleanup(struct picture *p)
     json_decref(p->who);
 }
 
-struct view {
+struct top_view {
     const struct cli *cli;
     int rows, columns;
     size_t from; /* index of the first visible queue row */
-    enum order order;
+    enum top_order order;
 };
 
 static const char *member(const json_t *object, const char *key)
@@ -48,7 +48,7 @@ static const char *member(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-static int picture_get(struct api *a, struct picture *p)
+static int top_data_get(struct api *a, struct top_data *p)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     struct api_error trouble;
@@ -78,7 +78,7 @@ static void amount_add(struct str *to, const char *resource, double amount)
 }
 
 /* "cpu    [######....]  58%  37 of 64" */
-static void bar_draw(const struct view *v, struct str *to, const char *resource, const json_t *use)
+static void bar_draw(const struct top_view *v, struct str *to, const char *resource, const json_t *use)
 {
     double there = json_number_value(json_object_get(use, "there"));
     double held = json_number_value(json_object_get(use, "held")), share = there > 0 ? held / there : 0;
@@ -97,7 +97,7 @@ static void bar_draw(const struct view *v, struct str *to, const char *resource,
     str_add_char(to, '\n');
 }
 
-static void use_draw(const struct view *v, struct str *to, const struct picture *p)
+static void use_draw(const struct top_view *v, struct str *to, const struct top_data *p)
 {
     const json_t *total = json_object_get(p->use, "total"), *domains = json_object_get(p->use, "domains");
     json_t *domain;
@@ -131,7 +131,7 @@ static void use_draw(const struct view *v, struct str *to, const struct picture 
     }
 }
 
-static void head_draw(const struct view *v, struct str *to, const struct api *a, const struct picture *p)
+static void head_draw(const struct top_view *v, struct str *to, const struct api *a, const struct top_data *p)
 {
     const json_t *total = json_object_get(p->use, "total");
     time_t now = (time_t)(p->now_ns / 1000000000);
@@ -148,7 +148,7 @@ static void head_draw(const struct view *v, struct str *to, const struct api *a,
     str_add_char(to, '\n');
 }
 
-static void jobs_draw(const struct view *v, struct str *to, const struct picture *p, size_t most)
+static void jobs_draw(const struct top_view *v, struct str *to, const struct top_data *p, size_t most)
 {
     size_t len = json_array_size(p->jobs);
     char id[ID_TEXT_MAX], when[WHEN_TEXT_MAX];
@@ -169,7 +169,7 @@ static void jobs_draw(const struct view *v, struct str *to, const struct picture
             str_addf(to, "  position %" JSON_INTEGER_FORMAT ", starts %s",
                      json_integer_value(json_object_get(standing, "position")),
                      *expected_text(standing, "start", p->now_ns, when) ? when : "at an unknown time");
-        else if (*left_text(json_object_get(job, "status"), "until", p->now_ns, when))
+        else if (*time_left_text(json_object_get(job, "status"), "until", p->now_ns, when))
             str_addf(to, "  %s left", when);
         str_add_char(to, '\n');
     }
@@ -177,7 +177,7 @@ static void jobs_draw(const struct view *v, struct str *to, const struct picture
         str_addf(to, "  ... and %zu more\n", len - most);
 }
 
-static int rows_compare(const json_t *a, const json_t *b, enum order order)
+static int rows_compare(const json_t *a, const json_t *b, enum top_order order)
 {
     json_int_t x = json_integer_value(json_object_get(a, "position")),
                y = json_integer_value(json_object_get(b, "position"));
@@ -195,10 +195,10 @@ static int rows_compare(const json_t *a, const json_t *b, enum order order)
 
 static int rows_order(const void *a, const void *b, void *ctx)
 {
-    return rows_compare(*(json_t *const *)a, *(json_t *const *)b, *(const enum order *)ctx);
+    return rows_compare(*(json_t *const *)a, *(json_t *const *)b, *(const enum top_order *)ctx);
 }
 
-static void row_draw(const struct view *v, struct str *to, const json_t *row, int64_t now_ns)
+static void row_draw(const struct top_view *v, struct str *to, const json_t *row, int64_t now_ns)
 {
     char asked[128], when[WHEN_TEXT_MAX], who[160];
     bool known = json_object_get(row, "id");
@@ -215,11 +215,11 @@ static void row_draw(const struct view *v, struct str *to, const json_t *row, in
         str_addf(to, "%-10.10s ", tier_text(row));
     str_addf(to, "%s%-8s%s", cli_paint(v->cli, COLOR_GREEN), *when ? when : "?", cli_paint(v->cli, COLOR_NONE));
     if (known)
-        str_addf(to, "  %s", asked_text(json_object_get(row, "asked"), asked, sizeof asked));
+        str_addf(to, "  %s", requested_text(json_object_get(row, "asked"), asked, sizeof asked));
     str_add_char(to, '\n');
 }
 
-static void queue_draw(struct view *v, struct str *to, const struct picture *p, size_t most)
+static void queue_draw(struct top_view *v, struct str *to, const struct top_data *p, size_t most)
 {
     json_t *items = json_object_get(p->queue, "items");
     size_t len = json_array_size(items);
@@ -253,7 +253,7 @@ static size_t lines_of(const struct str *text)
     return n;
 }
 
-static void draw(struct view *v, const struct api *a, const struct picture *p, struct str *to)
+static void draw(struct top_view *v, const struct api *a, const struct top_data *p, struct str *to)
 {
     size_t rows = v->rows > 0 ? (size_t)v->rows : 0;
 
@@ -268,17 +268,17 @@ static void draw(struct view *v, const struct api *a, const struct picture *p, s
 
 /* ---- the loop --------------------------------------------------------------------------------------------------- */
 
-static void key_take(struct view *v, int key)
+static void key_take(struct top_view *v, int key)
 {
     if (key == 'j')
         v->from++;
     else if (key == 'k' && v->from > 0)
         v->from--;
     else if (key == 's')
-        v->order = (enum order)((v->order + 1) % ORDERS);
+        v->order = (enum top_order)((v->order + 1) % ORDERS);
 }
 
-static void foot_draw(const struct view *v, struct str *to)
+static void foot_draw(const struct top_view *v, struct str *to)
 {
     while (lines_of(to) + 1 < (size_t)v->rows)
         str_add_char(to, '\n');
@@ -287,13 +287,13 @@ static void foot_draw(const struct view *v, struct str *to)
 
 static int live(struct api *a, struct screen *screen)
 {
-    struct view v = {.cli = a->cli};
+    struct top_view v = {.cli = a->cli};
     struct str frame = {0};
     int rc = EXIT_OK, key = 0;
 
     while (rc == EXIT_OK && key != 'q') {
-        CLEANUP(picture) struct picture p = {0};
-        rc = picture_get(a, &p);
+        CLEANUP(top_data) struct top_data p = {0};
+        rc = top_data_get(a, &p);
         int64_t until_ns = cli_clock_ns() + (int64_t)REFRESH_MS * 1000000;
         while (rc == EXIT_OK && key != 'q') {
             screen_measure(screen);
@@ -316,14 +316,14 @@ static int live(struct api *a, struct screen *screen)
 int top_live(struct cli *cli)
 {
     CLEANUP(api) struct api api = {0};
-    CLEANUP(picture) struct picture p = {0};
+    CLEANUP(top_data) struct top_data p = {0};
     CLEANUP(str) struct str frame = {0};
-    struct view v = {.cli = cli, .rows = 60, .columns = (int)cli->width};
+    struct top_view v = {.cli = cli, .rows = 60, .columns = (int)cli->width};
     struct screen screen;
 
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK)
-        rc = picture_get(&api, &p); /* before the terminal changes, so that errors are printed normally */
+        rc = top_data_get(&api, &p); /* before the terminal changes, so that errors are printed normally */
     if (rc != EXIT_OK)
         return rc;
     if (screen_open(&screen, cli)) {

@@ -13,7 +13,7 @@
 
 enum { STREAMS_MAX = 2, LINE_MAX_BYTES = 16 * 1024 * 1024, AGAIN_S = 1 };
 
-struct change {
+struct row_change {
     char *id;
     bool gone;
     bool own;     /* change of the kind itself, not of an instance */
@@ -24,12 +24,12 @@ struct change {
 struct inbox {
     pthread_mutex_t lock;
     pthread_cond_t filled;
-    VEC(struct change) changes;
+    VEC(struct row_change) changes;
     bool over; /* a stream has ended */
     struct api_error trouble;
 };
 
-struct stream {
+struct row_stream {
     struct inbox *inbox;
     struct api api; /* has its own client; the rest is borrowed */
     const char *plural;
@@ -54,7 +54,7 @@ static void inbox_end(struct inbox *inbox, const struct api_error *trouble)
 }
 
 /* Handles the end event of a stream. */
-static void stream_end_handle(struct stream *s, const char *code)
+static void stream_end_handle(struct row_stream *s, const char *code)
 {
     static const struct {
         const char *code;
@@ -76,7 +76,7 @@ static void stream_end_handle(struct stream *s, const char *code)
 }
 
 /* Returns the workload of the event's instance; NULL: unknown. */
-static char *workload_of(struct stream *s, const json_t *line, bool gone)
+static char *workload_of(struct row_stream *s, const json_t *line, bool gone)
 {
     const json_t *object = json_object_get(line, "object");
     char buf[ID_TEXT_MAX];
@@ -95,7 +95,7 @@ static char *workload_of(struct stream *s, const json_t *line, bool gone)
     return text;
 }
 
-static void event_parse(struct stream *s, const char *at, size_t len)
+static void event_parse(struct row_stream *s, const char *at, size_t len)
 {
     CLEANUP(json) json_t *line = json_loadb(at, len, 0, NULL);
     const char *type = json_string_value(json_object_get(line, "type"));
@@ -110,7 +110,7 @@ static void event_parse(struct stream *s, const char *at, size_t len)
     }
     s->away = false;
     s->revision = json_integer_value(json_object_get(line, "revision"));
-    struct change change = {.gone = strcmp(type, "gone") == 0, .own = s->own};
+    struct row_change change = {.gone = strcmp(type, "gone") == 0, .own = s->own};
     if (s->own)
         change.id = mem_strdup(object_id(change.gone ? line : json_object_get(line, "object"), buf));
     else
@@ -127,7 +127,7 @@ static void event_parse(struct stream *s, const char *at, size_t len)
 
 static bool piece_parse(void *ctx, const char *at, size_t len)
 {
-    struct stream *s = ctx;
+    struct row_stream *s = ctx;
 
     while (len > 0) {
         const char *end = memchr(at, '\n', len);
@@ -152,7 +152,7 @@ static void retry_pause(void)
 
 /* Runs one stream from the last received revision until the stream ends. Sets `trouble`; EXIT_OK if a new stream may
  * continue. */
-static void stream_once(struct stream *s)
+static void stream_once(struct row_stream *s)
 {
     CLEANUP(str) struct str path = {0};
     char from[32];
@@ -170,7 +170,7 @@ static void stream_once(struct stream *s)
 
 static void *stream_main(void *ctx)
 {
-    struct stream *s = ctx;
+    struct row_stream *s = ctx;
 
     for (;;) {
         stream_once(s);
@@ -188,7 +188,7 @@ static void *stream_main(void *ctx)
 }
 
 /* Starts a stream with its own client. The stream lives as long as the process. */
-static int stream_start(struct stream *s, const struct follow *f, const char *plural, json_int_t revision)
+static int stream_start(struct row_stream *s, const struct row_watch *f, const char *plural, json_int_t revision)
 {
     const struct connection *c = &f->api->connection;
     struct client_config config = {
@@ -216,7 +216,7 @@ static bool text_is(const json_t *object, const char *path, const char *want)
     return !want || (text && strcmp(text, want) == 0);
 }
 
-static bool passes(const struct follow *f, const json_t *object)
+static bool passes(const struct row_watch *f, const json_t *object)
 {
     return text_is(object, "owner", f->owner) && text_is(object, "group", f->group) &&
            (text_is(object, "status.state|state", f->state) || text_is(object, "status.outcome", f->state)) &&
@@ -224,7 +224,7 @@ static bool passes(const struct follow *f, const json_t *object)
 }
 
 /* Returns the cells of a row as one text, without ages, which always differ. */
-static char *row_text(const struct follow *f, const json_t *object)
+static char *row_text(const struct row_watch *f, const json_t *object)
 {
     CLEANUP(str) struct str row = {0};
 
@@ -239,14 +239,14 @@ static char *row_text(const struct follow *f, const json_t *object)
     return str_take(&row);
 }
 
-static void rows_remember(const struct follow *f, json_t *rows, const char *id, const json_t *object)
+static void rows_remember(const struct row_watch *f, json_t *rows, const char *id, const json_t *object)
 {
     CLEANUP(mem) char *row = row_text(f, object);
 
     json_object_set_new(rows, id, json_string(row));
 }
 
-static bool row_known(const struct follow *f, const json_t *rows, const char *id, const json_t *object)
+static bool row_known(const struct row_watch *f, const json_t *rows, const char *id, const json_t *object)
 {
     CLEANUP(mem) char *row = row_text(f, object);
     const char *was = json_string_value(json_object_get(rows, id));
@@ -254,7 +254,7 @@ static bool row_known(const struct follow *f, const json_t *rows, const char *id
     return was && strcmp(was, row) == 0;
 }
 
-static void deletion_print(struct follow *f, json_t *rows, const char *id)
+static void deletion_print(struct row_watch *f, json_t *rows, const char *id)
 {
     if (!json_object_get(rows, id))
         return; /* the object was never printed */
@@ -267,7 +267,7 @@ static void deletion_print(struct follow *f, json_t *rows, const char *id)
     listing_print(f->listing);
 }
 
-static void object_print(struct follow *f, json_t *rows, const json_t *object)
+static void object_print(struct row_watch *f, json_t *rows, const json_t *object)
 {
     FILE *out = f->api->cli->out;
     char id[ID_TEXT_MAX];
@@ -289,9 +289,9 @@ static void object_print(struct follow *f, json_t *rows, const json_t *object)
     }
 }
 
-static int change_print(struct follow *f, json_t *rows, const struct change *change)
+static int change_print(struct row_watch *f, json_t *rows, const struct row_change *change)
 {
-    struct target target = {f->collection, change->id};
+    struct object_target target = {f->collection, change->id};
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
     struct api_error trouble;
@@ -321,7 +321,7 @@ static int change_print(struct follow *f, json_t *rows, const struct change *cha
     return EXIT_OK;
 }
 
-static void change_done(struct change *change)
+static void change_done(struct row_change *change)
 {
     mem_free(change->id);
     json_decref(change->line);
@@ -329,9 +329,9 @@ static void change_done(struct change *change)
 
 /* Prints the received changes. For several changes of one object only the last is used, unless every event is to be
  * printed. */
-static int inbox_print(struct follow *f, struct inbox *inbox, json_t *rows, bool *ret_over)
+static int inbox_print(struct row_watch *f, struct inbox *inbox, json_t *rows, bool *ret_over)
 {
-    VEC(struct change) taken = {0};
+    VEC(struct row_change) taken = {0};
     int rc = EXIT_OK;
 
     pthread_mutex_lock(&inbox->lock);
@@ -357,11 +357,11 @@ static int inbox_print(struct follow *f, struct inbox *inbox, json_t *rows, bool
     return rc;
 }
 
-int follow_run(struct follow *f, const json_t *items, json_int_t revision)
+int follow_run(struct row_watch *f, const json_t *items, json_int_t revision)
 {
     /* The threads use these until the process ends, soon after this function returns. */
     struct inbox *inbox = mem_zalloc(sizeof *inbox);
-    struct stream *streams = mem_zarray(STREAMS_MAX, sizeof *streams);
+    struct row_stream *streams = mem_zarray(STREAMS_MAX, sizeof *streams);
     size_t streams_len = f->collection->workload && f->output != OUTPUT_JSON ? 2 : 1;
     CLEANUP(json) json_t *rows = json_object();
     bool over = false;

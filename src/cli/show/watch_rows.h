@@ -11,7 +11,7 @@
 #include "cli/lib/output.h"
 #include "cli/show/listing.h"
 
-struct follow {
+struct row_watch {
     struct api *api;
     const struct collection *collection;
     struct listing *listing;
@@ -21,4 +21,4 @@ struct follow {
 
 /* Continues from a list at a revision, and across outages of the server from the last received revision. Returns an
  * enum exit_code after a permanent error only. */
-int follow_run(struct follow *f, const json_t *items, json_int_t revision);
+int follow_run(struct row_watch *f, const json_t *items, json_int_t revision);

@@ -12,7 +12,7 @@
 #include "wire/cluster/plan_json.h"
 #include "wire/text/moment.h"
 
-enum output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON };
+enum plan_output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON };
 static const char *const outputs[] = {"table", "wide", "json", NULL};
 
 struct plan_values {
@@ -37,7 +37,7 @@ static const struct option options[] = {
     OPTION_COUNT_ROW("seed", 0, plan_values, seed, 0, 0, "Seed of the random score, instead of the file's."),
 };
 
-struct plan_run {
+struct plan_program {
     struct cli *cli;
     const struct plan_values *values;
     struct cluster_file file;
@@ -47,14 +47,14 @@ struct plan_run {
     double seconds; /* of freeze and plan */
 };
 
-static void plan_run_cleanup(struct plan_run *plan_run)
+static void plan_run_cleanup(struct plan_program *plan_run)
 {
     berth_plan_free(plan_run->plan);
     berth_snapshot_free(plan_run->snapshot);
     cluster_file_done(&plan_run->file);
 }
 
-static int read_file(struct plan_run *plan_run, const char *path)
+static int read_file(struct plan_program *plan_run, const char *path)
 {
     struct progress progress;
     struct berth_err err;
@@ -71,10 +71,10 @@ static int read_file(struct plan_run *plan_run, const char *path)
     return EXIT_OK;
 }
 
-static int profile_unknown(const struct plan_run *plan_run)
+static int profile_unknown(const struct plan_program *plan_run)
 {
     const char *name = plan_run->values->profile;
-    struct suggest near;
+    struct suggestions near;
 
     suggest_init(&near, name);
     for (size_t i = 0; i < plan_run->file.profiles_len; i++)
@@ -88,7 +88,7 @@ static int profile_unknown(const struct plan_run *plan_run)
                     plan_run->file.profiles_len ? "defines others" : "defines none");
 }
 
-static int make_plan(struct plan_run *plan_run)
+static int make_plan(struct plan_program *plan_run)
 {
     struct progress progress;
     struct berth_err err;
@@ -112,7 +112,7 @@ static int make_plan(struct plan_run *plan_run)
     return rc == 0 ? EXIT_OK : cli_fail(plan_run->cli, EXIT_FAILED, "%s", err.text);
 }
 
-static int print_plan(const struct plan_run *plan_run)
+static int print_plan(const struct plan_program *plan_run)
 {
     struct plan_view view = {
         .cli = plan_run->cli,
@@ -141,7 +141,7 @@ static int print_plan(const struct plan_run *plan_run)
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
-    __attribute__((cleanup(plan_run_cleanup))) struct plan_run plan_run = {.cli = cli, .values = values};
+    __attribute__((cleanup(plan_run_cleanup))) struct plan_program plan_run = {.cli = cli, .values = values};
 
     if (plan_run.values->why && plan_run.values->output == OUTPUT_JSON)
         return cli_fail(cli, EXIT_USAGE,

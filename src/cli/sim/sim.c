@@ -36,7 +36,7 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("output", 'o', sim_values, output, outputs, "Output format."),
 };
 
-struct run {
+struct cluster_sim {
     struct cli *cli;
     struct progress progress;
     double hours;
@@ -44,14 +44,14 @@ struct run {
 
 static void progress_show(void *ctx, double hours, uint64_t events)
 {
-    struct run *r = ctx;
+    struct cluster_sim *r = ctx;
     (void)events;
     progress_update(&r->progress, (size_t)(hours * 1000), (size_t)(r->hours * 1000));
 }
 
 static void event_print(void *ctx, const char *line)
 {
-    (void)fprintf(((struct run *)ctx)->cli->out, "%s\n", line);
+    (void)fprintf(((struct cluster_sim *)ctx)->cli->out, "%s\n", line);
 }
 
 static const struct {
@@ -85,7 +85,7 @@ static uint64_t value_of(const struct sim_result *result, size_t row)
     return *(const uint64_t *)((const char *)result + rows[row].at);
 }
 
-static void print_text(const struct run *r, const struct sim_options *o, const struct sim_result *result,
+static void print_text(const struct cluster_sim *r, const struct sim_options *o, const struct sim_result *result,
                        double seconds)
 {
     FILE *out = r->cli->out;
@@ -117,7 +117,7 @@ static void print_counts(struct str *s, const struct sim_result *result)
     str_add_char(s, '}');
 }
 
-static void print_json(const struct run *r, const struct sim_options *o, const struct sim_result *result,
+static void print_json(const struct cluster_sim *r, const struct sim_options *o, const struct sim_result *result,
                        const struct berth_err *err, double seconds)
 {
     CLEANUP(str) struct str s = {0};
@@ -156,7 +156,7 @@ static bool hours_parse(const char *text, double *ret)
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct sim_values *v = values;
-    struct run r = {.cli = cli, .hours = 1};
+    struct cluster_sim r = {.cli = cli, .hours = 1};
     struct berth_err err = {0};
     struct sim_result result = {0};
     uint64_t faults;

@@ -37,10 +37,10 @@ static const struct option options[] = {
                       "Output format; csv has one line per percent of load."),
 };
 
-enum column { ALLOCATED, FRAGMENTED, FRAGMENTED_SHARE, COLUMNS };
+enum openb_column { ALLOCATED, FRAGMENTED, FRAGMENTED_SHARE, COLUMNS };
 static const char *const names[COLUMNS] = {"allocated_percent", "fragmented_percent", "fragmented_share_of_idle"};
 
-static double value_at(const struct openb_result *r, size_t load, enum column column)
+static double value_at(const struct openb_result *r, size_t load, enum openb_column column)
 {
     switch (column) {
     case ALLOCATED: return r->at[load].allocated;
@@ -61,7 +61,7 @@ static void print_json(const struct cli *cli, const char *policy, const struct o
         for (size_t load = 0; load < OPENB_LOADS; load++) {
             str_add(&s, load ? "," : "");
             if (r->at[load].pods)
-                str_addf(&s, "%.6f", value_at(r, load, (enum column)column));
+                str_addf(&s, "%.6f", value_at(r, load, (enum openb_column)column));
             else
                 str_add(&s, "null");
         }

@@ -32,7 +32,7 @@ static const struct option options[] = {
                       "page with plots."),
 };
 
-struct replay {
+struct history_replay {
     struct cli *cli;
     const struct replay_values *v;
     int64_t from_ns, to_ns; /* 0: no bound */
@@ -48,7 +48,7 @@ static void progress_show(void *ctx, uint64_t done, uint64_t total)
     progress_update(ctx, (size_t)done, (size_t)total);
 }
 
-static int history_read(struct replay *r, struct journal *journal, struct berth_err *err)
+static int history_read(struct history_replay *r, struct journal *journal, struct berth_err *err)
 {
     struct sim_exclusion *drops = mem_zarray(r->v->drops.len + 1, sizeof *drops);
     char(*texts)[256] = mem_zarray(r->v->drops.len + 1, sizeof *texts);
@@ -74,7 +74,7 @@ static int history_read(struct replay *r, struct journal *journal, struct berth_
     return rc;
 }
 
-static int cluster_make(struct replay *r, struct berth_err *err)
+static int cluster_make(struct history_replay *r, struct berth_err *err)
 {
     const char *nodes = r->v->nodes;
     r->fleet = &r->history.fleet;
@@ -89,7 +89,7 @@ static int cluster_make(struct replay *r, struct berth_err *err)
     return sim_fleet_add(&r->other, nodes + (*nodes == '+'), err) ? err_prefix(err, "--nodes") : 0;
 }
 
-static int sides_make(struct replay *r, struct berth_err *err)
+static int sides_make(struct history_replay *r, struct berth_err *err)
 {
     size_t given = r->v->policies.len;
     struct sim_side side;
@@ -104,7 +104,7 @@ static int sides_make(struct replay *r, struct berth_err *err)
     return rc;
 }
 
-static void result_print(struct replay *r, const char *path)
+static void result_print(struct history_replay *r, const char *path)
 {
     CLEANUP(str) struct str trace = {0}, cluster = {0};
     const struct sim_history *h = &r->history;
@@ -138,7 +138,7 @@ static void result_print(struct replay *r, const char *path)
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
-    struct replay r = {.cli = cli, .v = values};
+    struct history_replay r = {.cli = cli, .v = values};
     struct berth_err err = {0};
     CLEANUP(journal) struct journal *journal = NULL;
     int code = journal_time_read(cli, "from", r.v->from, &r.from_ns);

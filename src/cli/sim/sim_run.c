@@ -37,7 +37,7 @@ static const struct option options[] = {
                       "page with plots."),
 };
 
-struct run {
+struct trace_sim {
     struct cli *cli;
     const struct run_values *v;
     const char *path; /* NULL: generated */
@@ -48,7 +48,7 @@ struct run {
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-static int cluster_make(struct run *r, struct berth_err *err)
+static int cluster_make(struct trace_sim *r, struct berth_err *err)
 {
     const struct run_values *v = r->v;
     int ways = v->procs.given + (v->nodes != NULL) + (v->cluster != NULL);
@@ -67,7 +67,7 @@ static int cluster_make(struct run *r, struct berth_err *err)
     return 0;
 }
 
-static int generate(struct run *r, struct berth_err *err)
+static int generate(struct trace_sim *r, struct berth_err *err)
 {
     struct sim_fleet_total total = sim_fleet_total(&r->fleet);
     struct sim_generate g = {
@@ -87,7 +87,7 @@ static int generate(struct run *r, struct berth_err *err)
     return sim_generate(&g, &r->trace, err);
 }
 
-static int trace_make(struct run *r, const struct operands *operands, struct berth_err *err)
+static int trace_make(struct trace_sim *r, const struct operands *operands, struct berth_err *err)
 {
     bool file = operands->len > 0;
     if (file == (r->v->generate != NULL))
@@ -101,7 +101,7 @@ static int trace_make(struct run *r, const struct operands *operands, struct ber
     return rc || file ? rc : generate(r, err);
 }
 
-static int policies_make(struct run *r, struct berth_err *err)
+static int policies_make(struct trace_sim *r, struct berth_err *err)
 {
     static const char *const usual[] = {"fcfs/easy", "berth"};
     size_t given = r->v->policies.len, len = given ? given : sizeof usual / sizeof *usual;
@@ -117,7 +117,7 @@ static int policies_make(struct run *r, struct berth_err *err)
 
 /* ---- output ----------------------------------------------------------------------------------------------------- */
 
-static void trace_describe(const struct run *r, struct str *s)
+static void trace_describe(const struct trace_sim *r, struct str *s)
 {
     double span = (double)(r->trace.jobs[r->trace.len - 1].submit_ns - r->trace.jobs[0].submit_ns) / 1e9;
     char buf[32];
@@ -129,7 +129,7 @@ static void trace_describe(const struct run *r, struct str *s)
                  r->v->seed.given ? r->v->seed.n : 1);
 }
 
-static void result_print(struct run *r)
+static void result_print(struct trace_sim *r)
 {
     CLEANUP(str) struct str trace = {0}, cluster = {0};
     trace_describe(r, &trace);
@@ -148,7 +148,7 @@ static void result_print(struct run *r)
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
-    struct run r = {.cli = cli, .v = values};
+    struct trace_sim r = {.cli = cli, .v = values};
     struct berth_err err = {0};
     sim_trace_init(&r.trace);
     sim_fleet_init(&r.fleet);

@@ -14,7 +14,7 @@
 enum { NOTE_MAX = 160, RANGES_MAX = 48, STAYS_MAX = 10, ADVICE_MAX = 3, ADVICE_TRIES = 8 };
 
 /* The subject of the question: a workload, or one of its pods. */
-struct target {
+struct why_target {
     const char *workload;
     uint32_t ordinal;
     bool all;   /* every pod */
@@ -22,11 +22,11 @@ struct target {
     struct berth_workload_view facts;
 };
 
-struct why {
+struct why_report {
     const struct plan_view *view;
     const struct berth_cluster *cluster;
     const struct berth_profile *profile;
-    struct target target;
+    struct why_target target;
     VEC(uint64_t) mentioned; /* one bit per ordinal that has an action or is pending */
     size_t told_len;
     VEC(struct berth_instance_view) kept; /* instances that the plan keeps */
@@ -61,12 +61,12 @@ static const char *cause_words(enum berth_cause cause)
     return words[cause];
 }
 
-static bool matches(const struct target *target, const char *workload, uint32_t ordinal)
+static bool matches(const struct why_target *target, const char *workload, uint32_t ordinal)
 {
     return strcmp(workload, target->workload) == 0 && (target->all || ordinal == target->ordinal);
 }
 
-static void ordinal_mark(struct why *why, uint32_t ordinal)
+static void ordinal_mark(struct why_report *why, uint32_t ordinal)
 {
     if (why->mentioned.len < bits_words((size_t)ordinal + 1))
         vec_resize(&why->mentioned, bits_words((size_t)ordinal + 1));
@@ -80,7 +80,7 @@ static void has_instance(void *ctx, const struct berth_instance_view *instance)
     *(bool *)ctx = true;
 }
 
-static bool workload_exists(struct target *target, const struct berth_cluster *cluster, const char *id)
+static bool workload_exists(struct why_target *target, const struct berth_cluster *cluster, const char *id)
 {
     bool left_over = false;
 
@@ -91,9 +91,9 @@ static bool workload_exists(struct target *target, const struct berth_cluster *c
     return target->known || left_over;
 }
 
-static int name_unknown(const struct why *why, const char *name, const char *workload)
+static int name_unknown(const struct why_report *why, const char *name, const char *workload)
 {
-    struct suggest near;
+    struct suggestions near;
     struct berth_workload_view w;
     char list[3 * (BERTH_NAME_MAX + 8)] = "";
     size_t at = 0;
@@ -111,9 +111,9 @@ static int name_unknown(const struct why *why, const char *name, const char *wor
 }
 
 /* `text` is a copy of the name; it is cut at the end of the workload's name. */
-static int target_find(struct why *why, const char *name, char *text)
+static int target_find(struct why_report *why, const char *name, char *text)
 {
-    struct target *target = &why->target;
+    struct why_target *target = &why->target;
     size_t len;
 
     target->all = true;
@@ -129,7 +129,7 @@ static int target_find(struct why *why, const char *name, char *text)
     return name_unknown(why, name, text);
 }
 
-static void row_print(const struct why *why, const struct fold *fold, const struct fold_row *row)
+static void row_print(const struct why_report *why, const struct fold *fold, const struct fold_row *row)
 {
     const struct cli *cli = why->view->cli;
     const struct berth_action *action = &row->first;
@@ -151,7 +151,7 @@ static void row_print(const struct why *why, const struct fold *fold, const stru
 }
 
 /* Returns the number of placed pods. */
-static size_t actions_print(struct why *why)
+static size_t actions_print(struct why_report *why)
 {
     size_t len = berth_plan_actions(why->view->plan);
     size_t placed = 0;
@@ -173,7 +173,7 @@ static size_t actions_print(struct why *why)
     return placed;
 }
 
-static void profile_print(const struct why *why, size_t placed)
+static void profile_print(const struct why_report *why, size_t placed)
 {
     const struct berth_profile *profile = why->profile ? why->profile : berth_profile_at(0);
     char text[1024];
@@ -191,7 +191,7 @@ static void profile_print(const struct why *why, size_t placed)
 }
 
 /* Prints changes that would let a later plan place more of the pods. */
-static void advice_print(const struct why *why, size_t pending)
+static void advice_print(const struct why_report *why, size_t pending)
 {
     const struct cli *cli = why->view->cli;
     const struct berth_policy policy = {.profile = why->profile};
@@ -204,7 +204,7 @@ static void advice_print(const struct why *why, size_t pending)
     }
 }
 
-static void pending_print(struct why *why)
+static void pending_print(struct why_report *why)
 {
     const struct cli *cli = why->view->cli;
     size_t len = berth_plan_pendings(why->view->plan);
@@ -234,9 +234,9 @@ static void pending_print(struct why *why)
     }
 }
 
-static void kept_add(void *ctx, const struct berth_instance_view *instance)
+static void kept_instance_add(void *ctx, const struct berth_instance_view *instance)
 {
-    struct why *why = ctx;
+    struct why_report *why = ctx;
     bool mentioned = instance->ordinal / 64 < why->mentioned.len && bits_has(why->mentioned.at, instance->ordinal);
 
     if (!mentioned && matches(&why->target, why->target.workload, instance->ordinal))
@@ -251,11 +251,11 @@ static int instance_compare(const void *a, const void *b)
                                     : (x->id > y->id) - (x->id < y->id);
 }
 
-static void kept_print(struct why *why)
+static void kept_instances_print(struct why_report *why)
 {
     FILE *out = why->view->cli->out;
 
-    berth_instances(why->cluster, why->target.workload, kept_add, why);
+    berth_instances(why->cluster, why->target.workload, kept_instance_add, why);
     if (why->kept.len)
         qsort(why->kept.at, why->kept.len, sizeof why->kept.at[0], instance_compare);
     for (size_t i = 0; i < why->kept.len && i < STAYS_MAX; i++) {
@@ -267,9 +267,9 @@ static void kept_print(struct why *why)
         fprintf(out, "... and %s more unchanged\n", show_count(why->kept.len - STAYS_MAX).text);
 }
 
-static int no_action_print(const struct why *why)
+static int no_action_print(const struct why_report *why)
 {
-    const struct target *target = &why->target;
+    const struct why_target *target = &why->target;
     FILE *out = why->view->cli->out;
 
     if (target->known && target->facts.suspended)
@@ -288,7 +288,7 @@ static int no_action_print(const struct why *why)
 int why_print(const struct plan_view *view, const struct berth_cluster *cluster, const struct berth_profile *profile,
               const char *name)
 {
-    struct why why = {.view = view, .cluster = cluster, .profile = profile};
+    struct why_report why = {.view = view, .cluster = cluster, .profile = profile};
     CLEANUP(mem) char *text = mem_strdup(name);
 
     int rc = target_find(&why, name, text);
@@ -298,7 +298,7 @@ int why_print(const struct plan_view *view, const struct berth_cluster *cluster,
     if (placed)
         profile_print(&why, placed);
     pending_print(&why);
-    kept_print(&why);
+    kept_instances_print(&why);
     if (why.told_len + why.kept.len == 0)
         rc = no_action_print(&why);
     vec_done(&why.mentioned);

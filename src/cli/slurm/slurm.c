@@ -305,7 +305,7 @@ static const struct option scancel_options[] = {
 
 static int job_cancel_one(struct api *a, const char *id)
 {
-    struct target target = {collection_find("job"), id};
+    struct object_target target = {collection_find("job"), id};
     struct object_act act = {.method = "POST", .sub = "cancel", .done = "cancelled"};
 
     return object_do(a, &target, &act, NULL);
@@ -316,7 +316,7 @@ static int job_cancel_listed(struct api *a, const char *id)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
-    struct target target = {collection_find("job"), id};
+    struct object_target target = {collection_find("job"), id};
     struct api_error trouble = {0};
 
     object_path(&path, &target);

@@ -228,13 +228,13 @@ int past_time_read(const char *text, int64_t now_ns, char ret[static SPAN_TEXT_M
 
 /* ---- ranges ----------------------------------------------------------------------------------------------------- */
 
-struct range {
+struct array_range {
     int64_t from, to, step;
     size_t len; /* indices seen */
 };
 
 /* Adds an index; the step must stay the same. */
-static bool index_add(struct range *r, int64_t index)
+static bool index_add(struct array_range *r, int64_t index)
 {
     if (r->len == 0)
         r->from = index;
@@ -247,7 +247,7 @@ static bool index_add(struct range *r, int64_t index)
     return r->len == 1 || r->step > 0;
 }
 
-static bool part_add(struct range *r, const char **at)
+static bool part_add(struct array_range *r, const char **at)
 {
     int64_t from, to, step = 1;
 
@@ -274,7 +274,7 @@ static bool part_add(struct range *r, const char **at)
 
 int range_read(const char *text, char ret[static RANGE_TEXT_MAX], struct berth_err *err)
 {
-    struct range r = {.step = 1};
+    struct array_range r = {.step = 1};
     const char *at = text;
     int64_t parallel = 0;
     bool good = true;

@@ -38,7 +38,7 @@ static const struct option backup_options[] = {
 };
 
 struct backup_download {
-    struct save save;
+    struct saved_file save;
     struct berth_err err;
     uint64_t bytes;
     bool failed;

@@ -10,12 +10,12 @@
 
 #include "base/mem.h"
 
-struct phrase {
+struct passphrase {
     char text[BACKUP_PASSPHRASE_MAX + 2]; /* one character over the limit, and a line end */
     size_t len;
 };
 
-static void phrase_cleanup(struct phrase *p)
+static void passphrase_cleanup(struct passphrase *p)
 {
     sodium_memzero(p, sizeof *p);
 }
@@ -62,7 +62,7 @@ static ssize_t all_read(int fd, char *to, size_t max)
     return (ssize_t)len;
 }
 
-static void line_end_cut(struct phrase *p)
+static void line_end_cut(struct passphrase *p)
 {
     if (p->len && p->text[p->len - 1] == '\n')
         p->len--;
@@ -70,7 +70,7 @@ static void line_end_cut(struct phrase *p)
         p->len--;
 }
 
-static int phrase_read(const struct cli *cli, const char *path, struct phrase *ret)
+static int passphrase_read(const struct cli *cli, const char *path, struct passphrase *ret)
 {
     CLEANUP(fd) int fd = -1;
     int rc = secret_open(cli, path, &fd);
@@ -88,9 +88,9 @@ static int phrase_read(const struct cli *cli, const char *path, struct phrase *r
 static int key_read(const struct cli *cli, const char *path, struct backup_key *ret)
 {
     enum { HEX = 2 * BACKUP_KEY_LEN };
-    CLEANUP(phrase) struct phrase raw = {0};
+    CLEANUP(passphrase) struct passphrase raw = {0};
     size_t len = 0;
-    int rc = phrase_read(cli, path, &raw);
+    int rc = passphrase_read(cli, path, &raw);
 
     if (rc != EXIT_OK)
         return rc;
@@ -107,7 +107,7 @@ static int key_read(const struct cli *cli, const char *path, struct backup_key *
 
 /* ---- the terminal ----------------------------------------------------------------------------------------------- */
 
-static int phrase_ask(const struct cli *cli, const char *question, struct phrase *ret)
+static int passphrase_prompt(const struct cli *cli, const char *question, struct passphrase *ret)
 {
     struct termios before, quiet;
 
@@ -126,19 +126,20 @@ static int phrase_ask(const struct cli *cli, const char *question, struct phrase
     return EXIT_OK;
 }
 
-static int phrase_get(const struct cli *cli, const struct backup_key_source *source, bool twice, struct phrase *ret)
+static int passphrase_get(const struct cli *cli, const struct backup_key_source *source, bool twice,
+                          struct passphrase *ret)
 {
-    CLEANUP(phrase) struct phrase again = {0};
+    CLEANUP(passphrase) struct passphrase again = {0};
 
     if (source->passphrase_file)
-        return phrase_read(cli, source->passphrase_file, ret);
+        return passphrase_read(cli, source->passphrase_file, ret);
     if (!isatty(STDIN_FILENO))
         return cli_fail(cli, EXIT_USAGE,
                         "the backup is encrypted: use --passphrase-file FILE ('-' is standard input) or "
                         "--key-file FILE");
-    int rc = phrase_ask(cli, "Passphrase", ret);
+    int rc = passphrase_prompt(cli, "Passphrase", ret);
     if (rc == EXIT_OK && twice)
-        rc = phrase_ask(cli, "Repeat passphrase", &again);
+        rc = passphrase_prompt(cli, "Repeat passphrase", &again);
     if (rc == EXIT_OK && twice && (again.len != ret->len || memcmp(again.text, ret->text, ret->len) != 0))
         rc = cli_fail(cli, EXIT_FAILED, "the passphrases do not match");
     return rc;
@@ -157,7 +158,7 @@ static int source_check(const struct cli *cli, const struct backup_key_source *s
 
 int backup_key_choose(const struct cli *cli, const struct backup_key_source *source, struct backup_key *ret)
 {
-    CLEANUP(phrase) struct phrase phrase = {0};
+    CLEANUP(passphrase) struct passphrase phrase = {0};
     struct berth_err err;
     int rc = source_check(cli, source);
 
@@ -165,7 +166,7 @@ int backup_key_choose(const struct cli *cli, const struct backup_key_source *sou
         return rc;
     if (source->key_file)
         return key_read(cli, source->key_file, ret);
-    rc = phrase_get(cli, source, true, &phrase);
+    rc = passphrase_get(cli, source, true, &phrase);
     if (rc != EXIT_OK)
         return rc;
     if (phrase.len < BACKUP_PASSPHRASE_MIN || phrase.len > BACKUP_PASSPHRASE_MAX)
@@ -179,7 +180,7 @@ int backup_key_choose(const struct cli *cli, const struct backup_key_source *sou
 int backup_key_find(const struct cli *cli, const struct backup_key_source *source, enum backup_kind kind,
                     struct backup_key *key)
 {
-    CLEANUP(phrase) struct phrase phrase = {0};
+    CLEANUP(passphrase) struct passphrase phrase = {0};
     struct berth_err err;
     int rc = source_check(cli, source);
 
@@ -190,7 +191,7 @@ int backup_key_find(const struct cli *cli, const struct backup_key_source *sourc
                                 : cli_fail(cli, EXIT_USAGE, "the backup is encrypted with a key: use --key-file FILE");
     if (source->key_file)
         return cli_fail(cli, EXIT_USAGE, "the backup is encrypted with a passphrase, not with a key");
-    rc = phrase_get(cli, source, false, &phrase);
+    rc = passphrase_get(cli, source, false, &phrase);
     if (rc != EXIT_OK)
         return rc;
     return backup_key_derive(key, phrase.text, phrase.len, &err) < 0 ? cli_fail(cli, EXIT_FAILED, "%s", err.text)

@@ -122,7 +122,7 @@ void contexts_remove(struct contexts *c, const char *name)
 
 static int context_key_set(struct context *c, const char *key, const json_t *value, struct berth_err *err)
 {
-    struct suggest near;
+    struct suggestions near;
 
     suggest_init(&near, key);
     for (size_t i = 0; i < CONTEXT_KEYS; i++) {
@@ -316,7 +316,7 @@ static int context_pick(const struct connect_values *values, const struct contex
                         const struct contexts *contexts, const struct context **ret, struct berth_err *err)
 {
     const char *name = values->context ? values->context : env->context ? env->context : contexts->current;
-    struct suggest near;
+    struct suggestions near;
 
     *ret = name ? contexts_find(contexts, name) : NULL;
     if (!name || *ret)

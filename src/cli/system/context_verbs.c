@@ -45,7 +45,7 @@ static int context_file_save(const struct cli *cli, const struct context_file *b
 
 static int context_missing(const struct cli *cli, const struct context_file *b, const char *name)
 {
-    struct suggest near;
+    struct suggestions near;
 
     suggest_init(&near, name);
     for (size_t i = 0; i < b->contexts.len; i++)

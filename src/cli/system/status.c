@@ -18,14 +18,14 @@ enum { PENDING_SHOWN = 10 };
 static const char *const work_kinds[] = {"apps", "jobs", "vms"};
 enum { WORK_KINDS = sizeof work_kinds / sizeof work_kinds[0] };
 
-struct overview {
+struct cluster_overview {
     json_t *nodes; /* NULL: no permission */
     json_t *use;   /* GET /v1/use: usage of all work of all users; NULL: no permission */
     json_t *alarms;
     json_t *work[WORK_KINDS];
 };
 
-static void overview_cleanup(struct overview *o)
+static void overview_cleanup(struct cluster_overview *o)
 {
     json_decref(o->nodes);
     json_decref(o->use);
@@ -35,7 +35,7 @@ static void overview_cleanup(struct overview *o)
 }
 
 /* Older daemons have no alarms. */
-static void alarms_get(struct api *a, struct overview *o)
+static void alarms_get(struct api *a, struct cluster_overview *o)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     struct api_error trouble;
@@ -45,7 +45,7 @@ static void alarms_get(struct api *a, struct overview *o)
 }
 
 /* A user without permission to read nodes still sees their own work. */
-static int overview_get(struct api *a, struct overview *o)
+static int overview_get(struct api *a, struct cluster_overview *o)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     struct api_error trouble;
@@ -119,12 +119,12 @@ static int64_t gpus_of(const json_t *object, const char *key)
     return sum;
 }
 
-struct usage {
+struct used_of_total {
     double used, total;
 };
 
 /* Adds up the usage of all work, including work that the caller may not see; amounts reveal no names. */
-static void usage_add(const struct overview *o, const char *resource, struct usage *ret)
+static void usage_add(const struct cluster_overview *o, const char *resource, struct used_of_total *ret)
 {
     bool gpu = strcmp(resource, "gpu") == 0;
     char total[64];
@@ -132,7 +132,7 @@ static void usage_add(const struct overview *o, const char *resource, struct usa
     json_t *item;
     size_t i;
 
-    *ret = (struct usage){.used = json_number_value(json_object_get(use, "held"))};
+    *ret = (struct used_of_total){.used = json_number_value(json_object_get(use, "held"))};
     ret->used *= strcmp(resource, "memory") == 0 ? 1 : 1000;
     snprintf(total, sizeof total, "allocatable.%s", resource);
     json_array_foreach(o->nodes, i, item)
@@ -143,9 +143,9 @@ static void usage_add(const struct overview *o, const char *resource, struct usa
     }
 }
 
-static void usage_print(const struct cli *cli, const char *resource, const struct usage *u)
+static void usage_print(const struct cli *cli, const char *resource, const struct used_of_total *u)
 {
-    struct shown used, total;
+    struct human_text used, total;
     const char *unit = strcmp(resource, "gpu") == 0 ? "cpu" : resource; /* both are counted in thousandths */
     double part = u->total > 0 ? u->used / u->total * 100 : 0;
 
@@ -189,7 +189,7 @@ static void states_print(const struct cli *cli, const char *what, const json_t *
 }
 
 /* Uses the planner's rule (core/plan/plan.c): when so many nodes are lost at once, the planner replaces nothing. */
-static bool too_many_lost(const struct overview *o, size_t *ret_lost)
+static bool too_many_lost(const struct cluster_overview *o, size_t *ret_lost)
 {
     CLEANUP(json) json_t *counts = states_count(o->nodes);
     size_t lost = (size_t)json_integer_value(json_object_get(counts, "lost"));
@@ -198,7 +198,7 @@ static bool too_many_lost(const struct overview *o, size_t *ret_lost)
     return lost > 1 && lost * 3 > json_array_size(o->nodes);
 }
 
-static void alarm_print(const struct cli *cli, const struct overview *o)
+static void alarm_print(const struct cli *cli, const struct cluster_overview *o)
 {
     size_t lost;
 
@@ -237,7 +237,7 @@ static void pending_row(struct table *table, const char *kind, const json_t *ite
     table_cell(table, 2, COLOR_NONE, "%s", help && *help ? help : message ? message : "");
 }
 
-static void pending_print(const struct cli *cli, const struct overview *o)
+static void pending_print(const struct cli *cli, const struct cluster_overview *o)
 {
     static const struct table_column columns[] = {
         {"PENDING", TABLE_PLAIN, 0},
@@ -270,7 +270,7 @@ static void pending_print(const struct cli *cli, const struct overview *o)
     table_done(&table);
 }
 
-static void print(const struct api *a, const struct overview *o)
+static void print(const struct api *a, const struct cluster_overview *o)
 {
     static const char *const resources[] = {"cpu", "memory", "gpu"};
     const struct cli *cli = a->cli;
@@ -281,7 +281,7 @@ static void print(const struct api *a, const struct overview *o)
         states_print(cli, "nodes", o->nodes);
         alarm_print(cli, o);
         for (size_t i = 0; i < sizeof resources / sizeof resources[0]; i++) {
-            struct usage usage;
+            struct used_of_total usage;
             usage_add(o, resources[i], &usage);
             usage_print(cli, resources[i], &usage);
         }
@@ -294,7 +294,7 @@ static void print(const struct api *a, const struct overview *o)
 }
 
 /* Returns the same numbers as JSON, a new reference. */
-static json_t *overview_json(const struct overview *o)
+static json_t *overview_json(const struct cluster_overview *o)
 {
     static const char *const resources[] = {"cpu", "memory", "gpu"};
     json_t *work = json_object(), *capacity = json_object(), *pending = json_array();
@@ -313,7 +313,7 @@ static json_t *overview_json(const struct overview *o)
         }
     }
     for (size_t r = 0; o->nodes && r < sizeof resources / sizeof resources[0]; r++) {
-        struct usage usage;
+        struct used_of_total usage;
         usage_add(o, resources[r], &usage);
         double unit = strcmp(resources[r], "memory") == 0 ? 1 : 1000;
         json_object_set_new(capacity, resources[r],
@@ -326,7 +326,7 @@ static json_t *overview_json(const struct overview *o)
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct view_values *v = values;
-    CLEANUP(overview) struct overview overview = {0};
+    CLEANUP(overview) struct cluster_overview overview = {0};
     CLEANUP(api) struct api api = {0};
 
     (void)operands;

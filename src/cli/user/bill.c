@@ -42,7 +42,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     const struct bill_values *v = values;
     struct prices prices = {0};
     struct berth_err err = {0};
-    CLEANUP(book) struct book book = {0};
+    CLEANUP(book) struct usage_book book = {0};
     CLEANUP(api) struct api api = {0};
     struct bill_request bill_request = {.api = &api, .code = EXIT_OK};
     struct bill_server server = {.ctx = &bill_request, .get = get};

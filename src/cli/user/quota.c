@@ -14,13 +14,13 @@ static bool has_quota(const struct collection *c)
 }
 
 /* Parses KIND/ID for kinds that have quotas; a plain name is a user. */
-static int target_parse(const struct cli *cli, const char *word, struct target *ret)
+static int target_parse(const struct cli *cli, const char *word, struct object_target *ret)
 {
     const char *slash = strchr(word, '/');
     char kind[32];
 
     snprintf(kind, sizeof kind, "%.*s", (int)(slash ? slash - word : (ptrdiff_t)strlen(word)), word);
-    *ret = (struct target){collection_find(slash ? kind : "user"), slash ? slash + 1 : word};
+    *ret = (struct object_target){collection_find(slash ? kind : "user"), slash ? slash + 1 : word};
     if (!*ret->id || !ret->collection || !has_quota(ret->collection))
         return cli_fail(cli, EXIT_USAGE, "expected user/NAME, group/NAME or queue/NAME, found '%s'", word);
     return EXIT_OK;
@@ -36,7 +36,7 @@ static void text_cell(struct table *t, size_t column, const json_t *row, const c
     table_cell(t, column, COLOR_NONE, "%s", text ? text : "");
 }
 
-static void rows_add(struct table *t, const struct target *target, const json_t *object)
+static void rows_add(struct table *t, const struct object_target *target, const json_t *object)
 {
     const json_t *use = json_object_get(json_object_get(object, "status"), "use");
     const char *resource;
@@ -59,7 +59,7 @@ static void rows_add(struct table *t, const struct target *target, const json_t 
 }
 
 /* Finds the quotas of the calling user and their group. */
-static int own_quotas(struct api *a, json_t **ret_who, struct target ret[static 2], size_t *ret_len)
+static int own_quotas(struct api *a, json_t **ret_who, struct object_target ret[static 2], size_t *ret_len)
 {
     int rc = api_get(a, "/v1/whoami", ret_who);
     if (rc != EXIT_OK)
@@ -68,13 +68,13 @@ static int own_quotas(struct api *a, json_t **ret_who, struct target ret[static 
     const char *group = json_string_value(json_object_get(*ret_who, "group"));
     *ret_len = 0;
     if (user && *user)
-        ret[(*ret_len)++] = (struct target){collection_find("user"), user};
+        ret[(*ret_len)++] = (struct object_target){collection_find("user"), user};
     if (group && *group)
-        ret[(*ret_len)++] = (struct target){collection_find("group"), group};
+        ret[(*ret_len)++] = (struct object_target){collection_find("group"), group};
     return EXIT_OK;
 }
 
-static int show_all(struct api *a, const struct target *targets, size_t len, unsigned form)
+static int show_all(struct api *a, const struct object_target *targets, size_t len, unsigned form)
 {
     static const struct table_column columns[COLUMNS_LEN] = {
         {"OF",         TABLE_PLAIN, 0},
@@ -110,14 +110,14 @@ static int show_run(struct cli *cli, const void *values, const struct operands *
     const struct view_values *v = values;
     CLEANUP(api) struct api api = {0};
     CLEANUP(json) json_t *who = NULL;
-    struct target mine[2];
+    struct object_target mine[2];
     size_t len = operands->len;
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK && len == 0) {
         rc = own_quotas(&api, &who, mine, &len);
         return rc == EXIT_OK ? show_all(&api, mine, len, v->form) : rc;
     }
-    struct target *targets = mem_array(len ? len : 1, sizeof *targets);
+    struct object_target *targets = mem_array(len ? len : 1, sizeof *targets);
     for (size_t i = 0; i < len && rc == EXIT_OK; i++)
         rc = target_parse(cli, operands->at[i], &targets[i]);
     if (rc == EXIT_OK)
@@ -180,7 +180,7 @@ static int set_run(struct cli *cli, const void *values, const struct operands *o
     CLEANUP(json) json_t *quota = json_object();
     CLEANUP(json) json_t *body = NULL;
     CLEANUP(api) struct api api = {0};
-    struct target target;
+    struct object_target target;
 
     int rc = target_parse(cli, operands->at[0], &target);
     for (size_t i = 1; i < operands->len && rc == EXIT_OK; i++)

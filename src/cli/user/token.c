@@ -45,7 +45,7 @@ static json_t *token_body(const struct add_values *v)
 }
 
 /* Writes only the token to standard output, so that `berth token add > file` works. */
-static int token_print(const struct cli *cli, const struct add_values *v, const json_t *answer, struct save *save)
+static int token_print(const struct cli *cli, const struct add_values *v, const json_t *answer, struct saved_file *save)
 {
     const char *text = json_string_value(json_object_get(answer, "token"));
     const char *id = json_string_value(json_object_get(answer, "id"));
@@ -75,7 +75,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     const struct add_values *v = values;
     CLEANUP(json) json_t *body = token_body(v);
     CLEANUP(api_answer) struct api_answer answer = {0};
-    CLEANUP(save) struct save save = {0};
+    CLEANUP(save) struct saved_file save = {0};
     CLEANUP(api) struct api api = {0};
     struct berth_err err;
 

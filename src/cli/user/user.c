@@ -43,7 +43,7 @@ static void text_set(json_t *object, const char *key, const char *text)
 static int add_run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct add_values *v = values;
-    struct target target = {collection_find(cli->command->arg), NULL};
+    struct object_target target = {collection_find(cli->command->arg), NULL};
     CLEANUP(json) json_t *object = json_object();
     CLEANUP(api) struct api api = {0};
 

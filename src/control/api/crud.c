@@ -32,7 +32,7 @@ static const char *member(const json_t *doc, const char *key)
 
 /* ---- ids --------------------------------------------------------------------------------------------------------- */
 
-static int owned_id(struct call *c, const char *arg, const char **ret_id)
+static int owned_id(struct request *c, const char *arg, const char **ret_id)
 {
     char name[ID_MAX + 1], owner[ID_MAX + 1];
     const char *dot = strchr(arg, '.');
@@ -51,9 +51,9 @@ static int owned_id(struct call *c, const char *arg, const char **ret_id)
 }
 
 /* Validates an id that keeps its case: printable ASCII without the characters that a path or a key cannot contain. */
-static int free_id(struct call *c, const char *arg, const char **ret_id)
+static int free_id(struct request *c, const char *arg, const char **ret_id)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     size_t len = strlen(arg);
     if (len == 0 || len > BERTH_NAME_MAX)
         return err_set(&c->err, EINVAL, "id: expected 1 to %d characters", BERTH_NAME_MAX);
@@ -62,20 +62,20 @@ static int free_id(struct call *c, const char *arg, const char **ret_id)
             return err_set(&c->err, EINVAL,
                            "id: %s: only printable ASCII characters without spaces and '/' are "
                            "allowed",
-                           quote(arg, shown));
+                           quote(arg, quoted));
     *ret_id = arena_strdup(&c->arena, arg);
     return 0;
 }
 
-int crud_id(struct call *c, enum kind kind, const char *arg, const char **ret_id)
+int crud_id(struct request *c, enum kind kind, const char *arg, const char **ret_id)
 {
-    char label[ID_MAX + 1], shown[QUOTE_MAX];
+    char label[ID_MAX + 1], quoted[QUOTE_MAX];
     int64_t number;
     int rc;
     switch (kinds[kind].grammar) {
     case ID_NUMBER:
         if (!str_parse_i64(arg, &number) || number <= 0 || *arg == '0')
-            return err_set(&c->err, EINVAL, "id: expected a number above 0, found %s", quote(arg, shown));
+            return err_set(&c->err, EINVAL, "id: expected a number above 0, found %s", quote(arg, quoted));
         *ret_id = arena_strdup(&c->arena, arg);
         return 0;
     case ID_OWNED: return owned_id(c, arg, ret_id);
@@ -91,7 +91,7 @@ int crud_id(struct call *c, enum kind kind, const char *arg, const char **ret_id
 
 /* The default source of the id is the path's argument, else the body's `id`, else its `name`. Folding the id leaves
  * `name` as the user wrote it. */
-static int identify(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
+static int identify(struct request *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
 {
     if (k->identify)
         return k->identify(c, k, arg, doc, ret_id);
@@ -108,16 +108,16 @@ static int identify(struct call *c, const struct crud *k, const char *arg, json_
     return rc;
 }
 
-int crud_not_found(struct call *c, enum kind kind, const char *arg)
+int crud_not_found(struct request *c, enum kind kind, const char *arg)
 {
-    char shown[QUOTE_MAX];
-    return err_set(&c->err, ENOENT, "no %s %s; see 'berth get %s'", kinds[kind].name, quote(arg, shown),
+    char quoted[QUOTE_MAX];
+    return err_set(&c->err, ENOENT, "no %s %s; see 'berth get %s'", kinds[kind].name, quote(arg, quoted),
                    kinds[kind].plural);
 }
 
-const json_t *crud_open(struct call *c, enum kind kind, const char *arg, enum permission need, const char **ret_id)
+const json_t *crud_open(struct request *c, enum kind kind, const char *arg, enum permission need, const char **ret_id)
 {
-    const struct object *o = call_object(c, kind, arg, need);
+    const struct object *o = request_object(c, kind, arg, need);
     const char *id = o ? o->id : NULL;
     if (!o && c->err.code != ENOENT)
         return NULL;
@@ -141,7 +141,7 @@ const json_t *crud_open(struct call *c, enum kind kind, const char *arg, enum pe
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-void crud_name(struct call *c, enum kind kind, const char *id, const char *verb)
+void crud_name(struct request *c, enum kind kind, const char *id, const char *verb)
 {
     if (c->change.verb[0]) /* the first part of a transaction names the transaction */
         return;
@@ -184,7 +184,7 @@ json_t *crud_id_value(enum kind kind, const char *id)
     return is_number ? json_integer(number) : json_string(id);
 }
 
-static void stamp(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+static void stamp(struct request *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     char now[TIMESTAMP_MAX];
     (void)json_object_set_new(doc, "id", crud_id_value(k->kind, id));
@@ -206,7 +206,7 @@ static void stamp(struct call *c, const struct crud *k, const char *id, const js
 }
 
 /* Maps every parser error to -EINVAL: the client sent an invalid document. */
-static int refused(struct call *c, int rc)
+static int refused(struct request *c, int rc)
 {
     if (rc == -ERANGE || rc == -EDOM || rc == -EOVERFLOW) {
         c->err.code = EINVAL;
@@ -226,7 +226,7 @@ static const enum kind *referrers(enum kind kind)
     return kind == KIND_USER ? of_user : kind == KIND_GROUP || kind == KIND_ROLE ? of_group : none;
 }
 
-static void count_referrer(struct call *c, enum kind kind, bool is_new)
+static void count_referrer(struct request *c, enum kind kind, bool is_new)
 {
     bool refers = kind == KIND_USER || (is_new && (kind == KIND_APP || kind == KIND_VM || kind == KIND_VOLUME ||
                                                    kind == KIND_SECRET || kind == KIND_CRON));
@@ -236,7 +236,7 @@ static void count_referrer(struct call *c, enum kind kind, bool is_new)
     change_put_unguarded(&c->change, KIND_COUNTER, kinds[kind].plural, json_pack("{s:I}", "last", count));
 }
 
-int crud_write(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+int crud_write(struct request *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     CLEANUP(json) json_t *made = doc;
     stamp(c, k, id, old, made);
@@ -252,7 +252,7 @@ int crud_write(struct call *c, const struct crud *k, const char *id, const json_
     return rc;
 }
 
-static int check_make_permission(struct call *c, const struct crud *k, const char *arg, const char *id,
+static int check_make_permission(struct request *c, const struct crud *k, const char *arg, const char *id,
                                  const json_t *doc)
 {
     const char *owner = "", *group = "";
@@ -268,7 +268,7 @@ static int check_make_permission(struct call *c, const struct crud *k, const cha
 }
 
 /* Consumes the reference to `doc`, also on failure. */
-static int put_new(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
+static int put_new(struct request *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
 {
     CLEANUP(json) json_t *made = doc;
     const char *id = NULL;
@@ -294,7 +294,7 @@ static int put_new(struct call *c, const struct crud *k, const char *arg, json_t
 }
 
 /* Checks that the body's `id`, if present, names the same object as the path. */
-static int same_id(struct call *c, const struct crud *k, const char *id, const json_t *doc)
+static int same_id(struct request *c, const struct crud *k, const char *id, const json_t *doc)
 {
     const json_t *given = json_object_get(doc, "id");
     const char *meant = "", *text = json_string_value(given);
@@ -312,7 +312,7 @@ static int same_id(struct call *c, const struct crud *k, const char *id, const j
     return err_set(&c->err, EINVAL, "id: %s cannot be renamed to %s; delete it and create another", id, meant);
 }
 
-static int put_existing(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+static int put_existing(struct request *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     CLEANUP(json) json_t *made = doc;
     int rc = same_id(c, k, id, made);
@@ -352,7 +352,7 @@ static void drop_nulls(json_t *doc)
     json_object_foreach_safe(doc, next, key, value) if (json_is_null(value))(void) json_object_del(doc, key);
 }
 
-int crud_put(struct call *c, const struct crud *k, const char *arg, const json_t *body, enum crud_mode mode,
+int crud_put(struct request *c, const struct crud *k, const char *arg, const json_t *body, enum crud_mode mode,
              const char **ret_id, bool *ret_new)
 {
     CLEANUP(json) json_t *doc = json_deep_copy(body);
@@ -390,7 +390,7 @@ int crud_put(struct call *c, const struct crud *k, const char *arg, const json_t
     return 0;
 }
 
-int crud_edit(struct call *c, const struct crud *k, enum permission need, crud_edit_fn *edit, const void *arg)
+int crud_edit(struct request *c, const struct crud *k, enum permission need, crud_edit_fn *edit, const void *arg)
 {
     const char *id = NULL;
     const json_t *old = crud_open(c, k->kind, c->args[0], need, &id);
@@ -401,7 +401,7 @@ int crud_edit(struct call *c, const struct crud *k, enum permission need, crud_e
     return rc < 0 ? rc : crud_write(c, k, id, old, take_ptr(&doc));
 }
 
-int crud_remove(struct call *c, const struct crud *k, const char *arg)
+int crud_remove(struct request *c, const struct crud *k, const char *arg)
 {
     const char *id = NULL;
     const json_t *old = crud_open(c, k->kind, arg, k->change, &id);
@@ -419,7 +419,7 @@ int crud_remove(struct call *c, const struct crud *k, const char *arg)
 
 /* ---- verbs ------------------------------------------------------------------------------------------------------- */
 
-int crud_answer(struct call *c, enum kind kind, const char *id, bool is_new)
+int crud_answer(struct request *c, enum kind kind, const char *id, bool is_new)
 {
     const struct object *o = state_find(c->state, kind, id);
     json_decref(c->answer.body);
@@ -430,7 +430,7 @@ int crud_answer(struct call *c, enum kind kind, const char *id, bool is_new)
     return 0;
 }
 
-static int put(struct call *c, const struct crud *k, const char *arg, enum crud_mode mode)
+static int put(struct request *c, const struct crud *k, const char *arg, enum crud_mode mode)
 {
     const char *id = NULL;
     bool is_new = false;
@@ -438,22 +438,22 @@ static int put(struct call *c, const struct crud *k, const char *arg, enum crud_
     return rc < 0 ? rc : crud_answer(c, k->kind, id, is_new);
 }
 
-int crud_create(struct call *c, const struct crud *k)
+int crud_create(struct request *c, const struct crud *k)
 {
     return put(c, k, NULL, CRUD_CREATE);
 }
 
-int crud_replace(struct call *c, const struct crud *k)
+int crud_replace(struct request *c, const struct crud *k)
 {
     return put(c, k, c->args[0], CRUD_REPLACE);
 }
 
-int crud_patch(struct call *c, const struct crud *k)
+int crud_patch(struct request *c, const struct crud *k)
 {
     return put(c, k, c->args[0], CRUD_PATCH);
 }
 
-int crud_delete(struct call *c, const struct crud *k)
+int crud_delete(struct request *c, const struct crud *k)
 {
     int rc = crud_remove(c, k, c->args[0]);
     if (rc == 0)

@@ -70,7 +70,7 @@ static int ask(struct world *w, const char *who, const char *method, const char 
     len = len < sizeof path ? len : sizeof path - 1;
     memcpy(path, url, len);
     path[len] = 0;
-    struct request request = {
+    struct request_input request = {
         .method = method,
         .path = path,
         .peer = who,

@@ -17,8 +17,8 @@ enum {
 };
 
 /* A list in progress. */
-struct listing {
-    struct page page;
+struct list_progress {
+    struct list_page page;
     uint64_t revision; /* state when the list began; a watch from this revision misses nothing */
     char *last, *seen; /* ids: the last one on the page, and the last one examined; NULL: none */
 };
@@ -33,7 +33,7 @@ void crud_redact(const struct caller *caller, const struct object *o, json_t *do
         (void)json_object_del(doc, "install");
 }
 
-json_t *crud_shown(const struct call *c, const struct crud *k, const struct object *o)
+json_t *crud_show_object(const struct request *c, const struct crud *k, const struct object *o)
 {
     json_t *doc = object_doc(o);
     crud_redact(&c->caller, o, doc);
@@ -43,15 +43,15 @@ json_t *crud_shown(const struct call *c, const struct crud *k, const struct obje
     return doc;
 }
 
-int crud_get(struct call *c, const struct crud *k)
+int crud_get(struct request *c, const struct crud *k)
 {
-    const struct object *o = call_object(c, k->kind, c->args[0], c->route->need);
+    const struct object *o = request_object(c, k->kind, c->args[0], c->route->need);
     if (!o && k->implied && c->err.code == ENOENT)
         c->answer.body = k->implied(c, c->args[0]);
     if (!o && !c->answer.body)
         return -c->err.code;
     if (o)
-        c->answer.body = crud_shown(c, k, o);
+        c->answer.body = crud_show_object(c, k, o);
     c->answer.revision = state_revision(c->state);
     return 0;
 }
@@ -80,27 +80,27 @@ static size_t list_position(const struct object *const *list, size_t len, enum k
     return low;
 }
 
-static bool passes(const struct call *c, const struct crud *k, const struct object *o)
+static bool passes(const struct request *c, const struct crud *k, const struct object *o)
 {
-    const char *owner = call_query(c, "owner"), *group = call_query(c, "group");
-    if (!call_sees(c, o) || (owner && strcmp(owner, o->owner) != 0) || (group && strcmp(group, o->group) != 0))
+    const char *owner = request_query(c, "owner"), *group = request_query(c, "group");
+    if (!request_may_see(c, o) || (owner && strcmp(owner, o->owner) != 0) || (group && strcmp(group, o->group) != 0))
         return false;
     return !k->pass || k->pass(c, o);
 }
 
 /* Parses ?order, on routes that accept it: ascending or descending ids. */
-static int query_order(struct call *c, bool *ret_down)
+static int query_order(struct request *c, bool *ret_down)
 {
-    const char *order = call_query(c, "order");
+    const char *order = request_query(c, "order");
     *ret_down = order && strcmp(order, "desc") == 0;
     if (!order || *ret_down || strcmp(order, "asc") == 0)
         return 0;
     return err_set(&c->err, EINVAL, "order: expected asc or desc");
 }
 
-static void listing_free(void *progress)
+static void list_progress_free(void *progress)
 {
-    struct listing *l = progress;
+    struct list_progress *l = progress;
     json_decref(l->page.items);
     mem_free(l->last);
     mem_free(l->seen);
@@ -108,17 +108,17 @@ static void listing_free(void *progress)
 }
 
 /* Returns the list that this request has begun, or a new one. */
-static struct listing *listing_of(struct call *c)
+static struct list_progress *list_progress_of(struct request *c)
 {
     if (c->progress)
         return c->progress;
-    struct listing *l = mem_zalloc(sizeof *l);
-    const char *after = call_query(c, "after");
+    struct list_progress *l = mem_zalloc(sizeof *l);
+    const char *after = request_query(c, "after");
     l->page.items = json_array();
     l->revision = state_revision(c->state);
     l->seen = after ? mem_strdup(after) : NULL;
     c->progress = l;
-    c->progress_free = listing_free;
+    c->progress_free = list_progress_free;
     return l;
 }
 
@@ -129,7 +129,7 @@ static void id_keep(char **to, const char *id)
 }
 
 /* Adds objects to the page for one step. Returns false if the step is over and objects remain. */
-static bool list_step(struct call *c, const struct crud *k, struct listing *l, uint64_t limit, bool down,
+static bool list_step(struct request *c, const struct crud *k, struct list_progress *l, uint64_t limit, bool down,
                       bool *ret_more)
 {
     size_t len = 0, i = 0, looked = 0, bytes = l->page.bytes;
@@ -147,7 +147,7 @@ static bool list_step(struct call *c, const struct crud *k, struct listing *l, u
         }
         if (!passes(c, k, o)) /* *ret_more is set only for a visible object, so that a next page is never empty */
             continue;
-        if (full || !page_fits(&l->page, o->doc.len) || !page_add(&l->page, crud_shown(c, k, o), o->doc.len)) {
+        if (full || !page_fits(&l->page, o->doc.len) || !page_add(&l->page, crud_show_object(c, k, o), o->doc.len)) {
             *ret_more = true;
             break;
         }
@@ -156,21 +156,21 @@ static bool list_step(struct call *c, const struct crud *k, struct listing *l, u
     return true;
 }
 
-int crud_list(struct call *c, const struct crud *k)
+int crud_list(struct request *c, const struct crud *k)
 {
     uint64_t limit = 0, from = 0;
     bool down = false, more;
-    int rc = call_query_number(c, "limit", 1, LIST_MAX, LIST_DEFAULT, &limit);
+    int rc = request_query_number(c, "limit", 1, LIST_MAX, LIST_DEFAULT, &limit);
     if (rc == 0)
-        rc = call_query_number(c, "watch", 0, INT64_MAX, 0, &from);
+        rc = request_query_number(c, "watch", 0, INT64_MAX, 0, &from);
     if (rc == 0)
         rc = query_order(c, &down);
     if (rc < 0)
         return rc;
-    if (call_query(c, "watch"))
+    if (request_query(c, "watch"))
         return watch_open(c, k->kind, from);
 
-    struct listing *l = listing_of(c);
+    struct list_progress *l = list_progress_of(c);
     if (!list_step(c, k, l, limit, down, &more)) {
         c->unfinished = true;
         return 0;

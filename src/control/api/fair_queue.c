@@ -143,7 +143,7 @@ static void active_remove(struct fair_queue *q, struct fair_account *a)
     a->link = NULL;
 }
 
-static bool is_held(const struct fair_queue *q, const struct fair_account *a)
+static bool is_account_held(const struct fair_queue *q, const struct fair_account *a)
 {
     return !q->hold_none && a->committing >= FAIR_COMMITTING_MAX;
 }
@@ -151,7 +151,7 @@ static bool is_held(const struct fair_queue *q, const struct fair_account *a)
 /* Adds the account to the active list or removes it, according to its waiting entries and its uncommitted bytes. */
 static void active_update(struct fair_queue *q, struct fair_account *a)
 {
-    bool takes_turns = a->first && !is_held(q, a);
+    bool takes_turns = a->first && !is_account_held(q, a);
     if (a->link && !takes_turns) {
         active_remove(q, a);
     } else if (!a->link && takes_turns) {
@@ -183,7 +183,7 @@ void fair_queue_hold_none(struct fair_queue *q)
 
 bool fair_queue_idle(const struct fair_queue *q, const struct fair_account *a)
 {
-    return !q->active && q->slice_ns > 0 && !is_held(q, a);
+    return !q->active && q->slice_ns > 0 && !is_account_held(q, a);
 }
 
 bool fair_queue_ready(const struct fair_queue *q)

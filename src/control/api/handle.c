@@ -26,15 +26,15 @@ enum {
     HEAVY_ADDRESS_MAX = 128,
 };
 
-struct pair {
+struct query_param {
     const char *name, *value;
 };
 
 /* A request with the data that it needs until the store has committed. */
 struct pending_request {
-    struct call call;       /* must be the first member: see call_answer */
-    struct request request; /* its texts are in the arena of `call` */
-    VEC(struct pair) query;
+    struct request request;     /* must be the first member: see request_answer */
+    struct request_input input; /* its texts are in the arena of `request` */
+    VEC(struct query_param) query;
     json_t *body;
     control_answered *answered;
     void *ctx;
@@ -148,54 +148,54 @@ static void answer_done(struct answer *a)
     *a = (struct answer){0};
 }
 
-static void accounts_leave(struct pending_request *h)
+static void accounts_release(struct pending_request *h)
 {
     struct fair_account *accounts[] = {h->user, h->address};
     for (size_t i = 0; i < sizeof accounts / sizeof *accounts; i++) {
         if (h->heavy)
             fair_account_end_heavy(accounts[i]);
-        fair_account_unref(h->call.control->requests, accounts[i]);
+        fair_account_unref(h->request.control->requests, accounts[i]);
     }
 }
 
 static void pending_request_free(struct pending_request *h)
 {
-    accounts_leave(h);
-    cap_release(&h->call);
-    if (h->call.progress)
-        h->call.progress_free(h->call.progress);
-    answer_done(&h->call.answer);
-    change_done(&h->call.change);
+    accounts_release(h);
+    cap_release(&h->request);
+    if (h->request.progress)
+        h->request.progress_free(h->request.progress);
+    answer_done(&h->request.answer);
+    change_done(&h->request.change);
     json_decref(h->body);
     vec_done(&h->query);
-    arena_return(h->call.control, &h->call.arena);
+    arena_return(h->request.control, &h->request.arena);
     mem_free(h);
 }
 
 static void finish(struct pending_request *h)
 {
-    struct control *c = h->call.control;
-    struct answer *a = &h->call.answer;
+    struct control *c = h->request.control;
+    struct answer *a = &h->request.answer;
     metric_add(c->metrics, METRIC_REQUESTS, (unsigned)a->status / 100, 1);
     metric_observe(c->metrics, METRIC_REQUEST_SECONDS, c->env.steady_ns(c->env.ctx) - h->start_ns);
     c->calls--;
-    const char *user = h->call.caller.user, *method = h->request.method;
+    const char *user = h->request.caller.user, *method = h->input.method;
     if (a->status == 200 && user && *user && method && strcmp(method, "GET") == 0)
-        reads_note(c->reads, user, h->request.path, c->now_ns);
-    refusals_note(c->refusals, &h->call);
+        read_list_note(c->reads, user, h->input.path, c->now_ns);
+    refusals_note(c->refusals, &h->request);
     h->answered(h->ctx, a);
     pending_request_free(h);
 }
 
 static void fail(struct pending_request *h, int rc)
 {
-    answer_error(&h->call.answer, rc, &h->call.err);
+    answer_error(&h->request.answer, rc, &h->request.err);
     finish(h);
 }
 
-void call_answer(struct call *c, int rc)
+void request_answer(struct request *c, int rc)
 {
-    struct pending_request *h = (struct pending_request *)c; /* `call` is the first member */
+    struct pending_request *h = (struct pending_request *)c; /* `request` is the first member */
     assert(c->later);
     if (rc < 0)
         fail(h, rc);
@@ -203,12 +203,12 @@ void call_answer(struct call *c, int rc)
         finish(h);
 }
 
-struct fair_account *call_account(struct call *c)
+struct fair_account *request_account(struct request *c)
 {
-    return ((struct pending_request *)c)->user; /* `call` is the first member */
+    return ((struct pending_request *)c)->user; /* `request` is the first member */
 }
 
-void call_refuse(struct call *c, int rc)
+void request_refuse(struct request *c, int rc)
 {
     answer_error(&c->answer, rc, &c->err);
 }
@@ -224,14 +224,14 @@ static const char *copied_query(const void *from, const char *name)
     return NULL;
 }
 
-static void copy_query(struct pending_request *h, const struct request *from, const char *names)
+static void copy_query(struct pending_request *h, const struct request_input *from, const char *names)
 {
     while (from->query && names && *names) {
         size_t len = strcspn(names, ",");
-        char *name = arena_strndup(&h->call.arena, names, len);
+        char *name = arena_strndup(&h->request.arena, names, len);
         const char *value = from->query(from->query_from, name);
         if (value) {
-            struct pair pair = {name, arena_strdup(&h->call.arena, value)};
+            struct query_param pair = {name, arena_strdup(&h->request.arena, value)};
             vec_push(&h->query, pair);
         }
         names += len + (names[len] == ',');
@@ -243,10 +243,10 @@ static const char *copy_text(struct arena *arena, const char *text)
     return text ? arena_strdup(arena, text) : NULL;
 }
 
-static void copy_request(struct pending_request *h, const struct request *from)
+static void copy_request(struct pending_request *h, const struct request_input *from)
 {
-    struct arena *arena = &h->call.arena;
-    h->request = (struct request){
+    struct arena *arena = &h->request.arena;
+    h->input = (struct request_input){
         .method = copy_text(arena, from->method),
         .path = copy_text(arena, from->path),
         .token = copy_text(arena, from->token),
@@ -267,8 +267,9 @@ static void copy_request(struct pending_request *h, const struct request *from)
 /* ---- authentication, authorization and rate limit --------------------------------------------------------------- */
 
 /* Finds the route and the caller, and checks the permission. Every verb is behind this check. */
-static int authorize(struct control *c, const struct request *r, struct arena *arena, const struct route **ret_route,
-                     const char *args[static ROUTE_ARGS_MAX], struct caller *ret_caller, struct berth_err *err)
+static int authorize(struct control *c, const struct request_input *r, struct arena *arena,
+                     const struct route **ret_route, const char *args[static ROUTE_ARGS_MAX], struct caller *ret_caller,
+                     struct berth_err *err)
 {
     static const struct caller nobody = {.user = "", .group = "", .role = "", .node = "", .token = ""};
     bool known;
@@ -304,27 +305,27 @@ static int authorize(struct control *c, const struct request *r, struct arena *a
  * administrators too, unless berthd was started with a limit. */
 static int rate_limit(struct pending_request *h)
 {
-    struct call *call = &h->call;
-    struct control *c = call->control;
-    const struct caller *who = &call->caller;
+    struct request *request = &h->request;
+    struct control *c = request->control;
+    const struct caller *who = &request->caller;
     bool anonymous = !who->user[0] && !who->node[0];
     double per_s = anonymous ? ANONYMOUS_PER_S : c->in_force.requests_per_s;
-    bool exempt = who->node[0] || (call->route && call->route->flags & ROUTE_PROBE) ||
-                  (!anonymous && call->route && call->route->flags & ROUTE_RAW) ||
+    bool exempt = who->node[0] || (request->route && request->route->flags & ROUTE_PROBE) ||
+                  (!anonymous && request->route && request->route->flags & ROUTE_RAW) ||
                   (who->scope[PERMIT_SYSTEM] != SCOPE_NONE && c->options.requests_per_s <= 0);
-    size_t pieces = anonymous ? 0 : h->request.body_len / BODY_PIECE;
+    size_t pieces = anonymous ? 0 : h->input.body_len / BODY_PIECE;
     int64_t retry_ns = 0;
-    if (exempt || c->in_force.requests_per_s <= 0 || (anonymous && !h->request.remote) ||
-        limit_take(c->limits, anonymous ? h->request.remote : arena_fmt(&call->arena, "user:%s", who->user), per_s,
+    if (exempt || c->in_force.requests_per_s <= 0 || (anonymous && !h->input.remote) ||
+        limit_take(c->limits, anonymous ? h->input.remote : arena_fmt(&request->arena, "user:%s", who->user), per_s,
                    per_s * BURST_S, 1 + (double)pieces, c->env.steady_ns(c->env.ctx), &retry_ns))
         return 0;
     metric_add(c->metrics, METRIC_RATE_LIMITED, 0, 1);
-    call->answer.retry_after_s = retry_ns / 1000000000 + 1;
-    return err_set(&call->err, EDQUOT, "too many requests; %.0f a second are allowed%s", per_s,
+    request->answer.retry_after_s = retry_ns / 1000000000 + 1;
+    return err_set(&request->err, EDQUOT, "too many requests; %.0f a second are allowed%s", per_s,
                    pieces ? ", and a body counts as one for each 4 KiB" : "");
 }
 
-int control_admit(struct control *c, const struct request *r, struct control_admitted *ret)
+int control_admit(struct control *c, const struct request_input *r, struct control_admitted *ret)
 {
     struct arena arena = arena_borrow(c);
     const struct route *route = NULL;
@@ -368,12 +369,13 @@ static size_t nesting(const char *text, size_t len)
 
 static int parse_body(struct pending_request *h)
 {
-    const struct request *r = &h->request;
-    struct berth_err *err = &h->call.err;
+    const struct request_input *r = &h->input;
+    struct berth_err *err = &h->request.err;
     json_error_t where = {0};
-    if (r->body_len > h->call.route->body_max)
-        return err_set(err, E2BIG, "the body has %zu bytes, more than %" PRIu32, r->body_len, h->call.route->body_max);
-    if (h->call.route->flags & ROUTE_RAW)
+    if (r->body_len > h->request.route->body_max)
+        return err_set(err, E2BIG, "the body has %zu bytes, more than %" PRIu32, r->body_len,
+                       h->request.route->body_max);
+    if (h->request.route->flags & ROUTE_RAW)
         return 0;
     if (nesting(r->body, r->body_len) > NESTING_MAX)
         return err_set(err, EINVAL, "body: nested deeper than %d", NESTING_MAX);
@@ -382,7 +384,7 @@ static int parse_body(struct pending_request *h)
         return err_set(err, EINVAL, "body: line %d, column %d: %s", where.line, where.column, where.text);
     if (!json_is_object(h->body))
         return err_set(err, EINVAL, "body: expected a JSON object");
-    h->call.body = h->body;
+    h->request.body = h->body;
     return 0;
 }
 
@@ -393,16 +395,16 @@ static void enqueue_or_run(struct pending_request *h);
 
 static void show_dry_run(struct pending_request *h)
 {
-    struct answer *a = &h->call.answer;
+    struct answer *a = &h->request.answer;
     json_t *body = a->body ? a->body : json_null();
-    a->body = json_pack("{s:b, s:o, s:o}", "dry_run", 1, "changes", change_show(&h->call.change), "answer", body);
+    a->body = json_pack("{s:b, s:o, s:o}", "dry_run", 1, "changes", change_show(&h->request.change), "answer", body);
     a->status = 200;
 }
 
 static void committed(void *ctx, const struct store_result *result)
 {
     struct pending_request *h = ctx;
-    struct call *c = &h->call;
+    struct request *c = &h->request;
     struct metrics *m = c->control->metrics;
     metric_add(m, METRIC_COMMITS, result->rc == 0 ? 0 : result->rc == -EAGAIN ? 1 : 2, 1);
     metric_observe(m, METRIC_COMMIT_SECONDS, c->control->env.steady_ns(c->control->env.ctx) - h->submitted_ns);
@@ -438,16 +440,16 @@ static void committed(void *ctx, const struct store_result *result)
 
 static void submit(struct pending_request *h)
 {
-    struct call *c = &h->call;
+    struct request *c = &h->request;
     const struct caller *who = &c->caller;
     struct commit_note note = {
         .who = who->user[0]   ? who->user
                : who->node[0] ? arena_fmt(&c->arena, "node:%s", who->node)
                               : "nobody",
         .verb = arena_fmt(&c->arena, "%s %s", c->route->method, c->route->path),
-        .subject = c->change.subject[0] ? c->change.subject : c->request->path,
+        .subject = c->change.subject[0] ? c->change.subject : c->input->path,
         .token = who->token,
-        .remote = c->request->remote,
+        .remote = c->input->remote,
         .extra = {c->change.note, strlen(c->change.note)},
     };
     h->submitted_ns = c->control->env.steady_ns(c->control->env.ctx);
@@ -467,10 +469,10 @@ static void submit(struct pending_request *h)
 }
 
 /* Parses the revision of If-Match, which applies to the first object that the path names. */
-static int expect_match(struct call *c)
+static int expect_match(struct request *c)
 {
     int64_t revision;
-    const char *text = c->request->if_match;
+    const char *text = c->input->if_match;
     if (!text || !(c->route->flags & ROUTE_CHANGES))
         return 0;
     if (!str_parse_i64(text, &revision) || revision < 0)
@@ -488,7 +490,7 @@ static int expect_match(struct call *c)
 }
 
 /* Warnings depend on the time of the request, so the answer that an idempotency key keeps includes them. */
-static void show_warnings(struct call *c)
+static void show_warnings(struct request *c)
 {
     if (c->answer.warnings && json_is_object(c->answer.body))
         (void)json_object_set(c->answer.body, "warnings", c->answer.warnings);
@@ -496,7 +498,7 @@ static void show_warnings(struct call *c)
 
 static int run_verb(struct pending_request *h)
 {
-    struct call *c = &h->call;
+    struct request *c = &h->request;
     struct reply reply = {0};
     bool changes = c->route->flags & ROUTE_CHANGES;
     int rc = changes && !c->dry_run ? reply_find(c, &reply) : 0;
@@ -526,7 +528,7 @@ static int run_verb(struct pending_request *h)
 /* Resets the request and runs the verb on the present state. */
 static void attempt(struct pending_request *h)
 {
-    struct call *c = &h->call;
+    struct request *c = &h->request;
     h->attempts++;
     cap_release(c);
     c->durable = NULL;
@@ -538,7 +540,7 @@ static void attempt(struct pending_request *h)
     change_init(&c->change, c->state, &c->arena);
     c->now_ns = control_now_ns(c->control);
     /* The caller may have lost permissions since the previous attempt. */
-    int rc = authorize(c->control, c->request, &c->arena, &c->route, c->args, &c->caller, &c->err);
+    int rc = authorize(c->control, c->input, &c->arena, &c->route, c->args, &c->caller, &c->err);
     if (rc == 0)
         rc = run_verb(h);
     if (rc < 0)
@@ -557,9 +559,9 @@ static void attempt(struct pending_request *h)
     }
 }
 
-void call_again(struct call *c)
+void request_rerun(struct request *c)
 {
-    struct pending_request *h = (struct pending_request *)c; /* `call` is the first member */
+    struct pending_request *h = (struct pending_request *)c; /* `request` is the first member */
     assert(c->later);
     h->attempts = 0;
     attempt(h);
@@ -570,7 +572,7 @@ void call_again(struct call *c)
 static void worker_run(void *ctx)
 {
     struct pending_request *h = ctx;
-    h->worker_rc = h->call.route->run(&h->call);
+    h->worker_rc = h->request.route->run(&h->request);
 }
 
 static void worker_done(void *ctx)
@@ -584,45 +586,45 @@ static void worker_done(void *ctx)
 
 static void worker_start(struct pending_request *h)
 {
-    const struct control_env *env = &h->call.control->env;
+    const struct control_env *env = &h->request.control->env;
     (env->run_slow ? env->run_slow : env->run)(env->ctx, worker_run, worker_done, h);
 }
 
-static void plan_made(void *ctx)
+static void on_plan_done(void *ctx)
 {
     struct pending_request *h = ctx;
-    if (!h->call.control->stopping) {
+    if (!h->request.control->stopping) {
         attempt(h);
         return;
     }
-    (void)err_set(&h->call.err, ENOSPC, "berthd is stopping; try again soon");
+    (void)err_set(&h->request.err, ENOSPC, "berthd is stopping; try again soon");
     fail(h, -ENOSPC);
 }
 
 static int read_flags(struct pending_request *h)
 {
-    const char *dry_run = call_query(&h->call, "dry_run");
+    const char *dry_run = request_query(&h->request, "dry_run");
     if (!dry_run || strcmp(dry_run, "false") == 0)
         return 0;
     if (*dry_run && strcmp(dry_run, "true") != 0 && strcmp(dry_run, "1") != 0)
-        return err_set(&h->call.err, EINVAL, "dry_run: expected true or false");
-    h->call.dry_run = true;
+        return err_set(&h->request.err, EINVAL, "dry_run: expected true or false");
+    h->request.dry_run = true;
     return 0;
 }
 
 /* ---- fair queue ------------------------------------------------------------------------------------------------- */
 
 /* Lists and dry runs are heavy on every route. */
-static bool is_heavy(const struct call *c)
+static bool is_heavy(const struct request *c)
 {
-    bool lists = c->route->flags & ROUTE_STREAMS && !call_query(c, "watch");
+    bool lists = c->route->flags & ROUTE_STREAMS && !request_query(c, "watch");
     return c->dry_run || lists || c->route->flags & ROUTE_HEAVY;
 }
 
 /* Limits the concurrent heavy requests of one user and of one address. Agents and administrators are exempt. */
 static int heavy_begin(struct pending_request *h)
 {
-    struct call *c = &h->call;
+    struct request *c = &h->request;
     if (c->caller.node[0] || c->caller.scope[PERMIT_SYSTEM] != SCOPE_NONE || !is_heavy(c))
         return 0;
     if (fair_account_begin_heavy(h->user, HEAVY_USER_MAX)) {
@@ -636,20 +638,20 @@ static int heavy_begin(struct pending_request *h)
                    HEAVY_USER_MAX);
 }
 
-static void go(struct pending_request *h)
+static void dispatch(struct pending_request *h)
 {
-    struct call *call = &h->call;
-    struct control *c = call->control;
-    int rc = c->stopping   ? err_set(&call->err, ENOSPC, "berthd is stopping; try again soon")
+    struct request *request = &h->request;
+    struct control *c = request->control;
+    int rc = c->stopping   ? err_set(&request->err, ENOSPC, "berthd is stopping; try again soon")
              : h->attempts ? 0
                            : parse_body(h);
     if (rc < 0)
         fail(h, rc);
     else if (h->attempts) /* a partial verb continues from its progress */
         attempt(h);
-    else if (call->route->flags & ROUTE_SCHEDULES)
-        scheduler_force(c->scheduler, plan_made, h);
-    else if (call->route->flags & ROUTE_WORKER)
+    else if (request->route->flags & ROUTE_SCHEDULES)
+        scheduler_force(c->scheduler, on_plan_done, h);
+    else if (request->route->flags & ROUTE_WORKER)
         worker_start(h);
     else
         attempt(h);
@@ -657,61 +659,61 @@ static void go(struct pending_request *h)
 
 static void entry_run(struct fair_entry *e)
 {
-    go((struct pending_request *)((char *)e - offsetof(struct pending_request, entry)));
+    dispatch((struct pending_request *)((char *)e - offsetof(struct pending_request, entry)));
 }
 
 /* Runs the request at once if no request waits, else queues the request. */
 static void enqueue_or_run(struct pending_request *h)
 {
-    struct control *c = h->call.control;
-    h->entry.bytes = sizeof *h + h->request.body_len;
+    struct control *c = h->request.control;
+    h->entry.bytes = sizeof *h + h->input.body_len;
     h->entry.run = entry_run;
-    if (h->call.unfinished) {
+    if (h->request.unfinished) {
         request_turn_resume(c, h->user, &h->entry);
     } else if (!request_turn_run(c, h->user, &h->entry)) {
         metric_add(c->metrics, METRIC_RATE_LIMITED, 0, 1);
-        fail(h, err_set(&h->call.err, EDQUOT, "too many of your requests are waiting; try again"));
+        fail(h, err_set(&h->request.err, EDQUOT, "too many of your requests are waiting; try again"));
     }
 }
 
 /* Takes references to the accounts that are charged for the request: one of the user or node, one of the address. */
 static void accounts_join(struct pending_request *h)
 {
-    struct call *call = &h->call;
-    const struct caller *who = &call->caller;
-    const char *remote = arena_fmt(&call->arena, "@%s", h->request.remote ? h->request.remote : "");
-    const char *name = who->node[0]   ? arena_fmt(&call->arena, "node:%s", who->node)
-                       : who->user[0] ? arena_fmt(&call->arena, "user:%s", who->user)
+    struct request *request = &h->request;
+    const struct caller *who = &request->caller;
+    const char *remote = arena_fmt(&request->arena, "@%s", h->input.remote ? h->input.remote : "");
+    const char *name = who->node[0]   ? arena_fmt(&request->arena, "node:%s", who->node)
+                       : who->user[0] ? arena_fmt(&request->arena, "user:%s", who->user)
                                       : remote;
-    h->user = fair_account_ref(call->control->requests, name);
-    h->address = fair_account_ref(call->control->requests, remote);
+    h->user = fair_account_ref(request->control->requests, name);
+    h->address = fair_account_ref(request->control->requests, remote);
 }
 
-void control_handle(struct control *c, const struct request *request, control_answered *answered, void *ctx)
+void control_handle(struct control *c, const struct request_input *input, control_answered *answered, void *ctx)
 {
     struct pending_request *h = mem_zalloc(sizeof *h);
-    struct call *call = &h->call;
+    struct request *request = &h->request;
     h->answered = answered;
     h->ctx = ctx;
     h->start_ns = c->env.steady_ns(c->env.ctx);
-    call->arena = arena_borrow(c);
-    call->control = c;
-    call->state = c->state;
-    call->answer.status = 200;
-    change_init(&call->change, c->state, &call->arena);
-    copy_request(h, request);
-    call->request = &h->request;
+    request->arena = arena_borrow(c);
+    request->control = c;
+    request->state = c->state;
+    request->answer.status = 200;
+    change_init(&request->change, c->state, &request->arena);
+    copy_request(h, input);
+    request->input = &h->input;
     c->calls++;
 
-    int rc = authorize(c, &h->request, &call->arena, &call->route, call->args, &call->caller, &call->err);
+    int rc = authorize(c, &h->input, &request->arena, &request->route, request->args, &request->caller, &request->err);
     accounts_join(h);
     int limited = rate_limit(h); /* charged even if `gate` failed */
     rc = limited < 0 ? limited : rc;
     if (rc == 0 && c->stopping)
-        rc = err_set(&call->err, ENOSPC, "berthd is stopping; try again soon");
+        rc = err_set(&request->err, ENOSPC, "berthd is stopping; try again soon");
     if (rc == 0) {
-        copy_query(h, request, call->route->query);
-        copy_query(h, request, "dry_run,watch,limit,after");
+        copy_query(h, input, request->route->query);
+        copy_query(h, input, "dry_run,watch,limit,after");
         rc = read_flags(h);
     }
     if (rc == 0)

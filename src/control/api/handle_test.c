@@ -79,7 +79,7 @@ static const char *query_none(const void *from, const char *name)
 
 static void send_request(struct bench *b, struct sent_request *a, const char *who, const char *path)
 {
-    struct request request = {
+    struct request_input request = {
         .method = "GET", .path = path, .peer = who, .remote = "192.0.2.1", .body = "", .query = query_none};
     *a = (struct sent_request){.bench = b};
     control_handle(b->k->control, &request, sent_request_answered, a);

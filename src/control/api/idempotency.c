@@ -30,11 +30,11 @@ static uint64_t key_owner_created(const struct state *s, const char *holder)
     return o ? o->created : 0;
 }
 
-static const char *reply_id(const struct call *c, char buf[static OBJECT_KEY_MAX])
+static const char *reply_id(const struct request *c, char buf[static OBJECT_KEY_MAX])
 {
     unsigned char hash[KEY_HASH_LEN];
     char hex[2 * KEY_HASH_LEN + 1], holder[OBJECT_KEY_MAX];
-    const char *key = c->request->idempotency_key;
+    const char *key = c->input->idempotency_key;
     (void)crypto_generichash(hash, sizeof hash, (const unsigned char *)key, strlen(key), NULL, 0);
     int len = snprintf(buf, OBJECT_KEY_MAX, "%s/%s", key_owner(&c->caller, holder),
                        sodium_bin2hex(hex, sizeof hex, hash, sizeof hash));
@@ -50,11 +50,11 @@ static void hash_add(crypto_generichash_state *h, const char *text, size_t len)
 }
 
 /* Hashes the whole request: method, path, the query parameters that the route accepts, and body. */
-static const char *request_hash(const struct call *c, char ret[static 2 * BODY_HASH_LEN + 1])
+static const char *request_hash(const struct request *c, char ret[static 2 * BODY_HASH_LEN + 1])
 {
     crypto_generichash_state h;
     unsigned char hash[BODY_HASH_LEN];
-    const struct request *r = c->request;
+    const struct request_input *r = c->input;
     (void)crypto_generichash_init(&h, NULL, 0, sizeof hash);
     hash_add(&h, r->method, strlen(r->method));
     hash_add(&h, r->path, strlen(r->path));
@@ -65,7 +65,7 @@ static const char *request_hash(const struct call *c, char ret[static 2 * BODY_H
         memcpy(name, at, len);
         name[len] = '\0';
         at += at[len] ? len + 1 : len;
-        const char *value = call_query(c, name);
+        const char *value = request_query(c, name);
         if (!value)
             continue;
         hash_add(&h, name, len);
@@ -135,12 +135,12 @@ static bool is_alive(const struct state *s, const json_t *doc, const char *holde
            json_is_integer(born) && (uint64_t)json_integer_value(born) == key_owner_created(s, holder);
 }
 
-int reply_find(struct call *c, struct reply *ret)
+int reply_find(struct request *c, struct reply *ret)
 {
     char id[OBJECT_KEY_MAX], holder[OBJECT_KEY_MAX], hash[2 * BODY_HASH_LEN + 1];
-    if (!c->request->idempotency_key)
+    if (!c->input->idempotency_key)
         return 0;
-    int rc = key_check(c->request->idempotency_key, &c->err);
+    int rc = key_check(c->input->idempotency_key, &c->err);
     if (rc < 0)
         return rc;
     (void)key_owner(&c->caller, holder);
@@ -185,7 +185,7 @@ static void delete_oldest(struct change *c, struct replies of, size_t n)
 
 /* Finding the oldest replies examines all of them. Therefore this deletes many at once, and only when the key's hash
  * begins with 0 (one request in sixteen). */
-static void trim_replies(struct call *c, const char *id)
+static void trim_replies(struct request *c, const char *id)
 {
     char holder[OBJECT_KEY_MAX];
     struct replies mine = replies_of(c->state, key_owner(&c->caller, holder));
@@ -194,16 +194,16 @@ static void trim_replies(struct call *c, const char *id)
         delete_oldest(&c->change, mine, over < DELETES_MAX ? over : DELETES_MAX);
 }
 
-void reply_put(struct call *c)
+void reply_put(struct request *c)
 {
     char id[OBJECT_KEY_MAX], holder[OBJECT_KEY_MAX], hash[2 * BODY_HASH_LEN + 1], when[TIMESTAMP_MAX];
-    if (!c->request->idempotency_key || json_object_get(c->answer.body, "token"))
+    if (!c->input->idempotency_key || json_object_get(c->answer.body, "token"))
         /* a route that answers with a token rejects keys; if one did not, a repeated change is better than a stored
          * secret */
         return;
     int64_t expires_ns = c->now_ns + (int64_t)REPLY_AGE_S_MAX * SECOND;
     json_t *doc =
-        json_pack("{s:s, s:s, s:i, s:s, s:I}", "key", c->request->idempotency_key, "body_hash", request_hash(c, hash),
+        json_pack("{s:s, s:s, s:i, s:s, s:I}", "key", c->input->idempotency_key, "body_hash", request_hash(c, hash),
                   "status", c->answer.status ? c->answer.status : 200, "expires", timestamp_text(expires_ns, when),
                   "born", (json_int_t)key_owner_created(c->state, key_owner(&c->caller, holder)));
     assert(doc);

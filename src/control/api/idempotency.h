@@ -30,13 +30,13 @@ struct reply {
 /* Returns 0 if the request has no key or a new key, and 1 with *ret if the request was answered before. Otherwise sets
  * c->err: -EINVAL for an invalid key, -EEXIST (409) if the key came with another method, path, query or body, -EDQUOT
  * if too many answers are kept. */
-int reply_find(struct call *c, struct reply *ret);
+int reply_find(struct request *c, struct reply *ret);
 /* Adds the answer to the request's change, and now and then deletes the oldest answers of a user with too many. Does
  * nothing without a key. */
-void reply_put(struct call *c);
+void reply_put(struct request *c);
 
-/* Deletes, through the change, expired replies and replies of deleted users, among the REPLY_SWEEP_MAX oldest. Returns the
- * number of deleted replies. O(all replies). */
+/* Deletes, through the change, expired replies and replies of deleted users, among the REPLY_SWEEP_MAX oldest. Returns
+ * the number of deleted replies. O(all replies). */
 size_t reply_expire(struct change *c, int64_t now_ns);
 /* Deletes up to `max` replies of one user. Replies that are left after the user is deleted expire by themselves. */
 size_t reply_delete_user(struct change *c, const char *user, size_t max);

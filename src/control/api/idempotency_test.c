@@ -19,9 +19,9 @@ static const int64_t day_ns = (int64_t)REPLY_AGE_S_MAX * SECOND, start_ns = (int
 
 /* One request: its route, its content, and the answer of its verb. */
 struct ask {
-    struct request request;
+    struct request_input input;
     struct route route;
-    struct call call;
+    struct request call;
     const char *force; /* query parameter */
 };
 
@@ -34,18 +34,18 @@ static void ask_begin(struct ask *a, struct world *w, const char *user, const ch
                       int64_t now_ns)
 {
     *a = (struct ask){
-        .request = {.method = "POST",
-                    .path = "/v1/jobs",
-                    .idempotency_key = key,
-                    .body = body,
-                    .body_len = body ? strlen(body) : 0},
+        .input = {.method = "POST",
+                  .path = "/v1/jobs",
+                  .idempotency_key = key,
+                  .body = body,
+                  .body_len = body ? strlen(body) : 0},
         .route = {.method = "POST", .path = "/v1/jobs", .query = "limit,force,as"},
     };
-    a->request.query = ask_query;
-    a->request.query_from = a;
-    a->call = (struct call){
+    a->input.query = ask_query;
+    a->input.query_from = a;
+    a->call = (struct request){
         .state = w->state,
-        .request = &a->request,
+        .input = &a->input,
         .route = &a->route,
         .caller = {.user = user, .group = "", .node = "", .role = "user", .token = ""},
         .now_ns = now_ns
@@ -148,20 +148,20 @@ static void same_key_with_different_request_is_rejected(void **state)
     users_put(&w);
     answered(&w, "ann", "k", "{}", start_ns);
     ask_begin(&a, &w, "ann", "k", "{}", start_ns);
-    a.request.path = "/v1/apps";
+    a.input.path = "/v1/apps";
     assert_int_equal(reply_find(&a.call, &reply), -EEXIST);
-    a.request.path = "/v1/jobs";
-    a.request.method = "PUT";
+    a.input.path = "/v1/jobs";
+    a.input.method = "PUT";
     assert_int_equal(reply_find(&a.call, &reply), -EEXIST);
-    a.request.method = "POST";
+    a.input.method = "POST";
     a.force = "true";
     assert_int_equal(reply_find(&a.call, &reply), -EEXIST);
     a.route.query = NULL; /* a parameter that the route does not accept is ignored */
     assert_int_equal(reply_find(&a.call, &reply), 1);
     json_decref(reply.body);
     /* Different lists of parts have different hashes. */
-    a.request.path = "/v1/jobs{}";
-    a.request.body_len = 0;
+    a.input.path = "/v1/jobs{}";
+    a.input.body_len = 0;
     assert_int_equal(reply_find(&a.call, &reply), -EEXIST);
     ask_end(&a);
     world_done(&w);

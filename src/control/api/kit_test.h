@@ -163,7 +163,7 @@ static inline void kit_answered(void *ctx, struct answer *answer)
 static inline void kit_send(struct kit *k, const char *who, const char *method, const char *path,
                             const struct kit_query *query, const char *body)
 {
-    struct request request = {
+    struct request_input request = {
         .method = method,
         .path = path,
         .peer = *who ? who : NULL,

@@ -41,21 +41,21 @@ static bool error_applies(const struct route *r, int status)
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
-static void parameter_write(struct out *o, const char *name, size_t len, const char *in, const char *type,
+static void parameter_write(struct json_out *o, const char *name, size_t len, const char *in, const char *type,
                             const char *about)
 {
-    out_open(o, NULL, '{');
-    out_key(o, "name");
+    json_out_open(o, NULL, '{');
+    json_out_key(o, "name");
     str_add_json_bytes(o->to, name, len);
-    out_text(o, "in", in);
+    json_out_text(o, "in", in);
     if (strcmp(in, "path") == 0)
-        out_bool(o, "required", true);
+        json_out_bool(o, "required", true);
     if (about)
-        out_text(o, "description", about);
-    out_open(o, "schema", '{');
-    out_text(o, "type", type);
-    out_close(o, '}');
-    out_close(o, '}');
+        json_out_text(o, "description", about);
+    json_out_open(o, "schema", '{');
+    json_out_text(o, "type", type);
+    json_out_close(o, '}');
+    json_out_close(o, '}');
 }
 
 static bool listed(const char *names, const char *name, size_t len)
@@ -66,7 +66,7 @@ static bool listed(const char *names, const char *name, size_t len)
     return false;
 }
 
-static void query_write(struct out *o, const struct route *r)
+static void query_write(struct json_out *o, const struct route *r)
 {
     static const struct {
         const char *name, *type, *about;
@@ -98,9 +98,9 @@ static void query_write(struct out *o, const struct route *r)
                         "making them.");
 }
 
-static void parameters_write(struct out *o, const struct route *r)
+static void parameters_write(struct json_out *o, const struct route *r)
 {
-    out_open(o, "parameters", '[');
+    json_out_open(o, "parameters", '[');
     for (const char *at = strchr(r->path, '{'); at; at = strchr(at, '{')) {
         at++;
         parameter_write(o, at, strcspn(at, "}"), "path", "string", NULL);
@@ -111,7 +111,7 @@ static void parameters_write(struct out *o, const struct route *r)
         parameter_write(o, "Idempotency-Key", 15, "header", "string",
                         "1 to 128 characters: a repeated request gets the first response again.");
     }
-    out_close(o, ']');
+    json_out_close(o, ']');
 }
 
 /* ---- bodies ----------------------------------------------------------------------------------------------------- */
@@ -133,19 +133,19 @@ static enum kind path_kind(const char *path, bool *ret_one)
     return kind != KINDS && strcmp(kinds[kind].plural, word) == 0 ? kind : KINDS;
 }
 
-static void content_open(struct out *o, const char *type)
+static void content_open(struct json_out *o, const char *type)
 {
-    out_open(o, "content", '{');
-    out_open(o, type, '{');
+    json_out_open(o, "content", '{');
+    json_out_open(o, type, '{');
 }
 
-static void content_close(struct out *o)
+static void content_close(struct json_out *o)
 {
-    out_close(o, '}');
-    out_close(o, '}');
+    json_out_close(o, '}');
+    json_out_close(o, '}');
 }
 
-static void request_write(struct out *o, const struct route *r, const struct components *c)
+static void request_write(struct json_out *o, const struct route *r, const struct components *c)
 {
     bool one;
     enum kind kind = path_kind(r->path, &one);
@@ -155,81 +155,81 @@ static void request_write(struct out *o, const struct route *r, const struct com
 
     if (!r->body_max)
         return;
-    out_open(o, "requestBody", '{');
+    json_out_open(o, "requestBody", '{');
     content_open(o, strcmp(r->method, "PATCH") == 0 ? "application/merge-patch+json" : "application/json");
     if (component) {
         ref_write(o, "schema", component);
     } else {
-        out_open(o, "schema", '{');
-        out_text(o, "type", "object");
-        out_close(o, '}');
+        json_out_open(o, "schema", '{');
+        json_out_text(o, "type", "object");
+        json_out_close(o, '}');
     }
     content_close(o);
-    out_close(o, '}');
+    json_out_close(o, '}');
 }
 
-static void list_write(struct out *o, const char *component)
+static void list_write(struct json_out *o, const char *component)
 {
-    out_open(o, "schema", '{');
-    out_text(o, "type", "object");
-    out_open(o, "properties", '{');
-    out_open(o, "items", '{');
-    out_text(o, "type", "array");
+    json_out_open(o, "schema", '{');
+    json_out_text(o, "type", "object");
+    json_out_open(o, "properties", '{');
+    json_out_open(o, "items", '{');
+    json_out_text(o, "type", "array");
     ref_write(o, "items", component);
-    out_close(o, '}');
-    out_open(o, "revision", '{');
-    out_text(o, "type", "integer");
-    out_close(o, '}');
-    out_open(o, "continue", '{');
-    out_text(o, "type", "string");
-    out_close(o, '}');
-    out_close(o, '}');
-    out_close(o, '}');
+    json_out_close(o, '}');
+    json_out_open(o, "revision", '{');
+    json_out_text(o, "type", "integer");
+    json_out_close(o, '}');
+    json_out_open(o, "continue", '{');
+    json_out_text(o, "type", "string");
+    json_out_close(o, '}');
+    json_out_close(o, '}');
+    json_out_close(o, '}');
 }
 
-static void success_write(struct out *o, const struct route *r, const struct components *c)
+static void success_write(struct json_out *o, const struct route *r, const struct components *c)
 {
     bool one = false, get = strcmp(r->method, "GET") == 0;
     enum kind kind = path_kind(r->path, &one);
     const char *component = get && kind != KINDS ? component_of_kind(c, kind) : NULL;
     bool creates = !get && kind != KINDS && (strcmp(r->method, "POST") == 0 || strcmp(r->method, "PUT") == 0);
 
-    out_open(o, creates && !one ? "201" : "200", '{');
-    out_text(o, "description", creates && !one ? "Created and stored durably." : "Done.");
+    json_out_open(o, creates && !one ? "201" : "200", '{');
+    json_out_text(o, "description", creates && !one ? "Created and stored durably." : "Done.");
     content_open(o, strcmp(r->path, "/metrics") == 0 ? "text/plain" : "application/json");
     if (component && one) {
         ref_write(o, "schema", component);
     } else if (component) {
         list_write(o, component);
     } else {
-        out_open(o, "schema", '{');
-        out_close(o, '}');
+        json_out_open(o, "schema", '{');
+        json_out_close(o, '}');
     }
     content_close(o);
-    out_close(o, '}');
+    json_out_close(o, '}');
     if (creates && one) {
-        out_open(o, "201", '{');
-        out_text(o, "description", "Created and stored durably.");
-        out_close(o, '}');
+        json_out_open(o, "201", '{');
+        json_out_text(o, "description", "Created and stored durably.");
+        json_out_close(o, '}');
     }
 }
 
-static void responses_write(struct out *o, const struct route *r, const struct components *c)
+static void responses_write(struct json_out *o, const struct route *r, const struct components *c)
 {
-    out_open(o, "responses", '{');
+    json_out_open(o, "responses", '{');
     success_write(o, r, c);
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         CLEANUP(str) struct str text = {0};
         if (!error_applies(r, errors[i].status))
             continue;
         str_addf(&text, "%d", errors[i].status);
-        out_open(o, text.at, '{');
+        json_out_open(o, text.at, '{');
         str_clear(&text);
         str_addf(&text, "#/components/responses/%s", errors[i].name);
-        out_text(o, "$ref", text.at);
-        out_close(o, '}');
+        json_out_text(o, "$ref", text.at);
+        json_out_close(o, '}');
     }
-    out_close(o, '}');
+    json_out_close(o, '}');
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------------- */
@@ -250,7 +250,7 @@ static void operation_id(struct str *to, const struct route *r)
     }
 }
 
-static void operation_write(struct out *o, const struct route *r, const char *area, const struct components *c)
+static void operation_write(struct json_out *o, const struct route *r, const char *area, const struct components *c)
 {
     CLEANUP(str) struct str method = {0};
     CLEANUP(str) struct str id = {0};
@@ -258,23 +258,23 @@ static void operation_write(struct out *o, const struct route *r, const char *ar
     for (const char *p = r->method; *p; p++)
         str_add_char(&method, (char)tolower((unsigned char)*p));
     operation_id(&id, r);
-    out_open(o, method.at, '{');
-    out_text(o, "operationId", id.at);
-    out_text(o, "summary", r->summary);
-    out_open(o, "tags", '[');
-    out_text(o, NULL, area);
-    out_close(o, ']');
+    json_out_open(o, method.at, '{');
+    json_out_text(o, "operationId", id.at);
+    json_out_text(o, "summary", r->summary);
+    json_out_open(o, "tags", '[');
+    json_out_text(o, NULL, area);
+    json_out_close(o, ']');
     parameters_write(o, r);
     request_write(o, r, c);
     responses_write(o, r, c);
     if (r->need == PERMIT_PUBLIC) {
-        out_open(o, "security", '[');
-        out_close(o, ']');
+        json_out_open(o, "security", '[');
+        json_out_close(o, ']');
     }
-    out_text(o, "x-berth-permission", permission_name(r->need));
+    json_out_text(o, "x-berth-permission", permission_name(r->need));
     if (r->body_max)
-        out_number(o, "x-berth-body-max", r->body_max);
-    out_close(o, '}');
+        json_out_number(o, "x-berth-body-max", r->body_max);
+    json_out_close(o, '}');
 }
 
 static bool path_before(size_t table, size_t row)
@@ -289,102 +289,102 @@ static bool path_before(size_t table, size_t row)
 }
 
 /* Writes all methods of one path together, from every table that contains the path. */
-static void path_write(struct out *o, const char *path, const struct components *c)
+static void path_write(struct json_out *o, const char *path, const struct components *c)
 {
-    out_open(o, path, '{');
+    json_out_open(o, path, '{');
     for (size_t t = 0; t < route_tables_len; t++)
         for (size_t i = 0; i < *route_tables[t].len; i++)
             if (strcmp(route_tables[t].routes[i].path, path) == 0)
                 operation_write(o, &route_tables[t].routes[i], route_tables[t].area, c);
-    out_close(o, '}');
+    json_out_close(o, '}');
 }
 
-static void error_schema_write(struct out *o)
+static void error_schema_write(struct json_out *o)
 {
     static const char *const members[] = {"code", "message", "field"};
 
-    out_open(o, "error", '{');
-    out_text(o, "type", "object");
-    out_open(o, "properties", '{');
-    out_open(o, "error", '{');
-    out_text(o, "type", "object");
-    out_open(o, "properties", '{');
+    json_out_open(o, "error", '{');
+    json_out_text(o, "type", "object");
+    json_out_open(o, "properties", '{');
+    json_out_open(o, "error", '{');
+    json_out_text(o, "type", "object");
+    json_out_open(o, "properties", '{');
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        out_open(o, members[i], '{');
-        out_text(o, "type", "string");
-        out_close(o, '}');
+        json_out_open(o, members[i], '{');
+        json_out_text(o, "type", "string");
+        json_out_close(o, '}');
     }
-    out_close(o, '}');
-    out_close(o, '}');
-    out_close(o, '}');
-    out_close(o, '}');
+    json_out_close(o, '}');
+    json_out_close(o, '}');
+    json_out_close(o, '}');
+    json_out_close(o, '}');
 }
 
-static void shared_write(struct out *o, const struct components *c)
+static void shared_write(struct json_out *o, const struct components *c)
 {
-    out_open(o, "components", '{');
-    out_open(o, "securitySchemes", '{');
-    out_open(o, "bearer", '{');
-    out_text(o, "type", "http");
-    out_text(o, "scheme", "bearer");
-    out_close(o, '}');
-    out_close(o, '}');
-    out_open(o, "responses", '{');
+    json_out_open(o, "components", '{');
+    json_out_open(o, "securitySchemes", '{');
+    json_out_open(o, "bearer", '{');
+    json_out_text(o, "type", "http");
+    json_out_text(o, "scheme", "bearer");
+    json_out_close(o, '}');
+    json_out_close(o, '}');
+    json_out_open(o, "responses", '{');
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
-        out_open(o, errors[i].name, '{');
-        out_text(o, "description", errors[i].about);
+        json_out_open(o, errors[i].name, '{');
+        json_out_text(o, "description", errors[i].about);
         content_open(o, "application/json");
         ref_write(o, "schema", "error");
         content_close(o);
-        out_close(o, '}');
+        json_out_close(o, '}');
     }
-    out_close(o, '}');
-    out_open(o, "schemas", '{');
+    json_out_close(o, '}');
+    json_out_open(o, "schemas", '{');
     error_schema_write(o);
     components_write(o, c);
-    out_close(o, '}');
-    out_close(o, '}');
+    json_out_close(o, '}');
+    json_out_close(o, '}');
 }
 
 void openapi_write(struct str *to)
 {
-    struct out o = {.to = to};
+    struct json_out o = {.to = to};
     struct components components = {0};
 
     components_collect(&components);
-    out_open(&o, NULL, '{');
-    out_text(&o, "openapi", "3.0.3");
-    out_open(&o, "info", '{');
-    out_text(&o, "title", "Berth");
-    out_text(&o, "version", berth_version());
-    out_text(&o, "description", "Schedules services, jobs and virtual machines on nodes.");
-    out_close(&o, '}');
-    out_open(&o, "servers", '[');
-    out_open(&o, NULL, '{');
-    out_text(&o, "url", "/");
-    out_close(&o, '}');
-    out_close(&o, ']');
-    out_open(&o, "security", '[');
-    out_open(&o, NULL, '{');
-    out_open(&o, "bearer", '[');
-    out_close(&o, ']');
-    out_close(&o, '}');
-    out_close(&o, ']');
-    out_open(&o, "tags", '[');
+    json_out_open(&o, NULL, '{');
+    json_out_text(&o, "openapi", "3.0.3");
+    json_out_open(&o, "info", '{');
+    json_out_text(&o, "title", "Berth");
+    json_out_text(&o, "version", berth_version());
+    json_out_text(&o, "description", "Schedules services, jobs and virtual machines on nodes.");
+    json_out_close(&o, '}');
+    json_out_open(&o, "servers", '[');
+    json_out_open(&o, NULL, '{');
+    json_out_text(&o, "url", "/");
+    json_out_close(&o, '}');
+    json_out_close(&o, ']');
+    json_out_open(&o, "security", '[');
+    json_out_open(&o, NULL, '{');
+    json_out_open(&o, "bearer", '[');
+    json_out_close(&o, ']');
+    json_out_close(&o, '}');
+    json_out_close(&o, ']');
+    json_out_open(&o, "tags", '[');
     for (size_t t = 0; t < route_tables_len; t++) {
-        out_open(&o, NULL, '{');
-        out_text(&o, "name", route_tables[t].area);
-        out_text(&o, "description", route_tables[t].about);
-        out_close(&o, '}');
+        json_out_open(&o, NULL, '{');
+        json_out_text(&o, "name", route_tables[t].area);
+        json_out_text(&o, "description", route_tables[t].about);
+        json_out_close(&o, '}');
     }
-    out_close(&o, ']');
-    out_open(&o, "paths", '{');
+    json_out_close(&o, ']');
+    json_out_open(&o, "paths", '{');
     for (size_t t = 0; t < route_tables_len; t++)
         for (size_t i = 0; i < *route_tables[t].len; i++)
             if (!path_before(t, i))
                 path_write(&o, route_tables[t].routes[i].path, &components);
-    out_close(&o, '}');
+    json_out_close(&o, '}');
     shared_write(&o, &components);
-    out_close(&o, '}');
+    json_out_close(&o, '}');
     components_done(&components);
 }

@@ -134,57 +134,57 @@ void components_done(struct components *c)
 
 /* ---- values ----------------------------------------------------------------------------------------------------- */
 
-void ref_write(struct out *o, const char *key, const char *component)
+void ref_write(struct json_out *o, const char *key, const char *component)
 {
     CLEANUP(str) struct str target = {0};
 
     str_addf(&target, "#/components/schemas/%s", component);
-    out_open(o, key, '{');
-    out_text(o, "$ref", target.at);
-    out_close(o, '}');
+    json_out_open(o, key, '{');
+    json_out_text(o, "$ref", target.at);
+    json_out_close(o, '}');
 }
 
 /* A text or a number: "1.5", 1.5; "2026-03-01T12:00:00Z", 1772366400. */
-static void either_write(struct out *o)
+static void either_write(struct json_out *o)
 {
-    out_open(o, "anyOf", '[');
-    out_open(o, NULL, '{');
-    out_text(o, "type", "string");
-    out_close(o, '}');
-    out_open(o, NULL, '{');
-    out_text(o, "type", "number");
-    out_close(o, '}');
-    out_close(o, ']');
+    json_out_open(o, "anyOf", '[');
+    json_out_open(o, NULL, '{');
+    json_out_text(o, "type", "string");
+    json_out_close(o, '}');
+    json_out_open(o, NULL, '{');
+    json_out_text(o, "type", "number");
+    json_out_close(o, '}');
+    json_out_close(o, ']');
 }
 
-static void any_write(struct out *o)
+static void any_write(struct json_out *o)
 {
     (void)o; /* the schema {} accepts every value */
 }
 
-static void text_write(struct out *o)
+static void text_write(struct json_out *o)
 {
-    out_text(o, "type", "string");
+    json_out_text(o, "type", "string");
 }
 
-static void whole_write(struct out *o)
+static void whole_write(struct json_out *o)
 {
-    out_text(o, "type", "integer");
+    json_out_text(o, "type", "integer");
 }
 
-static void number_write(struct out *o)
+static void number_write(struct json_out *o)
 {
-    out_text(o, "type", "number");
+    json_out_text(o, "type", "number");
 }
 
-static void bool_write(struct out *o)
+static void bool_write(struct json_out *o)
 {
-    out_text(o, "type", "boolean");
+    json_out_text(o, "type", "boolean");
 }
 
-static void object_write(struct out *o)
+static void object_write(struct json_out *o)
 {
-    out_text(o, "type", "object");
+    json_out_text(o, "type", "object");
 }
 
 /* Forms by their first words; the first match applies. `item`: schema of a list's items, or of an object's values. */
@@ -192,7 +192,7 @@ static const struct {
     const char *form;
     bool whole; /* matches the whole form, not only its beginning */
     const char *type;
-    void (*item)(struct out *o);
+    void (*item)(struct json_out *o);
 } forms[] = {
     {"true or false",       true,  NULL,     bool_write  },
     {"whole number",        true,  NULL,     whole_write },
@@ -221,31 +221,31 @@ static const struct {
 };
 
 /* Writes the words of a form such as "`tcp`, `udp` or `sctp`". */
-static void words_write(struct out *o, const char *form)
+static void words_write(struct json_out *o, const char *form)
 {
-    out_text(o, "type", "string");
-    out_open(o, "enum", '[');
+    json_out_text(o, "type", "string");
+    json_out_open(o, "enum", '[');
     for (const char *at = strchr(form, '`'); at; at = strchr(at, '`')) {
         size_t len = strcspn(++at, "`");
-        out_key(o, NULL);
+        json_out_key(o, NULL);
         str_add_json_bytes(o->to, at, len);
         at += len + (at[len] == '`');
     }
-    out_close(o, ']');
+    json_out_close(o, ']');
 }
 
 /* Writes the bounds of a form such as "1 to 65535" or "0.001 to 1". */
-static bool range_write(struct out *o, const char *form)
+static bool range_write(struct json_out *o, const char *form)
 {
     char low[24], high[24];
     int end = 0;
 
     if (sscanf(form, "%23[0-9.] to %23[0-9.]%n", low, high, &end) != 2 || form[end])
         return false;
-    out_text(o, "type", strchr(low, '.') || strchr(high, '.') ? "number" : "integer");
-    out_key(o, "minimum");
+    json_out_text(o, "type", strchr(low, '.') || strchr(high, '.') ? "number" : "integer");
+    json_out_key(o, "minimum");
     str_add(o->to, low);
-    out_key(o, "maximum");
+    json_out_key(o, "maximum");
     str_add(o->to, high);
     return true;
 }
@@ -260,7 +260,7 @@ static const char *link_component(const struct components *c, const struct key *
     return found ? found->name : NULL;
 }
 
-static void form_write(struct out *o, const char *form, const char *component)
+static void form_write(struct json_out *o, const char *form, const char *component)
 {
     if (*form == '`') {
         words_write(o, form);
@@ -277,27 +277,27 @@ static void form_write(struct out *o, const char *form, const char *component)
             return;
         }
         const char *inner = strcmp(forms[i].type, "array") == 0 ? "items" : "additionalProperties";
-        out_text(o, "type", forms[i].type);
+        json_out_text(o, "type", forms[i].type);
         if (component && forms[i].item == any_write) {
             ref_write(o, inner, component);
         } else {
-            out_open(o, inner, '{');
+            json_out_open(o, inner, '{');
             forms[i].item(o);
-            out_close(o, '}');
+            json_out_close(o, '}');
         }
         return;
     }
 }
 
-static void key_write(struct out *o, const struct components *c, const struct key *key)
+static void key_write(struct json_out *o, const struct components *c, const struct key *key)
 {
     CLEANUP(str) struct str about = {0};
 
     str_addf(&about, "%s: %s", key->form, key->help);
-    out_open(o, key->name, '{');
+    json_out_open(o, key->name, '{');
     form_write(o, key->form, link_component(c, key));
-    out_text(o, "description", about.at);
-    out_close(o, '}');
+    json_out_text(o, "description", about.at);
+    json_out_close(o, '}');
 }
 
 /* ---- objects ---------------------------------------------------------------------------------------------------- */
@@ -311,23 +311,23 @@ static bool key_before(const struct key_table *const *tables, size_t table, size
     return false;
 }
 
-static void component_write(struct out *o, const struct components *c, const struct component *component)
+static void component_write(struct json_out *o, const struct components *c, const struct component *component)
 {
     const struct key_table *const alone[] = {component->table, NULL};
     const struct key_table *const *tables = component->tables ? component->tables : alone;
 
-    out_open(o, component->name, '{');
-    out_text(o, "type", "object");
-    out_open(o, "properties", '{');
+    json_out_open(o, component->name, '{');
+    json_out_text(o, "type", "object");
+    json_out_open(o, "properties", '{');
     for (size_t t = 0; tables[t]; t++)
         for (size_t i = 0; i < tables[t]->len; i++)
             if (!key_before(tables, t, i))
                 key_write(o, c, &tables[t]->keys[i]);
-    out_close(o, '}');
-    out_close(o, '}');
+    json_out_close(o, '}');
+    json_out_close(o, '}');
 }
 
-void components_write(struct out *o, const struct components *c)
+void components_write(struct json_out *o, const struct components *c)
 {
     for (size_t i = 0; i < c->at.len; i++)
         component_write(o, c, &c->at.at[i]);

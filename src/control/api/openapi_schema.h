@@ -28,5 +28,5 @@ const char *component_of_table(const struct components *c, const struct key_tabl
 const char *component_of_kind(const struct components *c, enum kind kind);
 
 /* Writes {"$ref": ...} to a component. */
-void ref_write(struct out *o, const char *key, const char *component);
-void components_write(struct out *o, const struct components *c);
+void ref_write(struct json_out *o, const char *key, const char *component);
+void components_write(struct json_out *o, const struct components *c);

@@ -34,12 +34,12 @@ size_t json_text_bytes(const json_t *value)
     return WORD_BYTES;
 }
 
-bool page_fits(const struct page *p, size_t bytes)
+bool page_fits(const struct list_page *p, size_t bytes)
 {
     return json_array_size(p->items) == 0 || bytes <= PAGE_BYTES_MAX - p->bytes;
 }
 
-bool page_add(struct page *p, json_t *item, size_t stored_bytes)
+bool page_add(struct list_page *p, json_t *item, size_t stored_bytes)
 {
     size_t bytes = json_text_bytes(item);
 

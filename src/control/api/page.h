@@ -12,7 +12,7 @@
 
 enum { PAGE_BYTES_MAX = 1 << 20 };
 
-struct page {
+struct list_page {
     json_t *items; /* an array, owned by the caller */
     size_t bytes;
 };
@@ -21,7 +21,7 @@ struct page {
  * text. */
 size_t json_text_bytes(const json_t *value);
 /* Tells whether an item of at least this many bytes fits. */
-bool page_fits(const struct page *p, size_t bytes);
+bool page_fits(const struct list_page *p, size_t bytes);
 /* Appends the item and consumes the reference in any case. Returns false and drops the item if the page is full.
  * `stored_bytes` is the length of the stored document of the item, which includes escapes; 0: unknown. */
-bool page_add(struct page *p, json_t *item, size_t stored_bytes);
+bool page_add(struct list_page *p, json_t *item, size_t stored_bytes);

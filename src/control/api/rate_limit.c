@@ -17,7 +17,7 @@ struct bucket {
     uint32_t newer, older;
 };
 
-struct limits {
+struct rate_limits {
     struct bucket *buckets;
     size_t len, cap, max;
     uint32_t newest, oldest;
@@ -25,16 +25,16 @@ struct limits {
     struct map map;
 };
 
-struct limits *limits_new(size_t max, uint64_t seed)
+struct rate_limits *limits_new(size_t max, uint64_t seed)
 {
-    struct limits *l = mem_zalloc(sizeof *l);
+    struct rate_limits *l = mem_zalloc(sizeof *l);
     l->max = max && max < LIMITS_MAX ? max : LIMITS_MAX;
     l->newest = l->oldest = NONE;
     l->seed = seed;
     return l;
 }
 
-void limits_free(struct limits *l)
+void limits_free(struct rate_limits *l)
 {
     if (!l)
         return;
@@ -43,25 +43,25 @@ void limits_free(struct limits *l)
     mem_free(l);
 }
 
-size_t limits_len(const struct limits *l)
+size_t limits_len(const struct rate_limits *l)
 {
     return l->len;
 }
 
 static bool same(const void *ctx, uint32_t value, const void *key)
 {
-    const struct limits *l = ctx;
+    const struct rate_limits *l = ctx;
     return strcmp(l->buckets[value].who, key) == 0;
 }
 
-static void unlink_bucket(struct limits *l, uint32_t ix)
+static void unlink_bucket(struct rate_limits *l, uint32_t ix)
 {
     const struct bucket *b = &l->buckets[ix];
     *(b->newer == NONE ? &l->newest : &l->buckets[b->newer].older) = b->older;
     *(b->older == NONE ? &l->oldest : &l->buckets[b->older].newer) = b->newer;
 }
 
-static void link_newest(struct limits *l, uint32_t ix)
+static void link_newest(struct rate_limits *l, uint32_t ix)
 {
     struct bucket *b = &l->buckets[ix];
     b->newer = NONE;
@@ -71,7 +71,7 @@ static void link_newest(struct limits *l, uint32_t ix)
 }
 
 /* Returns a position for a new caller: an unused one, or that of the caller that was idle longest. */
-static uint32_t bucket_alloc(struct limits *l)
+static uint32_t bucket_alloc(struct rate_limits *l)
 {
     if (l->len == l->max) {
         uint32_t ix = l->oldest;
@@ -86,7 +86,7 @@ static uint32_t bucket_alloc(struct limits *l)
     return (uint32_t)l->len++;
 }
 
-static struct bucket *bucket_of(struct limits *l, const char *who, double burst, int64_t steady_ns)
+static struct bucket *bucket_of(struct rate_limits *l, const char *who, double burst, int64_t steady_ns)
 {
     char name[LIMIT_CALLER_MAX + 1] = "";
     size_t len = strnlen(who, LIMIT_CALLER_MAX);
@@ -105,7 +105,7 @@ static struct bucket *bucket_of(struct limits *l, const char *who, double burst,
     return &l->buckets[ix];
 }
 
-bool limit_take(struct limits *l, const char *who, double per_s, double burst, double cost, int64_t steady_ns,
+bool limit_take(struct rate_limits *l, const char *who, double per_s, double burst, double cost, int64_t steady_ns,
                 int64_t *ret_retry_ns)
 {
     if (per_s <= 0)

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct limits;
+struct rate_limits;
 
 enum {
     LIMITS_MAX = 65536,    /* callers in the table, by default */
@@ -19,13 +19,13 @@ enum {
 
 /* `max`: callers in the table; 0: LIMITS_MAX. The secret seed prevents clients from choosing names whose hashes
  * collide. */
-struct limits *limits_new(size_t max, uint64_t seed);
-void limits_free(struct limits *l);
+struct rate_limits *limits_new(size_t max, uint64_t seed);
+void limits_free(struct rate_limits *l);
 
 /* Takes `cost` requests from the caller's bucket, which holds `burst` and gains `per_s` a second. Returns false if the
  * bucket has less; *ret_retry_ns is the time until it has enough. per_s of 0 or less: no limit. A burst below 1 counts
  * as 1; a cost beyond the burst counts as the burst. */
-bool limit_take(struct limits *l, const char *who, double per_s, double burst, double cost, int64_t steady_ns,
+bool limit_take(struct rate_limits *l, const char *who, double per_s, double burst, double cost, int64_t steady_ns,
                 int64_t *ret_retry_ns);
 /* Returns the number of callers in the table. */
-size_t limits_len(const struct limits *l);
+size_t limits_len(const struct rate_limits *l);

@@ -13,7 +13,7 @@ enum { SECOND = 1000000000 };
 static void a_burst_then_the_rate(void **state)
 {
     (void)state;
-    struct limits *l = limits_new(0, 1);
+    struct rate_limits *l = limits_new(0, 1);
     int64_t retry = 0, now = 5;
     for (int i = 0; i < 20; i++)
         assert_true(limit_take(l, "alice", 2, 20, 1, now, &retry));
@@ -39,7 +39,7 @@ static void a_burst_then_the_rate(void **state)
 static void cost_is_taken_completely_or_not_at_all(void **state)
 {
     (void)state;
-    struct limits *l = limits_new(0, 1);
+    struct rate_limits *l = limits_new(0, 1);
     int64_t retry = 0;
     assert_true(limit_take(l, "alice", 2, 20, 15, 0, &retry));
     assert_false(limit_take(l, "alice", 2, 20, 15, 0, &retry));
@@ -54,7 +54,7 @@ static void cost_is_taken_completely_or_not_at_all(void **state)
 static void callers_do_not_share(void **state)
 {
     (void)state;
-    struct limits *l = limits_new(0, 1);
+    struct rate_limits *l = limits_new(0, 1);
     int64_t retry = 0;
     assert_true(limit_take(l, "alice", 1, 1, 1, 0, &retry));
     assert_false(limit_take(l, "alice", 1, 1, 1, 0, &retry));
@@ -77,7 +77,7 @@ static void callers_do_not_share(void **state)
 static void extreme_rates_and_clocks(void **state)
 {
     (void)state;
-    struct limits *l = limits_new(0, 1);
+    struct rate_limits *l = limits_new(0, 1);
     int64_t retry = -7;
     for (int i = 0; i < 1000; i++)
         assert_true(limit_take(l, "free", 0, 0, 1, 0, &retry));
@@ -100,7 +100,7 @@ static void extreme_rates_and_clocks(void **state)
 static void full_table_drops_longest_idle_caller(void **state)
 {
     (void)state;
-    struct limits *l = limits_new(3, 9);
+    struct rate_limits *l = limits_new(3, 9);
     int64_t retry;
     assert_true(limit_take(l, "a", 1, 1, 1, 0, &retry));
     assert_true(limit_take(l, "b", 1, 1, 1, 1, &retry));
@@ -128,7 +128,7 @@ static void full_table_drops_longest_idle_caller(void **state)
 static void table_stays_bounded_with_many_callers(void **state)
 {
     (void)state;
-    struct limits *l = limits_new(0, 3);
+    struct rate_limits *l = limits_new(0, 3);
     int64_t retry;
     char who[32];
     for (int i = 0; i < 2 * LIMITS_MAX; i++) {

@@ -61,21 +61,22 @@ const struct route *route_find(const char *method, const char *path, struct aren
 
 /* ---- for verbs -------------------------------------------------------------------------------------------------- */
 
-void call_warn(struct call *c, const char *text)
+void request_warn(struct request *c, const char *text)
 {
     if (!c->answer.warnings)
         c->answer.warnings = json_array();
     (void)json_array_append_new(c->answer.warnings, json_string(text));
 }
 
-const char *call_query(const struct call *c, const char *name)
+const char *request_query(const struct request *c, const char *name)
 {
-    return c->request->query ? c->request->query(c->request->query_from, name) : NULL;
+    return c->input->query ? c->input->query(c->input->query_from, name) : NULL;
 }
 
-int call_query_number(struct call *c, const char *name, uint64_t min, uint64_t max, uint64_t fallback, uint64_t *ret)
+int request_query_number(struct request *c, const char *name, uint64_t min, uint64_t max, uint64_t fallback,
+                         uint64_t *ret)
 {
-    const char *text = call_query(c, name);
+    const char *text = request_query(c, name);
     int64_t n;
     if (!text) {
         *ret = fallback;
@@ -89,7 +90,7 @@ int call_query_number(struct call *c, const char *name, uint64_t min, uint64_t m
 
 /* Resolves an argument to an id: folds case and, for kinds with owners, completes NAME with the caller. Returns false
  * if the argument cannot be an id. */
-static bool argument_id(const struct call *c, enum kind kind, const char *arg, char *ret, size_t size)
+static bool argument_id(const struct request *c, enum kind kind, const char *arg, char *ret, size_t size)
 {
     char name[ID_MAX + 1], owner[ID_MAX + 1];
     int64_t number;
@@ -140,7 +141,7 @@ static enum permission see_permission(enum kind kind)
     }
 }
 
-bool call_sees(const struct call *c, const struct object *o)
+bool request_may_see(const struct request *c, const struct object *o)
 {
     if (c->caller.user[0] && o->owner[0] && strcmp(o->owner, c->caller.user) == 0 &&
         (o->kind == KIND_TOKEN || o->kind == KIND_USER))
@@ -148,21 +149,21 @@ bool call_sees(const struct call *c, const struct object *o)
     return permit(&c->caller, see_permission(o->kind), o->owner, o->group);
 }
 
-static const struct object *not_found(struct call *c, enum kind kind, const char *arg)
+static const struct object *not_found(struct request *c, enum kind kind, const char *arg)
 {
-    char shown[QUOTE_MAX];
-    (void)err_set(&c->err, ENOENT, "no %s %s; see 'berth get %s'", kinds[kind].name, quote(arg, shown),
+    char quoted[QUOTE_MAX];
+    (void)err_set(&c->err, ENOENT, "no %s %s; see 'berth get %s'", kinds[kind].name, quote(arg, quoted),
                   kinds[kind].plural);
     return NULL;
 }
 
-const struct object *call_object(struct call *c, enum kind kind, const char *arg, enum permission need)
+const struct object *request_object(struct request *c, enum kind kind, const char *arg, enum permission need)
 {
     char id[ID_OWNED_MAX + 128];
     if (!argument_id(c, kind, arg, id, sizeof id))
         return not_found(c, kind, arg);
     const struct object *o = state_find(c->state, kind, id);
-    if (!o || !call_sees(c, o))
+    if (!o || !request_may_see(c, o))
         return not_found(c, kind, arg);
     bool self = kind == KIND_TOKEN && need == PERMIT_SELF && strcmp(o->owner, c->caller.user) == 0;
     if (!self && !permit(&c->caller, need, o->owner, o->group)) {

@@ -25,7 +25,7 @@ struct control;
 struct fair_account;
 struct stream;
 
-struct request {
+struct request_input {
     const char *method, *path;
     const char *token; /* bearer token of the Authorization header; NULL: none */
     const char *peer;  /* common name of a verified client certificate; NULL: none */
@@ -45,7 +45,7 @@ struct request {
 struct answer {
     int status;               /* 200 unless the verb sets another */
     json_t *body;             /* owned; NULL: no body, or a text body */
-    json_t *warnings;         /* owned; set by call_warn, added to the body as "warnings". NULL: none */
+    json_t *warnings;         /* owned; set by request_warn, added to the body as "warnings". NULL: none */
     struct str text;          /* instead of a body */
     const char *content_type; /* of text */
     uint64_t revision;        /* revision of the commit, or of the state that was read; 0: none */
@@ -69,24 +69,24 @@ enum route_flag {
     ROUTE_PROBE = 128,
 };
 
-struct call;
-typedef int call_run(struct call *c);
+struct request;
+typedef int request_verb(struct request *c);
 
 struct route {
     const char *method, *path; /* "/v1/jobs/{id}/hold" */
     enum permission need;
     uint32_t body_max; /* bytes; 0: no body */
     unsigned flags;
-    call_run *run;
+    request_verb *run;
     const char *summary;          /* "Hold a job" */
     const struct key_table *body; /* accepted keys of the body, for /openapi.json; NULL: see docs */
     const char *query;            /* accepted query parameters, "limit,after,owner" */
 };
 
-struct call {
+struct request {
     struct control *control;
     struct state *state;
-    const struct request *request;
+    const struct request_input *input;
     const struct route *route;
     struct caller caller;
     const char *args[ROUTE_ARGS_MAX]; /* {id}s of the path, decoded, not validated yet */
@@ -99,15 +99,15 @@ struct call {
     struct answer answer;
     struct berth_err err;
     /* Optional callback of the verb, called once when the change is durable. Only for updates of in-memory state. */
-    void (*durable)(struct call *c, void *ctx);
+    void (*durable)(struct request *c, void *ctx);
     void *durable_ctx;
     struct cap_claim *claims; /* quota use that the change adds for each owner (control/tenant/cap.h) */
     size_t claims_len;
-    bool claims_held;          /* `claims` are counted in the cap book until the request is done */
-    struct call_event *events; /* control/explain/event.h; newest first */
+    bool claims_held;             /* `claims` are counted in the cap book until the request is done */
+    struct request_event *events; /* control/explain/event.h; newest first */
     /* The answer is deferred. A verb, or its `durable`, sets this after it has handed the request to a module that
-     * calls call_answer exactly once, also when the control stops. Request and arena live until then; texts of `caller`
-     * do not. */
+     * calls request_answer exactly once, also when the control stops. Request and arena live until then; texts of
+     * `caller` do not. */
     bool later;
     /* The verb has done a part of its work, keeps its progress in `progress`, and runs again after the turns of other
      * accounts. Only for read-only verbs. `progress_free` frees what is left of `progress` when the request ends. */
@@ -126,30 +126,31 @@ struct call {
 
 /* Answers a deferred request: with c->answer or, if rc is negative, with the error in c->err. Frees the request.
  * (handle.c) */
-void call_answer(struct call *c, int rc);
+void request_answer(struct request *c, int rc);
 /* Runs the verb of a deferred request once more, as if the request had just arrived. (handle.c) */
-void call_again(struct call *c);
+void request_rerun(struct request *c);
 /* Returns the account that is charged for the request (fair_queue.h), while the request runs. (handle.c) */
-struct fair_account *call_account(struct call *c);
+struct fair_account *request_account(struct request *c);
 /* For `durable`: keeps the committed change, but replaces the answer with the error in c->err. (handle.c) */
-void call_refuse(struct call *c, int rc);
+void request_refuse(struct request *c, int rc);
 
 /* Adds a warning to the answer of a verb that succeeds: the request is valid, but probably not what the caller
  * meant. */
-void call_warn(struct call *c, const char *text);
+void request_warn(struct request *c, const char *text);
 
-const char *call_query(const struct call *c, const char *name);
+const char *request_query(const struct request *c, const char *name);
 /* Parses a whole number of the query within bounds; uses `fallback` if the parameter is absent. Returns -EINVAL
  * otherwise. */
-int call_query_number(struct call *c, const char *name, uint64_t min, uint64_t max, uint64_t fallback, uint64_t *ret);
+int request_query_number(struct request *c, const char *name, uint64_t min, uint64_t max, uint64_t fallback,
+                         uint64_t *ret);
 
 /* Returns the object that an argument names, if the caller has permission `need` on the object. Otherwise returns NULL
  * with c->err set: -ENOENT, with the text of a missing object, if the caller may not even see the object; -EACCES if
  * the caller may see the object but lacks `need`. For kinds with owners, NAME alone means an object of the caller.
  * Reads and guards the object through the change. */
-const struct object *call_object(struct call *c, enum kind kind, const char *arg, enum permission need);
+const struct object *request_object(struct request *c, enum kind kind, const char *arg, enum permission need);
 /* Tells whether a list shows this object to the caller. */
-bool call_sees(const struct call *c, const struct object *o);
+bool request_may_see(const struct request *c, const struct object *o);
 
 /* All routes, in the order of the API reference. */
 struct route_table {

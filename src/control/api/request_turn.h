@@ -15,7 +15,8 @@ bool request_turn_run(struct control *c, struct fair_account *a, struct fair_ent
 /* The same for an entry that ran and is not finished: the entry runs after the turns of other accounts, before other
  * entries of its account. */
 void request_turn_resume(struct control *c, struct fair_account *a, struct fair_entry *e);
-/* Queues the entry at the end of its account's queue; only with env.serve_soon. Returns false as request_turn_run does. */
+/* Queues the entry at the end of its account's queue; only with env.serve_soon. Returns false as request_turn_run
+ * does. */
 bool request_turn_enqueue(struct control *c, struct fair_account *a, struct fair_entry *e);
 /* Requests a slice from the event loop if a waiting entry may run. */
 void request_turns_schedule(struct control *c);

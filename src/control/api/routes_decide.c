@@ -15,27 +15,27 @@
 #include "wire/doc/api.h"
 
 /* ROUTE_SCHEDULES: the scheduler has made a plan before this verb runs. */
-static int schedule(struct call *c)
+static int schedule(struct request *c)
 {
-    struct scheduler_status seen = scheduler_status(control_scheduler(c->control));
+    struct scheduler_status status = scheduler_status(control_scheduler(c->control));
     char now[TIMESTAMP_MAX], hash[24];
-    (void)snprintf(hash, sizeof hash, "%016" PRIx64, seen.hash);
+    (void)snprintf(hash, sizeof hash, "%016" PRIx64, status.hash);
     c->answer.body =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:b}", "cycle", (json_int_t)seen.cycles, "revision",
-                  (json_int_t)seen.revision, "actions", (json_int_t)seen.actions, "pending", (json_int_t)seen.pending,
-                  "assumed", (json_int_t)seen.assumed, "now", timestamp_text(seen.now_ns, now), "plan", hash, "seconds",
-                  seen.seconds, "alarm", seen.alarm);
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:b}", "cycle", (json_int_t)status.cycles, "revision",
+                  (json_int_t)status.revision, "actions", (json_int_t)status.actions, "pending",
+                  (json_int_t)status.pending, "assumed", (json_int_t)status.assumed, "now",
+                  timestamp_text(status.now_ns, now), "plan", hash, "seconds", status.seconds, "alarm", status.alarm);
     return 0;
 }
 
-static int events(struct call *c)
+static int events(struct request *c)
 {
     uint64_t limit;
-    int rc = call_query_number(c, "limit", 1, EVENTS_MAX, 100, &limit);
+    int rc = request_query_number(c, "limit", 1, EVENTS_MAX, 100, &limit);
     if (rc < 0)
         return rc;
     c->answer.body =
-        json_pack("{s:o}", "items", events_list(c->control->events, c, call_query(c, "id"), (size_t)limit));
+        json_pack("{s:o}", "items", events_list(c->control->events, c, request_query(c, "id"), (size_t)limit));
     return 0;
 }
 
@@ -43,7 +43,7 @@ static int events(struct call *c)
 
 enum { AUDIT_RECORDS_MAX = SEALER_KEEP }; /* older records are in segments */
 
-struct audit {
+struct audit_query {
     uint64_t end; /* first record that is not examined */
     json_t *items;
     size_t limit, bytes; /* `bytes`: of the items as JSON text */
@@ -51,7 +51,7 @@ struct audit {
     bool all;
 };
 
-static void audit_keep(struct audit *a, json_t *record)
+static void audit_add_record(struct audit_query *a, json_t *record)
 {
     (void)json_array_append(a->items, record);
     a->bytes += json_text_bytes(record);
@@ -64,7 +64,7 @@ static void audit_keep(struct audit *a, json_t *record)
 
 static int audit_record(void *ctx, const struct store_record *r)
 {
-    struct audit *a = ctx;
+    struct audit_query *a = ctx;
     if (r->seq >= a->end)
         return 1;
     json_t *record = json_loadb(r->record.at, r->record.len, 0, NULL);
@@ -87,20 +87,20 @@ static int audit_record(void *ctx, const struct store_record *r)
         char at[TIMESTAMP_MAX];
         (void)json_object_set_new(record, "at",
                                   json_string(timestamp_text(json_integer_value(json_object_get(record, "at")), at)));
-        audit_keep(a, record);
+        audit_add_record(a, record);
     }
     json_decref(record);
     return 0;
 }
 
-static int audit(struct call *c)
+static int audit(struct request *c)
 {
     /* The search is bounded: the log may be long, and every other request waits meanwhile. */
     uint64_t limit, last = store_log_last(control_store(c->control)), from = 0;
-    int rc = call_query_number(c, "limit", 1, 10000, 100, &limit);
+    int rc = request_query_number(c, "limit", 1, 10000, 100, &limit);
     if (rc == 0)
-        rc = call_query_number(c, "from", 1, INT64_MAX, last > AUDIT_RECORDS_MAX ? last - AUDIT_RECORDS_MAX + 1 : 1,
-                               &from);
+        rc = request_query_number(c, "from", 1, INT64_MAX, last > AUDIT_RECORDS_MAX ? last - AUDIT_RECORDS_MAX + 1 : 1,
+                                  &from);
     if (rc == 0 && from <= store_log_trimmed(control_store(c->control)))
         rc = err_set(&c->err, ESTALE,
                      "records before %" PRIu64
@@ -109,13 +109,13 @@ static int audit(struct call *c)
                      store_log_trimmed(control_store(c->control)) + 1);
     if (rc < 0)
         return rc;
-    const char *all = call_query(c, "all");
-    struct audit a = {.end = from + AUDIT_RECORDS_MAX,
-                      .items = json_array(),
-                      .limit = (size_t)limit,
-                      .who = call_query(c, "who"),
-                      .subject = call_query(c, "subject"),
-                      .all = all && strcmp(all, "true") == 0};
+    const char *all = request_query(c, "all");
+    struct audit_query a = {.end = from + AUDIT_RECORDS_MAX,
+                            .items = json_array(),
+                            .limit = (size_t)limit,
+                            .who = request_query(c, "who"),
+                            .subject = request_query(c, "subject"),
+                            .all = all && strcmp(all, "true") == 0};
     rc = store_log(control_store(c->control), from, audit_record, &a, &c->err);
     c->answer.body = json_pack("{s:o}", "items", a.items);
     return rc < 0 ? rc : 0;
@@ -124,7 +124,7 @@ static int audit(struct call *c)
 #define BACKUP_TEMPLATE "/tmp/berth-backup-XXXXXX"
 
 /* Creates a file name for an answer; no file of this name exists. */
-static int answer_name(struct call *c, char path[static sizeof BACKUP_TEMPLATE])
+static int answer_name(struct request *c, char path[static sizeof BACKUP_TEMPLATE])
 {
     memcpy(path, BACKUP_TEMPLATE, sizeof BACKUP_TEMPLATE);
     int fd = mkstemp(path);
@@ -135,7 +135,7 @@ static int answer_name(struct call *c, char path[static sizeof BACKUP_TEMPLATE])
     return 0;
 }
 
-static int backup(struct call *c)
+static int backup(struct request *c)
 {
     char path[sizeof BACKUP_TEMPLATE];
     int rc = answer_name(c, path);
@@ -154,7 +154,7 @@ static bool hex_read(const json_t *text, unsigned char *to, size_t len)
            sodium_hex2bin(to, len, json_string_value(text), 2 * len, NULL, &n, NULL) == 0 && n == len;
 }
 
-static int seal_read(struct call *c, struct backup_key *key, bool *ret_journal)
+static int seal_read(struct request *c, struct backup_key *key, bool *ret_journal)
 {
     const json_t *salt = json_object_get(c->body, "salt"), *journal = json_object_get(c->body, "journal");
     static const char *const known[] = {"key", "salt", "passes", "memory_mib", "journal"};
@@ -183,7 +183,7 @@ static int seal_read(struct call *c, struct backup_key *key, bool *ret_journal)
 
 /* The backup contains the keys of the daemon: it is always sealed, and only a caller with all permissions may request
  * it. */
-static int backup_sealed(struct call *c)
+static int backup_sealed(struct request *c)
 {
     char path[sizeof BACKUP_TEMPLATE];
     const char *dir = c->control->options.data_dir;

@@ -12,10 +12,10 @@
 static const char content_json[] = "application/json";
 
 /* Answers the document or, with ?watch=HASH, a stream of its versions. */
-static int derived_answer(struct call *c, int (*write)(const struct state *s, const char *id, struct str *to),
+static int derived_answer(struct request *c, int (*write)(const struct state *s, const char *id, struct str *to),
                           const char *id)
 {
-    const char *known = call_query(c, "watch");
+    const char *known = request_query(c, "watch");
 
     if (known && strlen(known) >= DERIVED_HASH_MAX)
         return err_set(&c->err, EINVAL, "watch: expected the hash of the known document, or nothing");
@@ -31,7 +31,7 @@ static int derived_answer(struct call *c, int (*write)(const struct state *s, co
 }
 
 /* Returns the node that an argument names, if the caller is its agent or may manage nodes. */
-static const char *own_node(struct call *c)
+static const char *own_node(struct request *c)
 {
     char buf[QUOTE_MAX], id[ID_MAX + 1];
     const struct object *node = NULL;
@@ -40,7 +40,7 @@ static const char *own_node(struct call *c)
         node = state_find(c->state, KIND_NODE, id);
     if (node && (permit(&c->caller, PERMIT_REPORT, node->id, "") || permit(&c->caller, PERMIT_NODES, "", "")))
         return node->id;
-    if (node && call_sees(c, node))
+    if (node && request_may_see(c, node))
         (void)err_set(&c->err, EACCES,
                       "only the node's agent and users who may manage nodes can read the "
                       "configuration of a node");
@@ -49,31 +49,31 @@ static const char *own_node(struct call *c)
     return NULL;
 }
 
-static int node_config(struct call *c)
+static int node_config(struct request *c)
 {
     const char *node = own_node(c);
     int rc = node ? node_epoch_check(c, node) : -c->err.code;
     return rc < 0 ? rc : derived_answer(c, node_config_write, node);
 }
 
-static int node_gateway(struct call *c)
+static int node_gateway(struct request *c)
 {
     const char *node = own_node(c);
     return node ? derived_answer(c, gateway_config_write, node) : -c->err.code;
 }
 
-static int services(struct call *c)
+static int services(struct request *c)
 {
     return derived_answer(c, services_write, services_scope(&c->caller, &c->arena));
 }
 
-static int service(struct call *c)
+static int service(struct request *c)
 {
-    const struct object *app = call_object(c, KIND_APP, c->args[0], PERMIT_READ);
+    const struct object *app = request_object(c, KIND_APP, c->args[0], PERMIT_READ);
     return app ? derived_answer(c, service_info_write, app->id) : -c->err.code;
 }
 
-static int rbac(struct call *c)
+static int rbac(struct request *c)
 {
     if (!c->caller.node[0] && !permit(&c->caller, PERMIT_USERS, "", ""))
         return err_set(&c->err, EACCES,
@@ -84,7 +84,7 @@ static int rbac(struct call *c)
 
 /* ---- about the daemon ------------------------------------------------------------------------------------------- */
 
-static void count_states(struct call *c, struct metrics *m)
+static void count_states(struct request *c, struct metrics *m)
 {
     size_t nodes[BERTH_NODE_LOST + 1] = {0}, instances[BERTH_ENDED + 1] = {0}, len;
     const struct object *const *list = state_list(c->state, KIND_NODE, &len);
@@ -104,7 +104,7 @@ static void count_states(struct call *c, struct metrics *m)
     }
 }
 
-static int metrics(struct call *c)
+static int metrics(struct request *c)
 {
     struct metrics *m = control_metrics(c->control);
     struct store *store = control_store(c->control);
@@ -124,7 +124,7 @@ static int metrics(struct call *c)
     return 0;
 }
 
-static int alarms(struct call *c)
+static int alarms(struct request *c)
 {
     json_t *items = json_array();
     for (unsigned i = 0; i < ALARMS; i++) {
@@ -139,26 +139,26 @@ static int alarms(struct call *c)
 }
 
 /* Liveness: berthd answers requests. */
-static int healthz(struct call *c)
+static int healthz(struct request *c)
 {
     c->answer.body = json_pack("{s:s}", "status", "ok");
     return 0;
 }
 
 /* Readiness: berthd accepts changes. */
-static int readyz(struct call *c)
+static int readyz(struct request *c)
 {
     const char *refuses = control_refuses(c->control);
     return refuses ? err_set(&c->err, ENOSPC, "%s", refuses) : healthz(c);
 }
 
-static int version(struct call *c)
+static int version(struct request *c)
 {
     c->answer.body = json_pack("{s:s, s:s, s:i}", "version", berth_version(), "api", "v1", "schema", SCHEMA_VERSION);
     return 0;
 }
 
-static int openapi(struct call *c)
+static int openapi(struct request *c)
 {
     openapi_write(&c->answer.text);
     c->answer.content_type = content_json;

@@ -20,7 +20,7 @@ enum { RECORDS_MAX = 1000, ROWS_MAX = 100000 };
 
 /* ---- records ---------------------------------------------------------------------------------------------------- */
 
-static bool shown(const struct call *c, const struct object *record)
+static bool is_visible(const struct request *c, const struct object *record)
 {
     return permit(&c->caller, PERMIT_READ, record->owner, record->group);
 }
@@ -30,9 +30,9 @@ struct usage_filter {
     const char *user, *group, *queue; /* NULL: no filter */
 };
 
-static struct usage_filter usage_filter(const struct call *c)
+static struct usage_filter usage_filter(const struct request *c)
 {
-    return (struct usage_filter){call_query(c, "user"), call_query(c, "group"), call_query(c, "queue")};
+    return (struct usage_filter){request_query(c, "user"), request_query(c, "group"), request_query(c, "queue")};
 }
 
 static bool is(const char *want, const char *value)
@@ -40,13 +40,13 @@ static bool is(const char *want, const char *value)
     return !want || strcmp(want, value) == 0;
 }
 
-static bool record_matches(const struct call *c, const struct usage_filter *want, const struct object *record)
+static bool record_matches(const struct request *c, const struct usage_filter *want, const struct object *record)
 {
-    return is(want->user, record->owner) && is(want->group, record->group) && shown(c, record);
+    return is(want->user, record->owner) && is(want->group, record->group) && is_visible(c, record);
 }
 
 /* Returns the number before the last `count` records that match the filters and that the caller may see. */
-static uint64_t tail_start(const struct call *c, const struct usage_filter *want, const struct object *const *list,
+static uint64_t tail_start(const struct request *c, const struct usage_filter *want, const struct object *const *list,
                            size_t len, uint64_t count)
 {
     size_t at = len;
@@ -55,23 +55,23 @@ static uint64_t tail_start(const struct call *c, const struct usage_filter *want
     return len ? usage_number(list[at]) - 1 : 0;
 }
 
-int usage_list(struct call *c)
+int usage_list(struct request *c)
 {
     size_t len;
     uint64_t after = 0, limit = 0, tail = 0;
     const struct object *const *list = state_list(c->state, KIND_USAGE_RECORD, &len);
-    int rc = call_query_number(c, "after", 0, INT64_MAX, 0, &after);
+    int rc = request_query_number(c, "after", 0, INT64_MAX, 0, &after);
     if (rc == 0)
-        rc = call_query_number(c, "limit", 1, RECORDS_MAX, RECORDS_MAX, &limit);
+        rc = request_query_number(c, "limit", 1, RECORDS_MAX, RECORDS_MAX, &limit);
     if (rc == 0)
-        rc = call_query_number(c, "tail", 1, RECORDS_MAX, 0, &tail);
+        rc = request_query_number(c, "tail", 1, RECORDS_MAX, 0, &tail);
     if (rc < 0)
         return rc;
     const struct usage_filter want = usage_filter(c);
     const bool all = permit(&c->caller, PERMIT_READ, "", "");
     if (tail)
         after = tail_start(c, &want, list, len, tail);
-    struct page page = {.items = json_array()};
+    struct list_page page = {.items = json_array()};
     size_t i = usage_first_after(list, len, after);
     uint64_t last = after;
     for (; i < len && json_array_size(page.items) < limit; last = usage_number(list[i++])) {
@@ -107,19 +107,19 @@ static const struct {
     {"outcome", BY_OUTCOME},
 };
 
-struct sum {
+struct usage_sum {
     const char *user, *group, *queue, *name, *outcome; /* NULL: totals are not grouped by this */
     double seconds, cpu, gpu, memory;                  /* hours, except `seconds` */
     uint64_t ends;
 };
 
-struct sums {
-    struct call *c;
+struct usage_sums {
+    struct request *c;
     unsigned by;
     int64_t from_ns, to_ns;
-    VEC(struct sum) rows;
+    VEC(struct usage_sum) rows;
     struct map map;
-    struct sum total;
+    struct usage_sum total;
 };
 
 static bool same_text(const char *a, const char *b)
@@ -129,12 +129,12 @@ static bool same_text(const char *a, const char *b)
 
 static bool same_sum(const void *ctx, uint32_t at, const void *key)
 {
-    const struct sum *x = &((const struct sums *)ctx)->rows.at[at], *y = key;
+    const struct usage_sum *x = &((const struct usage_sums *)ctx)->rows.at[at], *y = key;
     return same_text(x->user, y->user) && same_text(x->group, y->group) && same_text(x->queue, y->queue) &&
            same_text(x->name, y->name) && same_text(x->outcome, y->outcome);
 }
 
-static uint64_t sum_hash(const struct sum *s)
+static uint64_t sum_hash(const struct usage_sum *s)
 {
     const char *texts[BY_WORDS] = {s->user, s->group, s->queue, s->name, s->outcome};
     uint64_t hash = 0;
@@ -143,14 +143,14 @@ static uint64_t sum_hash(const struct sum *s)
     return hash;
 }
 
-static struct sum *sum_of(struct sums *s, const struct object *record)
+static struct usage_sum *sum_of(struct usage_sums *s, const struct object *record)
 {
     const struct usage_view *v = record->usage;
-    struct sum key = {.user = s->by & BY_USER ? record->owner : NULL,
-                      .group = s->by & BY_GROUP ? record->group : NULL,
-                      .queue = s->by & BY_QUEUE ? v->queue : NULL,
-                      .name = s->by & BY_NAME ? v->name : NULL,
-                      .outcome = s->by & BY_OUTCOME ? v->outcome : NULL};
+    struct usage_sum key = {.user = s->by & BY_USER ? record->owner : NULL,
+                            .group = s->by & BY_GROUP ? record->group : NULL,
+                            .queue = s->by & BY_QUEUE ? v->queue : NULL,
+                            .name = s->by & BY_NAME ? v->name : NULL,
+                            .outcome = s->by & BY_OUTCOME ? v->outcome : NULL};
     uint32_t at = map_find(&s->map, sum_hash(&key), same_sum, s, &key);
     if (at != MAP_NONE)
         return &s->rows.at[at];
@@ -161,7 +161,7 @@ static struct sum *sum_of(struct sums *s, const struct object *record)
     return &s->rows.at[s->rows.len - 1];
 }
 
-static void sum_add(struct sum *to, const struct usage_view *v, double seconds, bool ends)
+static void sum_add(struct usage_sum *to, const struct usage_view *v, double seconds, bool ends)
 {
     double hours = seconds / 3600;
     to->seconds += seconds;
@@ -171,7 +171,7 @@ static void sum_add(struct sum *to, const struct usage_view *v, double seconds, 
     to->ends += ends;
 }
 
-static void add_record(struct sums *s, const struct object *record)
+static void add_record(struct usage_sums *s, const struct object *record)
 {
     const struct usage_view *v = record->usage;
     int64_t from_ns = v->start_ns > s->from_ns ? v->start_ns : s->from_ns;
@@ -179,14 +179,14 @@ static void add_record(struct sums *s, const struct object *record)
     bool ends = v->end_ns >= s->from_ns && v->end_ns < s->to_ns && v->last;
     if (to_ns < from_ns || (to_ns == from_ns && !ends))
         return;
-    struct sum *sum = sum_of(s, record);
+    struct usage_sum *sum = sum_of(s, record);
     double seconds = (double)(to_ns - from_ns) / 1e9;
     if (sum)
         sum_add(sum, v, seconds, ends);
     sum_add(&s->total, v, seconds, ends);
 }
 
-static json_t *sum_show(const struct sum *s)
+static json_t *sum_show(const struct usage_sum *s)
 {
     json_t *doc = json_object();
     const char *texts[BY_WORDS] = {s->user, s->group, s->queue, s->name, s->outcome};
@@ -208,7 +208,7 @@ static int text_compare(const char *a, const char *b)
 
 static int sum_compare(const void *a, const void *b)
 {
-    const struct sum *x = a, *y = b;
+    const struct usage_sum *x = a, *y = b;
     int order = text_compare(x->group, y->group);
     if (order == 0)
         order = text_compare(x->user, y->user);
@@ -219,18 +219,18 @@ static int sum_compare(const void *a, const void *b)
     return order ? order : text_compare(x->outcome, y->outcome);
 }
 
-static int moment_of(struct call *c, const char *name, int64_t fallback_ns, int64_t *ret_ns)
+static int moment_of(struct request *c, const char *name, int64_t fallback_ns, int64_t *ret_ns)
 {
-    const char *text = call_query(c, name);
+    const char *text = request_query(c, name);
     *ret_ns = fallback_ns;
     int rc = text ? timestamp_parse_text(text, ret_ns, &c->err) : 0;
     return rc < 0 ? err_prefix(&c->err, "%s", name) : 0;
 }
 
 /* Parses a list such as "user,queue". */
-static int by_of(struct call *c, unsigned *ret)
+static int by_of(struct request *c, unsigned *ret)
 {
-    const char *text = call_query(c, "by");
+    const char *text = request_query(c, "by");
     unsigned by = 0;
     for (const char *at = text ? text : "user,group"; *at;) {
         size_t len = strcspn(at, ","), i = 0;
@@ -245,10 +245,10 @@ static int by_of(struct call *c, unsigned *ret)
     return 0;
 }
 
-int usage_get(struct call *c)
+int usage_get(struct request *c)
 {
     size_t len;
-    struct sums s = {.c = c};
+    struct usage_sums s = {.c = c};
     char from[TIMESTAMP_MAX], to[TIMESTAMP_MAX];
     int rc = moment_of(c, "from", 0, &s.from_ns);
     if (rc == 0)
@@ -263,7 +263,7 @@ int usage_get(struct call *c)
     const struct usage_filter want = usage_filter(c);
     for (size_t i = 0; i < len; i++)
         if (is(want.user, list[i]->owner) && is(want.group, list[i]->group) && is(want.queue, list[i]->usage->queue) &&
-            shown(c, list[i]))
+            is_visible(c, list[i]))
             add_record(&s, list[i]);
     if (s.rows.len)
         qsort(s.rows.at, s.rows.len, sizeof *s.rows.at, sum_compare);

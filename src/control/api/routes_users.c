@@ -10,7 +10,7 @@ COLLECTION(user)
 COLLECTION(group)
 
 /* Answers the caller's identity, its permissions, and the expiry of its token. */
-static int whoami(struct call *c)
+static int whoami(struct request *c)
 {
     const struct caller *who = &c->caller;
     json_t *permissions = json_object();

@@ -25,7 +25,7 @@ CRUD_VERB(secret, replace)
 CRUD_VERB(secret, delete)
 
 #define EDIT(function, crud, verb, edit, arg)                                                                          \
-    static int function(struct call *c)                                                                                \
+    static int function(struct request *c)                                                                             \
     {                                                                                                                  \
         return work_edit(c, &(crud), verb, edit, arg);                                                                 \
     }
@@ -43,9 +43,9 @@ EDIT(vm_stop, vm_crud, "stop", work_stop, NULL)
 EDIT(vm_restart, vm_crud, "restart", work_restart, NULL)
 
 /* Submits a job; a dry run may include a forecast of its start. */
-static int job_draft(struct call *c)
+static int job_draft(struct request *c)
 {
-    const char *forecast = call_query(c, "forecast");
+    const char *forecast = request_query(c, "forecast");
     int rc = job_submit(c);
     return rc == 0 && c->dry_run && forecast && strcmp(forecast, "false") != 0 ? start_advice_draft(c) : rc;
 }

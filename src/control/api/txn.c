@@ -9,7 +9,7 @@
 
 /* ---- the body ---------------------------------------------------------------------------------------------------- */
 
-struct guard {
+struct txn_guard {
     const char *kind, *id;
     uint64_t revision;
     bool said; /* `revision` is present */
@@ -21,7 +21,7 @@ struct part_entry {
 };
 
 struct txn {
-    const struct guard *guards;
+    const struct txn_guard *guards;
     size_t guards_len;
     const struct part_entry *changes;
     size_t changes_len;
@@ -29,11 +29,11 @@ struct txn {
 
 static int revision_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
-    ((struct guard *)object)->said = true;
+    ((struct txn_guard *)object)->said = true;
     return u64_read(r, key, value, object);
 }
 
-#define AT(field) offsetof(struct guard, field)
+#define AT(field) offsetof(struct txn_guard, field)
 static const struct key guard_rows[] = {
     KEY("kind", "text", "must be given", text_read, .at = AT(kind)),
     KEY("id", "text", "must be given", text_read, .at = AT(id)),
@@ -45,7 +45,7 @@ KEY_TABLE(txn_guard_keys, "guard", guard_rows);
 
 static int guard_finish(struct reader *r, void *item)
 {
-    const struct guard *g = item;
+    const struct txn_guard *g = item;
     return !g->kind ? missing(r, "kind") : !g->id ? missing(r, "id") : g->said ? 0 : missing(r, "revision");
 }
 
@@ -85,7 +85,7 @@ static int list_read(struct reader *r, const struct key *key, const json_t *valu
 }
 
 static const struct object_kind guard_kind = {.table = &txn_guard_keys,
-                                              .size = sizeof(struct guard),
+                                              .size = sizeof(struct txn_guard),
                                               .finish = guard_finish};
 static const struct object_kind change_kind = {.table = &txn_change_keys,
                                                .size = sizeof(struct part_entry),
@@ -103,9 +103,9 @@ KEY_TABLE(txn_keys, "transaction", txn_rows);
 /* ---- running it -------------------------------------------------------------------------------------------------- */
 
 /* Returns the crud table of a kind that has write routes of its own; NULL with c->err otherwise. */
-static const struct crud *writable(struct call *c, const char *word)
+static const struct crud *writable(struct request *c, const char *word)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     static const enum kind allowed[] = {KIND_NODE,    KIND_APP,    KIND_JOB,    KIND_VM,     KIND_VOLUME, KIND_RESOURCE,
                                         KIND_PROFILE, KIND_USER,   KIND_GROUP,  KIND_ROLE,   KIND_SECRET, KIND_CRON,
                                         KIND_QUEUE,   KIND_POLICY, KIND_WINDOW, KIND_DOMAIN, KIND_OPTASK};
@@ -113,18 +113,18 @@ static const struct crud *writable(struct call *c, const char *word)
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
         if (allowed[i] == kind)
             return crud_find(kind);
-    (void)err_set(&c->err, EINVAL, "kind: %s cannot be changed in a transaction", quote(word, shown));
+    (void)err_set(&c->err, EINVAL, "kind: %s cannot be changed in a transaction", quote(word, quoted));
     return NULL;
 }
 
 /* Checks an expected revision. Never reveals whether an object of another owner exists. */
-static int guard(struct call *c, const struct guard *g)
+static int guard(struct request *c, const struct txn_guard *g)
 {
     const struct crud *k = writable(c, g->kind);
     const char *id = NULL;
     if (!k)
         return -c->err.code;
-    if (call_object(c, k->kind, g->id, PERMIT_SELF))
+    if (request_object(c, k->kind, g->id, PERMIT_SELF))
         c->err = (struct berth_err){0};
     else if (g->revision || c->err.code != ENOENT)
         return -c->err.code;
@@ -142,12 +142,12 @@ static int guard(struct call *c, const struct guard *g)
                                   .group = o       ? o->group
                                            : owner ? owner->user->group
                                                    : ""};
-    if ((o || dot) && !call_sees(c, &wanted))
+    if ((o || dot) && !request_may_see(c, &wanted))
         return crud_not_found(c, k->kind, g->id);
     return change_expect(&c->change, k->kind, id, g->revision, &c->err);
 }
 
-static int change(struct call *c, const struct part_entry *p, json_t *results)
+static int change(struct request *c, const struct part_entry *p, json_t *results)
 {
     const struct crud *k = writable(c, p->kind);
     const char *id = NULL;
@@ -171,7 +171,7 @@ static int change(struct call *c, const struct part_entry *p, json_t *results)
 
 /* Limits the number of deleted volumes and secrets: each one is searched for in every workload, so this bounds the time
  * of a request. */
-static int check_volumes(struct call *c, const struct txn *txn)
+static int check_volumes(struct request *c, const struct txn *txn)
 {
     size_t going = 0;
     for (size_t i = 0; i < txn->changes_len; i++) {
@@ -184,14 +184,14 @@ static int check_volumes(struct call *c, const struct txn *txn)
                          TXN_VOLUMES_MAX);
 }
 
-static int at(struct call *c, const char *list, size_t i, int rc)
+static int at(struct request *c, const char *list, size_t i, int rc)
 {
     if (rc < 0)
         (void)err_prefix(&c->err, "%s[%zu]", list, i);
     return rc;
 }
 
-int txn_run(struct call *c)
+int txn_run(struct request *c)
 {
     struct txn txn = {0};
     struct reader r;

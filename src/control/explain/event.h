@@ -12,22 +12,22 @@
 
 enum { EVENTS_MAX = 4096, EVENT_TEXT_MAX = 240 };
 
-struct events;
-struct events *events_new(void);
-void events_free(struct events *e);
+struct event_log;
+struct event_log *events_new(void);
+void events_free(struct event_log *e);
 
-struct event {
+struct object_event {
     const char *type; /* "Scheduled", "FailedScheduling", "NodeLost", ... */
     enum kind kind;   /* of the subject */
     const char *id;
     const char *owner, *group;
     const char *message;
 };
-void events_add(struct events *e, int64_t now_ns, const struct event *event);
+void events_add(struct event_log *e, int64_t now_ns, const struct object_event *event);
 /* Adds an event for the change of a request. The event is copied, and published when the change is durable, so a reader
  * of the event also sees the change. */
-void events_later(struct call *c, const struct event *event);
-void events_now(struct call *c); /* publishes them: the change is durable */
+void events_later(struct request *c, const struct object_event *event);
+void events_now(struct request *c); /* publishes them: the change is durable */
 /* Returns the events that the caller may see, newest last, at most `limit`, of one subject or (NULL) of all. A new
  * reference. */
-json_t *events_list(const struct events *e, const struct call *c, const char *id, size_t limit);
+json_t *events_list(const struct event_log *e, const struct request *c, const char *id, size_t limit);

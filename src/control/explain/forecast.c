@@ -42,8 +42,8 @@ struct run_task {
     void *clock_ctx;
 };
 
-struct waiting {
-    struct call *call;
+struct queued_forecast {
+    struct request *request;
     struct run_task *run_task; /* the request's own run; NULL: waits for the outlook */
     uint64_t turn;             /* order of the runs: lowest first, equal ones by age */
     char user[ID_MAX + 1];
@@ -53,11 +53,11 @@ struct forecast {
     struct control *control;
     struct run_task *last;    /* the latest outlook; NULL: none yet */
     struct run_task *running; /* runs on the worker */
-    VEC(struct waiting) waiting;
+    VEC(struct queued_forecast) waiting;
     uint64_t turn;           /* turn of the run that was started last */
-    struct call *serving;    /* request whose verb is being run again */
+    struct request *serving; /* request whose verb is being run again */
     struct run_task *result; /* result for `serving`; a request's own run is kept until the next result */
-    struct call *asking;     /* request that does not wait if its run completes synchronously */
+    struct request *asking;  /* request that does not wait if its run completes synchronously */
     bool stopping;
 };
 
@@ -98,7 +98,7 @@ void forecast_free(struct forecast *f)
     for (size_t i = 0; i < f->waiting.len; i++)
         if (f->waiting.at[i].run_task != f->running)
             run_task_free(f->waiting.at[i].run_task);
-    run_task_free(f->running); /* its thread has ended without calling `made` */
+    run_task_free(f->running); /* its thread has ended without calling `on_forecast_done` */
     result_drop(f);
     run_task_free(f->last);
     vec_done(&f->waiting);
@@ -121,11 +121,11 @@ void forecast_stop(struct forecast *f)
 {
     f->stopping = true;
     while (f->waiting.len) {
-        struct waiting w = f->waiting.at[--f->waiting.len];
+        struct queued_forecast w = f->waiting.at[--f->waiting.len];
         if (w.run_task != f->running)
             run_task_free(w.run_task);
-        (void)err_set(&w.call->err, ENOSPC, "berthd is stopping; try again soon");
-        call_answer(w.call, -ENOSPC);
+        (void)err_set(&w.request->err, ENOSPC, "berthd is stopping; try again soon");
+        request_answer(w.request, -ENOSPC);
     }
 }
 
@@ -139,7 +139,7 @@ static bool lookahead_has_time(void *ctx)
 
 /* Makes the lookaheads. The first case gets half of the time, the other cases share the rest. If a single plan takes
  * too long, no lookahead is made. */
-static void look_ahead(struct run_task *m, int64_t plan_ns)
+static void make_lookaheads(struct run_task *m, int64_t plan_ns)
 {
     size_t len = m->run.plans_len;
     int64_t half_ns = len > 1 ? LOOK_NS / 2 : LOOK_NS;
@@ -187,7 +187,7 @@ static void run_work(void *ctx)
         if (i == 0)
             first_ns = m->steady_ns(m->clock_ctx) - start_ns;
     }
-    look_ahead(m, (m->steady_ns(m->clock_ctx) - start_ns) / (int64_t)m->run.plans_len);
+    make_lookaheads(m, (m->steady_ns(m->clock_ctx) - start_ns) / (int64_t)m->run.plans_len);
     advise(m, first_ns);
     m->took_ns += m->steady_ns(m->clock_ctx) - start_ns;
 }
@@ -276,19 +276,19 @@ static int run_task_new(struct forecast *f, const struct forecast_spec *run_spec
     return rc;
 }
 
-static void made(void *ctx);
+static void on_forecast_done(void *ctx);
 
 static void begin(struct forecast *f, struct run_task *m)
 {
     const struct control_env *env = &f->control->env;
     f->running = m;
-    (env->run_slow ? env->run_slow : env->run)(env->ctx, run_work, made, f);
+    (env->run_slow ? env->run_slow : env->run)(env->ctx, run_work, on_forecast_done, f);
 }
 
 /* Returns the next run: users take turns. */
-static const struct waiting *next_waiting(const struct forecast *f)
+static const struct queued_forecast *next_waiting(const struct forecast *f)
 {
-    const struct waiting *first = &f->waiting.at[0];
+    const struct queued_forecast *first = &f->waiting.at[0];
     for (size_t i = 1; i < f->waiting.len; i++)
         if (f->waiting.at[i].turn < first->turn)
             first = &f->waiting.at[i];
@@ -301,7 +301,7 @@ static void next(struct forecast *f)
     struct berth_err err;
     if (f->running || f->stopping || f->waiting.len == 0)
         return;
-    const struct waiting *first = next_waiting(f);
+    const struct queued_forecast *first = next_waiting(f);
     struct run_task *own = first->run_task;
     f->turn = first->turn;
     if (own)
@@ -314,12 +314,12 @@ static void next(struct forecast *f)
  * may ask for another run. */
 static void answer_waiting(struct forecast *f, struct run_task *m, bool outlook)
 {
-    VEC(struct call *) ready = {0};
+    VEC(struct request *) ready = {0};
     size_t kept = 0;
     for (size_t i = 0; i < f->waiting.len; i++) {
-        struct waiting w = f->waiting.at[i];
+        struct queued_forecast w = f->waiting.at[i];
         if (outlook ? w.run_task == NULL : w.run_task == m)
-            vec_push(&ready, w.call);
+            vec_push(&ready, w.request);
         else
             f->waiting.at[kept++] = w;
     }
@@ -328,13 +328,13 @@ static void answer_waiting(struct forecast *f, struct run_task *m, bool outlook)
         if (ready.at[i] == f->asking)
             continue; /* its verb is still running */
         f->serving = ready.at[i];
-        call_again(ready.at[i]);
+        request_rerun(ready.at[i]);
         f->serving = NULL;
     }
     vec_done(&ready);
 }
 
-static void made(void *ctx)
+static void on_forecast_done(void *ctx)
 {
     struct forecast *f = ctx;
     struct run_task *m = take_ptr(&f->running);
@@ -372,7 +372,7 @@ static bool fresh(const struct forecast *f)
 }
 
 /* Returns the run that a verb waited for. */
-static int take_result(const struct forecast *f, struct call *c, const struct forecast_spec *run_spec,
+static int take_result(const struct forecast *f, struct request *c, const struct forecast_spec *run_spec,
                        const struct forecast_run **ret)
 {
     const struct forecast_plan *first = &f->result->run.plans[0];
@@ -385,7 +385,7 @@ static int take_result(const struct forecast *f, struct call *c, const struct fo
 }
 
 /* Sets a turn after the last one of the same user. Returns the number of waiting forecasts of that user. */
-static size_t turn_assign(const struct forecast *f, struct waiting *w)
+static size_t turn_assign(const struct forecast *f, struct queued_forecast *w)
 {
     size_t own = 0;
     w->turn = f->turn + 1;
@@ -397,9 +397,9 @@ static size_t turn_assign(const struct forecast *f, struct waiting *w)
     return own;
 }
 
-static int enqueue(struct forecast *f, struct call *c, const struct forecast_spec *run_spec)
+static int enqueue(struct forecast *f, struct request *c, const struct forecast_spec *run_spec)
 {
-    struct waiting w = {.call = c};
+    struct queued_forecast w = {.request = c};
     (void)snprintf(w.user, sizeof w.user, "%s", c->caller.user);
     bool full = turn_assign(f, &w) >= WAITING_USER_MAX || f->waiting.len >= WAITING_MAX;
     int rc = f->stopping ? err_set(&c->err, ENOSPC, "berthd is stopping; try again soon")
@@ -414,15 +414,15 @@ static int enqueue(struct forecast *f, struct call *c, const struct forecast_spe
     return rc;
 }
 
-static bool waits(const struct forecast *f, const struct call *c)
+static bool waits(const struct forecast *f, const struct request *c)
 {
     for (size_t i = 0; i < f->waiting.len; i++)
-        if (f->waiting.at[i].call == c)
+        if (f->waiting.at[i].request == c)
             return true;
     return false;
 }
 
-int forecast_ask(struct call *c, const struct forecast_spec *run_spec, const struct forecast_run **ret)
+int forecast_request(struct request *c, const struct forecast_spec *run_spec, const struct forecast_run **ret)
 {
     struct forecast *f = c->control->forecast;
     *ret = NULL;

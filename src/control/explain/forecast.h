@@ -14,7 +14,7 @@
  * A verb asks for a run and, if it has to wait, is run again when the run is ready:
  *
  *     const struct forecast_run *run;
- *     int rc = forecast_ask(c, &(struct forecast_spec){0}, &run);
+ *     int rc = forecast_request(c, &(struct forecast_spec){0}, &run);
  *     if (rc < 0 || !run)
  *         return rc;
  */
@@ -84,7 +84,7 @@ bool forecast_drop(struct forecast *f);
 
 /* Returns 0 with a run that is valid until the verb returns, or 0 with NULL: the verb returns 0 and is run again later.
  * The plan of an outlook is always there; other cases have an rc each. -EDQUOT: too many requests wait. */
-int forecast_ask(struct call *c, const struct forecast_spec *wish, const struct forecast_run **ret);
+int forecast_request(struct request *c, const struct forecast_spec *wish, const struct forecast_run **ret);
 
 /* Returns the index of a workload among the pendings of a plan; false: the workload does not wait. */
 bool forecast_find(const struct forecast_plan *p, const char *workload, size_t *ret);
@@ -92,7 +92,7 @@ bool forecast_find(const struct forecast_plan *p, const char *workload, size_t *
 bool forecast_starts(const struct forecast_plan *p, const char *workload);
 /* Returns the standing of pending i, with its start estimate from the lookahead if that has one. *ret_guess: the start
  * depends on a run time that no user has stated, or is beyond the lookahead. */
-struct berth_queue_position forecast_standing(const struct forecast_plan *p, size_t i, bool *ret_guess);
+struct berth_queue_position forecast_queue_position(const struct forecast_plan *p, size_t i, bool *ret_guess);
 /* Returns the first start of a workload with unplaced pods, waiting or about to start; 0: unknown. */
 int64_t forecast_start_ns(const struct forecast_plan *p, const char *workload, int64_t now_ns, bool *ret_guess);
 /* The same for case i, comparable with case k: from the lookaheads if both are complete, else from the reservations. */

@@ -39,7 +39,7 @@ bool forecast_starts(const struct forecast_plan *p, const char *workload)
     return false;
 }
 
-struct berth_queue_position forecast_standing(const struct forecast_plan *p, size_t i, bool *ret_guess)
+struct berth_queue_position forecast_queue_position(const struct forecast_plan *p, size_t i, bool *ret_guess)
 {
     struct berth_queue_position s = berth_plan_queue_position(p->plan, i);
     const struct start_estimate *e = lookahead_find(&p->ahead, berth_plan_pending_name(p->plan, i));
@@ -64,7 +64,7 @@ int64_t forecast_start_ns(const struct forecast_plan *p, const char *workload, i
     size_t at;
     *ret_guess = false;
     if (forecast_find(p, workload, &at))
-        return forecast_standing(p, at, ret_guess).start_ns;
+        return forecast_queue_position(p, at, ret_guess).start_ns;
     const struct start_estimate *e = lookahead_find(&p->ahead, workload);
     if (e)
         *ret_guess = e->guess;

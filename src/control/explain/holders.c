@@ -18,15 +18,15 @@ enum { RECORDS_MAX = 200000, SHOWN_MAX = 1000, NODES_MAX = 1000, NODES_DEFAULT =
 #define SECOND_NS INT64_C(1000000000)
 #define HOUR_NS (3600 * SECOND_NS)
 
-bool holder_show(const struct call *c, const char *owner, const char *group, json_t *to)
+bool holder_show(const struct request *c, const char *owner, const char *group, json_t *to)
 {
     bool sees = permit(&c->caller, PERMIT_READ, owner, group);
     struct arena arena;
     arena_init(&arena);
-    const char *shown = sees ? "user" : system_setting_text(c->state, SETTING_HOLDER_SHOWN, &arena);
-    if (strcmp(shown, "nobody") != 0 && *group)
+    const char *quoted = sees ? "user" : system_setting_text(c->state, SETTING_HOLDER_SHOWN, &arena);
+    if (strcmp(quoted, "nobody") != 0 && *group)
         (void)json_object_set_new(to, "group", json_string(group));
-    if (strcmp(shown, "user") == 0 && *owner)
+    if (strcmp(quoted, "user") == 0 && *owner)
         (void)json_object_set_new(to, "owner", json_string(owner));
     arena_done(&arena);
     return sees;
@@ -34,7 +34,7 @@ bool holder_show(const struct call *c, const char *owner, const char *group, jso
 
 /* ---- expected ends ---------------------------------------------------------------------------------------------- */
 
-struct holder_times holder_times(const struct call *c, const struct object *work)
+struct holder_times holder_times(const struct request *c, const struct object *work)
 {
     struct arena arena;
     struct work_doc d;
@@ -59,7 +59,7 @@ struct holder_times holder_times(const struct call *c, const struct object *work
     return t;
 }
 
-int64_t holder_end_ns(const struct call *c, const struct holder_times *t, const struct object *instance,
+int64_t holder_end_ns(const struct request *c, const struct holder_times *t, const struct object *instance,
                       bool *ret_guess)
 {
     const struct instance_view *v = instance->instance;
@@ -103,7 +103,7 @@ static uint64_t gpus_of(const struct object *instance, struct arena *arena)
     return instance_doc_read(doc, arena, &d, NULL) == 0 ? d.instance.gpus : 0;
 }
 
-json_t *holder_json(const struct call *c, const struct object *instance)
+json_t *holder_json(const struct request *c, const struct object *instance)
 {
     const struct instance_view *v = instance->instance;
     struct arena arena;
@@ -135,14 +135,14 @@ json_t *holder_json(const struct call *c, const struct object *instance)
 
 /* ---- the past --------------------------------------------------------------------------------------------------- */
 
-struct asked {
+struct holders_query {
     const char *node;
     int device; /* -1: all devices */
     int64_t at_ns;
     bool past;
 };
 
-static bool device_fits(const struct asked *a, uint64_t gpus)
+static bool device_fits(const struct holders_query *a, uint64_t gpus)
 {
     return a->device < 0 || gpus >> a->device & 1;
 }
@@ -168,7 +168,7 @@ static uint64_t devices_of(const json_t *doc)
 }
 
 /* Tells whether the instance still exists. Its usage records are skipped then: present_add lists the instance. */
-static bool still_there(const struct call *c, const json_t *doc)
+static bool instance_exists(const struct request *c, const json_t *doc)
 {
     char id[24];
     const struct object *o = state_find(c->state, KIND_INSTANCE,
@@ -176,7 +176,7 @@ static bool still_there(const struct call *c, const json_t *doc)
     return o && o->instance->state != BERTH_ENDED;
 }
 
-static void record_add(struct call *c, const struct asked *a, const struct object *record, json_t *items)
+static void record_add(struct request *c, const struct holders_query *a, const struct object *record, json_t *items)
 {
     CLEANUP(json) json_t *doc = object_doc(record);
     const char *node = json_string_value(json_object_get(doc, "node"));
@@ -184,7 +184,7 @@ static void record_add(struct call *c, const struct asked *a, const struct objec
     uint64_t gpus = devices_of(doc);
     int64_t start_ns = moment_of(doc, "start"), end_ns = moment_of(doc, "end"), began_ns = moment_of(doc, "began");
     if (!node || strcmp(node, a->node) != 0 || start_ns > a->at_ns || end_ns <= a->at_ns || !device_fits(a, gpus) ||
-        still_there(c, doc))
+        instance_exists(c, doc))
         return;
     json_t *item = json_pack("{s:s, s:s}", "node", node, "state", "ended");
     if (gpus)
@@ -202,7 +202,7 @@ static void record_add(struct call *c, const struct asked *a, const struct objec
 }
 
 /* Newest first: recent times are asked for most often. */
-static bool past_add(struct call *c, const struct asked *a, json_t *items)
+static bool past_add(struct request *c, const struct holders_query *a, json_t *items)
 {
     size_t len;
     const struct object *const *records = state_list(c->state, KIND_USAGE_RECORD, &len);
@@ -219,23 +219,23 @@ static bool past_add(struct call *c, const struct asked *a, json_t *items)
 
 /* ---- the route -------------------------------------------------------------------------------------------------- */
 
-static int device_split(struct call *c, const char *text, struct asked *ret)
+static int device_split(struct request *c, const char *text, struct holders_query *ret)
 {
     const char *slash = strrchr(text, '/');
     int64_t n;
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     if (!slash || strncmp(slash + 1, "gpu", 3) != 0 || !str_parse_i64(slash + 4, &n) || n < 0 ||
         n >= BERTH_NODE_GPUS_MAX)
-        return err_set(&c->err, EINVAL, "device: expected NODE/gpuN, not %s", quote(text, shown));
+        return err_set(&c->err, EINVAL, "device: expected NODE/gpuN, not %s", quote(text, quoted));
     ret->node = arena_strndup(&c->arena, text, (size_t)(slash - text));
     ret->device = (int)n;
     return 0;
 }
 
-static int asked_read(struct call *c, struct asked *ret)
+static int holders_query_read(struct request *c, struct holders_query *ret)
 {
-    const char *node = call_query(c, "node"), *device = call_query(c, "device"), *at = call_query(c, "at");
-    *ret = (struct asked){.node = node, .device = -1, .at_ns = c->now_ns};
+    const char *node = request_query(c, "node"), *device = request_query(c, "device"), *at = request_query(c, "at");
+    *ret = (struct holders_query){.node = node, .device = -1, .at_ns = c->now_ns};
     if (!node == !device)
         return err_set(&c->err, EINVAL, "give either node=NODE or device=NODE/gpuN");
     int rc = device ? device_split(c, device, ret) : 0;
@@ -249,7 +249,8 @@ static int asked_read(struct call *c, struct asked *ret)
 }
 
 /* Adds the existing instances that hold part of the node now or, for a past time, held it then; up to `max` items. */
-static void present_add(struct call *c, const struct asked *a, const struct object *node, size_t max, json_t *items)
+static void present_add(struct request *c, const struct holders_query *a, const struct object *node, size_t max,
+                        json_t *items)
 {
     for (size_t i = 0; i < node->node->instances_len && json_array_size(items) < max; i++) {
         const struct object *o = node->node->instances[i];
@@ -263,16 +264,16 @@ static void present_add(struct call *c, const struct asked *a, const struct obje
 }
 
 /* Lists the holders of all nodes in pages, ordered by node id. */
-static int holders_all(struct call *c)
+static int holders_all(struct request *c)
 {
-    const struct asked a = {.device = -1, .at_ns = c->now_ns};
-    const char *after = call_query(c, "after");
+    const struct holders_query a = {.device = -1, .at_ns = c->now_ns};
+    const char *after = request_query(c, "after");
     char at[TIMESTAMP_MAX];
     uint64_t limit = 0;
     size_t len;
-    if (call_query(c, "node") || call_query(c, "device") || call_query(c, "at"))
+    if (request_query(c, "node") || request_query(c, "device") || request_query(c, "at"))
         return err_set(&c->err, EINVAL, "all=true lists all nodes at present: leave out node, device and at");
-    int rc = call_query_number(c, "limit", 1, NODES_MAX, NODES_DEFAULT, &limit);
+    int rc = request_query_number(c, "limit", 1, NODES_MAX, NODES_DEFAULT, &limit);
     if (rc < 0)
         return rc;
     const struct object *const *nodes = state_list(c->state, KIND_NODE, &len);
@@ -290,17 +291,17 @@ static int holders_all(struct call *c)
     return 0;
 }
 
-int holders_run(struct call *c)
+int holders_run(struct request *c)
 {
-    struct asked a;
+    struct holders_query a;
     char at[TIMESTAMP_MAX];
-    const char *all = call_query(c, "all");
+    const char *all = request_query(c, "all");
     if (all && strcmp(all, "true") == 0)
         return holders_all(c);
-    int rc = asked_read(c, &a);
+    int rc = holders_query_read(c, &a);
     if (rc < 0)
         return rc;
-    const struct object *node = call_object(c, KIND_NODE, a.node, PERMIT_CLUSTER);
+    const struct object *node = request_object(c, KIND_NODE, a.node, PERMIT_CLUSTER);
     if (!node)
         return -c->err.code;
     a.node = node->id;

@@ -10,19 +10,19 @@
 
 /* Adds `owner` and `group` as far as the caller may see them. Returns true if the caller may see the owner's
  * workloads. */
-bool holder_show(const struct call *c, const char *owner, const char *group, json_t *to);
+bool holder_show(const struct request *c, const char *owner, const char *group, json_t *to);
 /* Expected run time of a job's tasks; zeros for other workloads, or NULL. Parses the job's document. */
 struct holder_times {
     int64_t estimate_ns, limit_ns; /* 0: none */
     bool guess;                    /* the estimate is a prediction or the default, not stated by a user */
 };
-struct holder_times holder_times(const struct call *c, const struct object *work);
+struct holder_times holder_times(const struct request *c, const struct object *work);
 /* Returns the expected end of an instance: by the estimate of its job, doubled until it exceeds the elapsed time, at
  * most its limit. BERTH_NEVER_NS: unknown. *ret_guess: the end is not stated by a user. */
-int64_t holder_end_ns(const struct call *c, const struct holder_times *t, const struct object *instance,
+int64_t holder_end_ns(const struct request *c, const struct holder_times *t, const struct object *instance,
                       bool *ret_guess);
 /* Returns an instance as a holder: owner, node and devices, start, expected end. A new reference. */
-json_t *holder_json(const struct call *c, const struct object *instance);
+json_t *holder_json(const struct request *c, const struct object *instance);
 
 /* GET /v1/holders?node=N | device=N/gpu3 [&at=TIME] */
-int holders_run(struct call *c);
+int holders_run(struct request *c);

@@ -11,7 +11,7 @@ struct domain_sum {
     const char *domain; /* "": nodes without a domain */
     struct occupancy_sum sum;
 };
-struct sums {
+struct domain_sums {
     struct domain_sum *at;
     size_t len, cap;
 };
@@ -23,7 +23,7 @@ double occupancy_units(size_t of, int64_t amount)
 }
 
 /* A linear search suffices: domains are few. */
-static struct occupancy_sum *sum_of(struct sums *sums, const char *domain)
+static struct occupancy_sum *sum_of(struct domain_sums *sums, const char *domain)
 {
     for (size_t i = 0; i < sums->len; i++)
         if (strcmp(sums->at[i].domain, domain) == 0)
@@ -66,12 +66,12 @@ static json_t *sum_json(const struct occupancy_sum *sum)
     return json;
 }
 
-int occupancy_run(struct call *c)
+int occupancy_run(struct request *c)
 {
     size_t len;
     const struct object *const *nodes = state_list(c->state, KIND_NODE, &len);
     struct occupancy_sum total;
-    struct sums sums = {0};
+    struct domain_sums sums = {0};
     occupancy_total(c->state, &total);
     for (size_t i = 0; i < len; i++)
         count(c->state, nodes[i], sum_of(&sums, nodes[i]->node->domain));

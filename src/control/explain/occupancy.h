@@ -16,4 +16,4 @@ void occupancy_total(struct state *s, struct occupancy_sum *ret);
 double occupancy_units(size_t of, int64_t amount);
 
 /* GET /v1/use */
-int occupancy_run(struct call *c);
+int occupancy_run(struct request *c);

@@ -17,13 +17,13 @@ enum { PRESENT, TRIED, CASES, ROWS_MAX = 10000, ROWS_DEFAULT = 100 };
 
 #define SECOND_NS INT64_C(1000000000)
 
-struct asked {
+struct policy_trial_query {
     const json_t *policy; /* a name, or a document; NULL: the present policy */
     const struct what_if_node *nodes;
     size_t nodes_len;
 };
 
-#define AT(field) offsetof(struct asked, field)
+#define AT(field) offsetof(struct policy_trial_query, field)
 static const struct key what_if_rows[] = {
     KEY("policy", "policy", "the name of a policy, or a policy itself; default: the present one", raw_read,
         .at = AT(policy)),
@@ -34,7 +34,7 @@ static const struct key what_if_rows[] = {
 KEY_TABLE(what_if_keys, "what if", what_if_rows);
 
 /* A ranking and nodes, with the memory that they refer to; lives as long as the run. */
-struct trial {
+struct policy_trial {
     struct arena arena;
     struct berth_ranking ranking; /* name NULL: the present ranking */
     struct formula *formula;
@@ -43,7 +43,7 @@ struct trial {
 
 static void trial_drop(void *keep)
 {
-    struct trial *t = keep;
+    struct policy_trial *t = keep;
     formula_free(t->formula);
     what_if_nodes_done(&t->nodes);
     arena_done(&t->arena);
@@ -60,19 +60,19 @@ static bool built_in(const char *name)
 }
 
 /* Returns the document of a policy of this name: a new reference, or NULL with an error. */
-static json_t *document(struct call *c, const char *name)
+static json_t *document(struct request *c, const char *name)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     const struct object *o = state_find(c->state, KIND_POLICY, name);
     if (o)
         return object_doc(o);
     if (built_in(name))
         return json_pack("{s:s}", "ranking", name);
-    (void)err_set(&c->err, ENOENT, "no policy %s; see 'berth policy list'", quote(name, shown));
+    (void)err_set(&c->err, ENOENT, "no policy %s; see 'berth policy list'", quote(name, quoted));
     return NULL;
 }
 
-static int trial_rank(struct call *c, struct trial *t, const json_t *policy)
+static int trial_rank(struct request *c, struct policy_trial *t, const json_t *policy)
 {
     const char *name = json_string_value(policy);
     CLEANUP(json) json_t *doc = name ? document(c, name) : json_deep_copy(policy);
@@ -101,13 +101,13 @@ static int trial_rank(struct call *c, struct trial *t, const json_t *policy)
     return rc;
 }
 
-static int trial_new(struct call *c, const struct asked *asked, struct trial **ret)
+static int trial_new(struct request *c, const struct policy_trial_query *query, struct policy_trial **ret)
 {
-    struct trial *t = mem_zalloc(sizeof *t);
+    struct policy_trial *t = mem_zalloc(sizeof *t);
     arena_init(&t->arena);
-    int rc = asked->policy ? trial_rank(c, t, asked->policy) : 0;
+    int rc = query->policy ? trial_rank(c, t, query->policy) : 0;
     if (rc == 0)
-        rc = what_if_nodes(c, asked->nodes, asked->nodes_len, &t->arena, &t->nodes);
+        rc = what_if_nodes(c, query->nodes, query->nodes_len, &t->arena, &t->nodes);
     if (rc < 0)
         trial_drop(t);
     else
@@ -137,7 +137,7 @@ static void was_set(const struct forecast_run *run, const char *id, json_t *row)
 
 /* Adds a row of the tried order, with the workload's present position and its factors. Returns false if the page is
  * full. */
-static bool row_add(const struct call *c, const struct forecast_run *run, size_t i, struct page *page)
+static bool row_add(const struct request *c, const struct forecast_run *run, size_t i, struct list_page *page)
 {
     const struct forecast_plan *tried = &run->plans[TRIED], *present = &run->plans[PRESENT];
     json_t *row = queue_row(c, tried, i);
@@ -153,7 +153,7 @@ static bool row_add(const struct call *c, const struct forecast_run *run, size_t
 }
 
 /* Adds a workload that would no longer wait. Returns false if the page is full. */
-static bool add_started(const struct call *c, const struct forecast_run *run, size_t i, struct page *page)
+static bool add_started(const struct request *c, const struct forecast_run *run, size_t i, struct list_page *page)
 {
     const struct forecast_plan *tried = &run->plans[TRIED], *present = &run->plans[PRESENT];
     size_t at;
@@ -172,7 +172,7 @@ static bool add_started(const struct call *c, const struct forecast_run *run, si
 }
 
 /* Compares the waits of the workloads with a start estimate in both plans, over all owners. */
-static json_t *waits_json(const struct call *c, const struct forecast_run *run)
+static json_t *waits_json(const struct request *c, const struct forecast_run *run)
 {
     double sum[CASES] = {0}, most[CASES] = {0};
     size_t count = 0;
@@ -210,14 +210,14 @@ static json_t *nodes_json(const struct what_if_nodes *nodes)
     return json_pack("{s:I, s:o}", "added", (json_int_t)nodes->added, "removed", removed);
 }
 
-static int try_case(struct call *c, const struct asked *asked)
+static int try_case(struct request *c, const struct policy_trial_query *query)
 {
     const struct forecast_run *run = NULL;
-    struct trial *trial = NULL;
+    struct policy_trial *trial = NULL;
     uint64_t limit;
-    int rc = call_query_number(c, "limit", 1, ROWS_MAX, ROWS_DEFAULT, &limit);
+    int rc = request_query_number(c, "limit", 1, ROWS_MAX, ROWS_DEFAULT, &limit);
     if (rc == 0)
-        rc = trial_new(c, asked, &trial);
+        rc = trial_new(c, query, &trial);
     if (rc < 0 || !trial)
         return rc;
     struct forecast_case cases[CASES] = {
@@ -226,7 +226,7 @@ static int try_case(struct call *c, const struct asked *asked)
                    .drafts_len = trial->nodes.drafts_len}
     };
     struct forecast_spec run_spec = {.cases = cases, .cases_len = CASES, .keep = trial, .drop = trial_drop};
-    rc = forecast_ask(c, &run_spec, &run);
+    rc = forecast_request(c, &run_spec, &run);
     if (rc < 0 || !run)
         return rc;
     for (size_t i = 0; i < CASES; i++)
@@ -235,39 +235,39 @@ static int try_case(struct call *c, const struct asked *asked)
             return run->plans[i].rc < 0 ? run->plans[i].rc
                                         : err_set(&c->err, EDQUOT, "the plan took too long; try again");
         }
-    struct page page = {.items = json_array()};
+    struct list_page page = {.items = json_array()};
     bool room = true;
     size_t waits = berth_plan_pendings(run->plans[TRIED].plan), now = berth_plan_pendings(run->plans[PRESENT].plan);
     for (size_t i = 0; i < now && room && json_array_size(page.items) < limit; i++)
         room = add_started(c, run, i, &page);
     for (size_t i = 0; i < waits && room && json_array_size(page.items) < limit; i++)
         room = row_add(c, run, i, &page);
-    const struct trial *made = run->keep; /* belongs to the first call of this verb, if this is the second */
+    const struct policy_trial *made = run->keep; /* belongs to the first call of this verb, if this is the second */
     c->answer.body = json_pack("{s:s*, s:o, s:I, s:o, s:o, s:o}", "ranking", made->ranking.name, "items", page.items,
                                "total", (json_int_t)waits, "forecast", forecast_label(run), "waits", waits_json(c, run),
                                "nodes", nodes_json(&made->nodes));
     return 0;
 }
 
-int policy_test(struct call *c)
+int policy_test(struct request *c)
 {
     const json_t *named = json_object_get(c->body, "policy");
     if (named && (!json_is_string(named) || json_object_size(c->body) != 1))
         return err_set(&c->err, EINVAL, "policy: give either the name of a policy or the policy itself");
-    return try_case(c, &(struct asked){.policy = named ? named : c->body});
+    return try_case(c, &(struct policy_trial_query){.policy = named ? named : c->body});
 }
 
-int what_if(struct call *c)
+int what_if(struct request *c)
 {
-    struct asked asked = {0};
+    struct policy_trial_query query = {0};
     struct reader r;
     reader_init(&r, &c->arena, &c->err);
-    int rc = table_read(&r, c->body, &what_if_keys, &asked);
+    int rc = table_read(&r, c->body, &what_if_keys, &query);
     if (rc < 0)
         return rc;
-    if (!asked.policy && !asked.nodes_len)
+    if (!query.policy && !query.nodes_len)
         return err_set(&c->err, EINVAL, "no change to try: give a policy, nodes, or both");
-    if (asked.policy && !json_is_string(asked.policy) && !json_is_object(asked.policy))
+    if (query.policy && !json_is_string(query.policy) && !json_is_object(query.policy))
         return err_set(&c->err, EINVAL, "policy: give either the name of a policy or the policy itself");
-    return try_case(c, &asked);
+    return try_case(c, &query);
 }

@@ -7,7 +7,7 @@
 #include "wire/text/keys.h"
 
 /* POST /v1/policies/test: {"policy": NAME}, or a policy document. */
-int policy_test(struct call *c);
+int policy_test(struct request *c);
 /* POST /v1/what_if: {"policy": NAME or a policy document, "nodes": [{"like" or "label", "count"}]}. */
-int what_if(struct call *c);
+int what_if(struct request *c);
 extern const struct key_table what_if_keys;

@@ -30,7 +30,7 @@ static void time_set(json_t *to, const char *key, int64_t ns)
         (void)json_object_set_new(to, key, json_string(timestamp_text(ns, text)));
 }
 
-void standing_show(const struct berth_queue_position *s, bool guess, json_t *to)
+void queue_position_show(const struct berth_queue_position *s, bool guess, json_t *to)
 {
     (void)json_object_set_new(to, "position", json_integer(s->position));
     (void)json_object_set_new(to, "tier", json_string(entitlement_name(s->entitlement)));
@@ -118,14 +118,14 @@ json_t *forecast_label(const struct forecast_run *run)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
-static int64_t waited_s(const struct call *c, const struct object *work)
+static int64_t waited_s(const struct request *c, const struct object *work)
 {
     int64_t waited_ns = c->now_ns - work->work->created_ns;
     return waited_ns > 0 ? waited_ns / SECOND_NS : 0;
 }
 
 /* Adds the details that only permitted callers see: name, requests, reasons. */
-static void row_fill(const struct call *c, const struct forecast_plan *p, size_t i, const struct object *work,
+static void row_fill(const struct request *c, const struct forecast_plan *p, size_t i, const struct object *work,
                      json_t *row)
 {
     struct berth_pending pending = berth_plan_pending(p->plan, i);
@@ -144,15 +144,15 @@ static void row_fill(const struct call *c, const struct forecast_plan *p, size_t
     }
 }
 
-json_t *queue_row(const struct call *c, const struct forecast_plan *p, size_t i)
+json_t *queue_row(const struct request *c, const struct forecast_plan *p, size_t i)
 {
     const struct object *work = state_find_work(c->state, berth_plan_pending_name(p->plan, i));
     if (!work)
         return NULL;
     bool guess;
-    struct berth_queue_position s = forecast_standing(p, i, &guess);
+    struct berth_queue_position s = forecast_queue_position(p, i, &guess);
     json_t *row = json_object();
-    standing_show(&s, guess, row);
+    queue_position_show(&s, guess, row);
     if (holder_show(c, work->owner, work->group, row)) {
         row_fill(c, p, i, work, row);
     } else {
@@ -172,14 +172,15 @@ void row_show_factors(const struct forecast_plan *p, size_t i, json_t *row)
     (void)json_object_set_new(row, "terms", terms_json(&s));
 }
 
-static bool wanted(const json_t *row, const char *key, const char *value)
+static bool matches_filter(const json_t *row, const char *key, const char *value)
 {
     const char *is = json_string_value(json_object_get(row, key));
     return !value || (is && strcmp(is, value) == 0);
 }
 
 /* Filters workloads before their rows are made, because most may belong to other users. */
-static bool asked_for(const struct call *c, const char *id, const char *queue, const char *user, bool users_shown)
+static bool matches_filters(const struct request *c, const char *id, const char *queue, const char *user,
+                            bool users_shown)
 {
     const struct object *work = queue || user ? state_find_work(c->state, id) : NULL;
     if (!work)
@@ -197,7 +198,7 @@ static int seconds_compare(const void *a, const void *b)
 }
 
 /* Statistics over all waiting workloads that the caller may see. */
-static json_t *waits_json(struct call *c, const struct forecast_plan *p, size_t len)
+static json_t *waits_json(struct request *c, const struct forecast_plan *p, size_t len)
 {
     int64_t *waits = arena_column(&c->arena, len + 1, sizeof *waits);
     size_t seen = 0;
@@ -211,28 +212,29 @@ static json_t *waits_json(struct call *c, const struct forecast_plan *p, size_t 
                      "longest_s", (json_int_t)(seen ? waits[seen - 1] : 0));
 }
 
-int queue_run(struct call *c)
+int queue_run(struct request *c)
 {
     const struct forecast_run *run = NULL;
     uint64_t limit, first = 0;
-    int rc = call_query_number(c, "limit", 1, ROWS_MAX, ROWS_DEFAULT, &limit);
+    int rc = request_query_number(c, "limit", 1, ROWS_MAX, ROWS_DEFAULT, &limit);
     if (rc == 0)
-        rc = call_query_number(c, "after", 0, INT64_MAX, 0, &first);
+        rc = request_query_number(c, "after", 0, INT64_MAX, 0, &first);
     if (rc == 0)
-        rc = forecast_ask(c, &(struct forecast_spec){0}, &run);
+        rc = forecast_request(c, &(struct forecast_spec){0}, &run);
     if (rc < 0 || !run)
         return rc;
     const struct forecast_plan *p = &run->plans[0];
     size_t len = berth_plan_pendings(p->plan);
-    struct page page = {.items = json_array()};
-    const char *queue = call_query(c, "queue"), *user = call_query(c, "user"), *factors = call_query(c, "factors");
+    struct list_page page = {.items = json_array()};
+    const char *queue = request_query(c, "queue"), *user = request_query(c, "user"),
+               *factors = request_query(c, "factors");
     bool users_shown = strcmp(system_setting_text(c->state, SETTING_HOLDER_SHOWN, &c->arena), "user") == 0;
     size_t i = first < len ? (size_t)first : len;
     for (; i < len && json_array_size(page.items) < limit; i++) {
-        if (!asked_for(c, berth_plan_pending_name(p->plan, i), queue, user, users_shown))
+        if (!matches_filters(c, berth_plan_pending_name(p->plan, i), queue, user, users_shown))
             continue;
         json_t *row = queue_row(c, p, i);
-        bool shown = row && wanted(row, "queue", queue) && wanted(row, "owner", user);
+        bool shown = row && matches_filter(row, "queue", queue) && matches_filter(row, "owner", user);
         if (shown && factors && strcmp(factors, "true") == 0)
             row_show_factors(p, i, row);
         if (!shown)
@@ -244,7 +246,7 @@ int queue_run(struct call *c)
         json_pack("{s:o, s:I, s:o}", "items", page.items, "total", (json_int_t)len, "forecast", forecast_label(run));
     if (i < len) /* a position in the order of the plan, as text like every `continue` */
         (void)json_object_set_new(c->answer.body, "continue", json_string(arena_fmt(&c->arena, "%zu", i)));
-    const char *waits = call_query(c, "waits");
+    const char *waits = request_query(c, "waits");
     if (waits && strcmp(waits, "true") == 0)
         (void)json_object_set_new(c->answer.body, "waits", waits_json(c, p, len));
     return 0;

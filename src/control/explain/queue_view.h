@@ -12,7 +12,7 @@ const char *entitlement_name(enum berth_entitlement e);
 
 /* Adds the standing of a waiting workload: position, tier, queue, key, start. `guess`: the start depends on a guessed
  * run time. */
-void standing_show(const struct berth_queue_position *s, bool guess, json_t *to);
+void queue_position_show(const struct berth_queue_position *s, bool guess, json_t *to);
 /* Returns the factors of a standing: [{"name", "text", "value", "weight", "product"}]. A new reference. */
 json_t *factors_json(const struct berth_queue_position *s);
 /* Returns the terms of the key: [{"name", "text", "value", "weight", "product"}]. A new reference. */
@@ -22,7 +22,7 @@ json_t *reasons_json(const struct berth_pending *p);
 /* Returns the requests of one pod, and the number of pods. A new reference. */
 json_t *requests_json(const struct object *work);
 /* Returns one row of the queue: pending i of a plan. A new reference; NULL: the workload has been deleted since. */
-json_t *queue_row(const struct call *c, const struct forecast_plan *p, size_t i);
+json_t *queue_row(const struct request *c, const struct forecast_plan *p, size_t i);
 /* Adds `factors` and `terms` of the key, by the policy of the workload's queue. Does nothing if the caller may not see
  * the workload. */
 void row_show_factors(const struct forecast_plan *p, size_t i, json_t *row);
@@ -30,4 +30,4 @@ void row_show_factors(const struct forecast_plan *p, size_t i, json_t *row);
 json_t *forecast_label(const struct forecast_run *run);
 
 /* GET /v1/queue?queue=&user=&limit= */
-int queue_run(struct call *c);
+int queue_run(struct request *c);

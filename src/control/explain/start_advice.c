@@ -19,7 +19,7 @@ enum { DRAFTS_MAX = 64 };
 
 /* Copies of the document with one change each: [[document, description of the change, pods of the gang that must start
  * together (0: all)], ...]. The first one is the unchanged document. */
-struct variations {
+struct doc_variations {
     json_t *list;
     const json_t *doc;
     struct work_doc work;
@@ -34,7 +34,7 @@ static uint32_t gang_least(const struct work_doc *d)
     return w->gang_min ? w->gang_min : w->replicas;
 }
 
-static void add(struct variations *v, const char *key, json_t *value, json_t *text)
+static void add(struct doc_variations *v, const char *key, json_t *value, json_t *text)
 {
     json_t *doc = json_deep_copy(v->doc);
     (void)(value ? json_object_set_new(doc, key, value) : json_object_del(doc, key));
@@ -46,7 +46,7 @@ static void add(struct variations *v, const char *key, json_t *value, json_t *te
     }
 }
 
-static void vary_gpus(struct variations *v)
+static void vary_gpus(struct doc_variations *v)
 {
     const struct berth_gpu_need *gpu = &v->work.workload.shape.gpu;
     const json_t *asked = json_object_get(v->doc, "gpu");
@@ -60,7 +60,7 @@ static void vary_gpus(struct variations *v)
         json_sprintf("with %u GPU%s in each pod instead of %u", half, half == 1 ? "" : "s", gpu->count));
 }
 
-static void vary_pods(struct variations *v)
+static void vary_pods(struct doc_variations *v)
 {
     uint32_t least = gang_least(&v->work);
     if (least < 2)
@@ -71,7 +71,7 @@ static void vary_pods(struct variations *v)
     (void)json_array_set_new(item, 2, json_integer(least / 2));
 }
 
-static void vary_cpu(struct variations *v)
+static void vary_cpu(struct doc_variations *v)
 {
     const struct berth_shape *shape = &v->work.workload.shape;
     for (size_t i = 0; i < shape->requests_len; i++) {
@@ -87,7 +87,7 @@ static void vary_cpu(struct variations *v)
     }
 }
 
-static void vary_time(struct variations *v)
+static void vary_time(struct doc_variations *v)
 {
     int64_t limit_ns = v->work.job.time_limit_ns, half_s = limit_ns / 2 / SECOND_NS;
     if (half_s < 60)
@@ -100,7 +100,7 @@ static void vary_time(struct variations *v)
         (void)json_object_set_new(doc, "estimate", json_integer(half_s));
 }
 
-static void vary_domain(struct variations *v)
+static void vary_domain(struct doc_variations *v)
 {
     if (v->work.workload.shape.domains_len)
         add(v, "domains", NULL, json_string("in any domain"));
@@ -115,7 +115,7 @@ static bool listed(const char *const *names, size_t len, const char *name)
 }
 
 /* Tries other queues that the owner may use. */
-static void vary_queue(struct variations *v, struct call *c, const char *owner, const char *group)
+static void vary_queue(struct doc_variations *v, struct request *c, const char *owner, const char *group)
 {
     size_t len;
     const char *present = v->work.job.queue ? v->work.job.queue : "default";
@@ -133,9 +133,9 @@ static void vary_queue(struct variations *v, struct call *c, const char *owner, 
     }
 }
 
-static json_t *vary(struct call *c, const json_t *doc, const char *owner, const char *group, bool vary_it)
+static json_t *vary(struct request *c, const json_t *doc, const char *owner, const char *group, bool vary_it)
 {
-    struct variations v = {.list = json_array(), .doc = doc};
+    struct doc_variations v = {.list = json_array(), .doc = doc};
     if (work_doc_read(doc, &c->arena, &v.work, NULL) < 0)
         return v.list;
     (void)json_array_append_new(v.list, json_pack("[O, s, I]", doc, "", (json_int_t)gang_least(&v.work)));
@@ -157,7 +157,7 @@ static void drop(void *keep)
     json_decref(keep);
 }
 
-int start_advice_plan(struct call *c, const struct forecast_draft *of, size_t of_len, const struct object *job,
+int start_advice_plan(struct request *c, const struct forecast_draft *of, size_t of_len, const struct object *job,
                       bool vary_it, const struct forecast_run **ret)
 {
     struct forecast_case cases[FORECAST_CASES_MAX] = {
@@ -181,7 +181,7 @@ int start_advice_plan(struct call *c, const struct forecast_draft *of, size_t of
         cases[run_spec.cases_len++] = (struct forecast_case){.drafts = &drafts[i], .drafts_len = 1};
     }
     run_spec.keep = list;
-    return forecast_ask(c, &run_spec, ret);
+    return forecast_request(c, &run_spec, ret);
 }
 
 /* ---- results ---------------------------------------------------------------------------------------------------- */
@@ -296,9 +296,9 @@ static json_t *draft_json(const struct forecast_run *run, const char *id)
     json_t *told = forecast_label(run);
     if (p->plan && forecast_find(p, id, &at)) {
         bool guess;
-        struct berth_queue_position s = forecast_standing(p, at, &guess);
+        struct berth_queue_position s = forecast_queue_position(p, at, &guess);
         struct berth_pending pending = berth_plan_pending(p->plan, at);
-        standing_show(&s, guess, told);
+        queue_position_show(&s, guess, told);
         (void)json_object_set_new(told, "of", json_integer((json_int_t)berth_plan_pendings(p->plan)));
         (void)json_object_set_new(told, "reasons", reasons_json(&pending));
     } else if (p->plan && forecast_starts(p, id)) {
@@ -312,7 +312,7 @@ static json_t *draft_json(const struct forecast_run *run, const char *id)
     return told;
 }
 
-int start_advice_draft(struct call *c)
+int start_advice_draft(struct request *c)
 {
     struct forecast_draft drafts[DRAFTS_MAX];
     const struct forecast_run *run = NULL;

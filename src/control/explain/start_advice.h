@@ -8,9 +8,9 @@
 
 #include "control/explain/forecast.h"
 
-/* Plans the unchanged job (case 0) and its variations. Returns as forecast_ask. `of`: the documents of a new job, or of
- * several new jobs, which have no variations; empty: `job` is an existing job. */
-int start_advice_plan(struct call *c, const struct forecast_draft *of, size_t of_len, const struct object *job,
+/* Plans the unchanged job (case 0) and its variations. Returns as forecast_request. `of`: the documents of a new job,
+ * or of several new jobs, which have no variations; empty: `job` is an existing job. */
+int start_advice_plan(struct request *c, const struct forecast_draft *of, size_t of_len, const struct object *job,
                       bool vary, const struct forecast_run **ret);
 
 /* Returns the start in case i, comparable with case 0: at once, later, or 0 if unknown. */
@@ -22,4 +22,4 @@ json_t *start_advice_json(const struct forecast_run *run, const char *workload);
 
 /* POST /v1/jobs?dry_run&forecast: adds the forecast of the submitted jobs to the answer. Returns 0 also if the answer
  * is deferred. */
-int start_advice_draft(struct call *c);
+int start_advice_draft(struct request *c);

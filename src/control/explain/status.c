@@ -18,13 +18,13 @@
 #include "wire/doc/api.h"
 #include "wire/text/document.h"
 
-struct counts {
+struct pod_counts {
     size_t placed, running, ready, ended, starting, stopping;
 };
 
-static struct counts count(const struct object *work)
+static struct pod_counts count(const struct object *work)
 {
-    struct counts n = {0};
+    struct pod_counts n = {0};
     for (size_t i = 0; i < work->work->instances_len; i++) {
         const struct instance_view *v = work->work->instances[i]->instance;
         n.ready += v->ready;
@@ -44,12 +44,13 @@ static bool pauses(const struct state *s, const struct object *work, int64_t now
 }
 
 /* All placed instances are stopping, and their replacements wait for that. */
-static bool waits_for_stop(const struct counts *n)
+static bool waits_for_stop(const struct pod_counts *n)
 {
     return n->stopping && n->placed == 0;
 }
 
-static const char *word_for(const struct state *s, const struct object *work, const struct counts *n, int64_t now_ns)
+static const char *word_for(const struct state *s, const struct object *work, const struct pod_counts *n,
+                            int64_t now_ns)
 {
     const struct work_view *v = work->work;
     if (work->kind == KIND_JOB && v->replicas && n->ended >= v->replicas && !v->failed && !v->cancelled)
@@ -76,14 +77,14 @@ static const char *word_for(const struct state *s, const struct object *work, co
 
 const char *work_state_word(const struct state *s, const struct object *work, int64_t now_ns)
 {
-    struct counts n = count(work);
+    struct pod_counts n = count(work);
     return word_for(s, work, &n, now_ns);
 }
 
 /* Returns the time of the last transition of the condition "Scheduled": since every plan left pods over, or since the
  * last pod was placed. Plans before the daemon's start are unknown; then the time is that of the workload's creation or
  * of its last placement. */
-static int64_t scheduled_since_ns(const struct call *c, const struct object *work, bool waits)
+static int64_t scheduled_since_ns(const struct request *c, const struct object *work, bool waits)
 {
     int64_t plan_ns = waits ? scheduler_pending_since_ns(control_scheduler(c->control), work->id) : 0;
     int64_t since_ns = work->work->created_ns;
@@ -97,7 +98,8 @@ static int64_t scheduled_since_ns(const struct call *c, const struct object *wor
 }
 
 /* Adds the condition "Scheduled": true, or false with the counts per reason of the last plan. */
-static void add_condition(const struct call *c, const struct object *work, const struct counts *n, json_t *status)
+static void add_condition(const struct request *c, const struct object *work, const struct pod_counts *n,
+                          json_t *status)
 {
     struct berth_pending p;
     char since[TIMESTAMP_MAX];
@@ -174,7 +176,7 @@ static void add_progress(const struct object *work, json_t *status)
 }
 
 /* Adds the first reported activity, and limits that a node does not enforce. */
-static void add_words(const struct call *c, const struct object *work, json_t *status)
+static void add_words(const struct request *c, const struct object *work, json_t *status)
 {
     const char *note = "", *unenforced = "";
     for (size_t i = 0; i < work->work->instances_len && !(*note && *unenforced); i++) {
@@ -192,7 +194,7 @@ static void add_words(const struct call *c, const struct object *work, json_t *s
 }
 
 /* Adds the expected end of the last running task of a job. */
-static void add_end(const struct call *c, const struct object *work, json_t *status)
+static void add_end(const struct request *c, const struct object *work, json_t *status)
 {
     int64_t end_ns = 0;
     bool guess = false;
@@ -216,9 +218,9 @@ static void add_end(const struct call *c, const struct object *work, json_t *sta
     }
 }
 
-json_t *work_status(const struct call *c, const struct object *work)
+json_t *work_status(const struct request *c, const struct object *work)
 {
-    struct counts n = count(work);
+    struct pod_counts n = count(work);
     json_t *status = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "state", word_for(c->state, work, &n, c->now_ns),
                                "replicas", (json_int_t)work->work->replicas, "placed", (json_int_t)n.placed, "running",
                                (json_int_t)n.running, "ready", (json_int_t)n.ready, "ended", (json_int_t)n.ended);
@@ -241,7 +243,7 @@ json_t *work_status(const struct call *c, const struct object *work)
 
 enum { LINES_MAX = 50 };
 
-static void say(json_t *lines, struct str *text)
+static void add_line(json_t *lines, struct str *text)
 {
     (void)json_array_append_new(lines, json_string(str_text(text)));
     str_clear(text);
@@ -256,7 +258,7 @@ static void hint_at_log(const json_t *last, const char *id, struct str *text)
 }
 
 /* Explains the end of the latest pod. */
-static void why_ended(const struct call *c, const struct object *work, json_t *lines)
+static void why_ended(const struct request *c, const struct object *work, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
     CLEANUP(json) json_t *last = last_end_show(c->state, work->id);
@@ -269,7 +271,7 @@ static void why_ended(const struct call *c, const struct object *work, json_t *l
     } else {
         str_add(&text, "See 'berth events' for the cause.");
     }
-    say(lines, &text);
+    add_line(lines, &text);
 }
 
 /* Adds changes that help, according to a plan. */
@@ -278,12 +280,12 @@ static void why_advice(const struct forecast_run *run, json_t *lines)
     CLEANUP(str) struct str text = {0};
     for (size_t i = 0; run && i < run->advice_len; i++) {
         str_addf(&text, "Suggestion: %s", run->advice[i].text);
-        say(lines, &text);
+        add_line(lines, &text);
     }
 }
 
-static void why_waits(struct call *c, const struct object *work, const struct counts *n, const struct forecast_run *run,
-                      json_t *lines)
+static void why_waits(struct request *c, const struct object *work, const struct pod_counts *n,
+                      const struct forecast_run *run, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
     struct berth_pending p;
@@ -295,35 +297,35 @@ static void why_waits(struct call *c, const struct object *work, const struct co
             (void)snprintf(times, sizeof times, "%" PRIu64 " times in a row", failures);
         str_addf(&text, "Failed %s; the next attempt is in %" PRId64 " s.", times,
                  (again_ns - c->now_ns) / 1000000000 + 1);
-        say(lines, &text);
+        add_line(lines, &text);
         why_ended(c, work, lines);
         return;
     }
     if (work->work->begin_ns > c->now_ns) {
         char begin[TIMESTAMP_MAX];
         str_addf(&text, "Start time: not before %s.", timestamp_text(work->work->begin_ns, begin));
-        say(lines, &text);
+        add_line(lines, &text);
         return;
     }
     if (!scheduler_pending(control_scheduler(c->control), work->id, &p)) {
         str_add(&text, n->stopping ? "A new pod starts when the stopping pods have ended."
                                    : "Not yet considered by the scheduler; wait for the next plan.");
-        say(lines, &text);
+        add_line(lines, &text);
         return;
     }
     str_addf(&text, "%zu of %" PRIu32 " pods are pending:", p.ordinals_len, work->work->replicas);
-    say(lines, &text);
+    add_line(lines, &text);
     for (size_t i = 0; i < p.reasons_len; i++) {
         const struct berth_reason *r = &p.reasons[i];
         str_addf(&text, "  %s", r->text);
         if (r->only && r->only < r->nodes)
             str_addf(&text, " (for %" PRIu64 " of them this is the only reason)", r->only);
-        say(lines, &text);
+        add_line(lines, &text);
     }
     why_advice(run, lines);
 }
 
-static void why_failed(const struct call *c, const struct object *work, struct str *text)
+static void why_failed(const struct request *c, const struct object *work, struct str *text)
 {
     CLEANUP(json) json_t *doc = object_doc(work);
     CLEANUP(json) json_t *last = last_end_show(c->state, work->id);
@@ -343,7 +345,7 @@ static void why_cancelled(const struct object *work, struct str *text)
 }
 
 /* Names the job that the workload waits for. */
-static void why_after(struct call *c, const struct object *work, struct str *text)
+static void why_after(struct request *c, const struct object *work, struct str *text)
 {
     const char *why = "";
     (void)job_wait(c->control->jobs, work, &c->arena, &why);
@@ -363,10 +365,10 @@ static void why_unready(const struct object *work, const struct object *instance
              error && *error ? error : silent);
 }
 
-void why_work(struct call *c, const struct object *work, const struct forecast_run *run, json_t *lines)
+void why_work(struct request *c, const struct object *work, const struct forecast_run *run, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
-    struct counts n = count(work);
+    struct pod_counts n = count(work);
     const struct object *owner = state_find(c->state, KIND_USER, work->owner);
     if (work->work->cancelled)
         why_cancelled(work, &text);
@@ -385,7 +387,7 @@ void why_work(struct call *c, const struct object *work, const struct forecast_r
     else if (work->work->held)
         str_addf(&text, "Stopped; start it with 'berth %s start %s'.", kinds[work->kind].name, work->id);
     if (text.len) {
-        say(lines, &text);
+        add_line(lines, &text);
         return;
     }
     if (n.placed + n.ended < work->work->replicas)
@@ -396,22 +398,22 @@ void why_work(struct call *c, const struct object *work, const struct forecast_r
             continue;
         if (v->state == BERTH_RUNNING) {
             why_unready(work, work->work->instances[i], &text);
-            say(lines, &text);
+            add_line(lines, &text);
             continue;
         }
         str_addf(&text, "Pod %" PRIu32 " is %s on node %s.", v->ordinal, berth_state_name(v->state), v->node);
         if (v->state == BERTH_ASSIGNED)
             str_add(&text, " Its agent has not reported it yet.");
-        say(lines, &text);
+        add_line(lines, &text);
     }
     if (json_array_size(lines) == 0) {
         str_addf(&text, "Healthy: %zu running, %zu ready, %zu ended of %" PRIu32 ".", n.running, n.ready, n.ended,
                  work->work->replicas);
-        say(lines, &text);
+        add_line(lines, &text);
     }
 }
 
-static void why_node(struct call *c, const struct object *node, json_t *lines)
+static void why_node(struct request *c, const struct object *node, json_t *lines)
 {
     static const char *const sentences[] = {
         [BERTH_NODE_READY] = "Ready; accepts new work.",
@@ -423,19 +425,19 @@ static void why_node(struct call *c, const struct object *node, json_t *lines)
     };
     CLEANUP(str) struct str text = {0};
     str_add(&text, sentences[node->node->state]);
-    say(lines, &text);
+    add_line(lines, &text);
     size_t instances = node_instances(node->node);
     str_addf(&text, "%zu instance%s on this node.", instances, instances == 1 ? " is" : "s are");
-    say(lines, &text);
+    add_line(lines, &text);
     if (scheduler_status(control_scheduler(c->control)).alarm) {
         str_add(&text, "More than a third of all nodes are lost, so no instances are replaced.");
-        say(lines, &text);
+        add_line(lines, &text);
     }
 }
 
 /* Requests advice by further plans if the last plan left pods over. *ret NULL: no advice. Returns true if the answer is
  * deferred. */
-static bool advice_ask(struct call *c, const struct object *work, const struct forecast_run **ret)
+static bool advice_request(struct request *c, const struct object *work, const struct forecast_run **ret)
 {
     struct berth_pending p;
     const struct forecast_case as_it_is = {0};
@@ -444,21 +446,21 @@ static bool advice_ask(struct call *c, const struct object *work, const struct f
         return false;
     const struct forecast_spec run_spec = {
         .cases = &as_it_is, .cases_len = 1, .subject = work->id, .advise = true, .plan_only = true};
-    return forecast_ask(c, &run_spec, ret) == 0 && !*ret; /* an error only omits the advice */
+    return forecast_request(c, &run_spec, ret) == 0 && !*ret; /* an error only omits the advice */
 }
 
-int why_run(struct call *c)
+int why_run(struct request *c)
 {
     const struct forecast_run *run = NULL;
     enum kind kind = kind_find(c->args[0]);
     bool fits = kind_is_workload(kind) || kind == KIND_NODE;
     const struct object *o =
-        fits ? call_object(c, kind, c->args[1], kind == KIND_NODE ? PERMIT_CLUSTER : PERMIT_READ) : NULL;
+        fits ? request_object(c, kind, c->args[1], kind == KIND_NODE ? PERMIT_CLUSTER : PERMIT_READ) : NULL;
     if (!fits)
         return err_set(&c->err, ENOENT, "'%s' cannot be explained; expected an app, job, vm or node", c->args[0]);
     if (!o)
         return -c->err.code;
-    if (kind != KIND_NODE && advice_ask(c, o, &run))
+    if (kind != KIND_NODE && advice_request(c, o, &run))
         return 0;
     json_t *lines = json_array();
     if (kind == KIND_NODE)

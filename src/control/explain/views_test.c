@@ -577,7 +577,7 @@ static void answered(void *ctx, struct answer *answer)
 
 static void ask(struct kit *k, const char *method, const char *path, const char *body, struct asked_for *ret)
 {
-    struct request request = {.method = method, .path = path, .peer = ADMIN, .remote = "192.0.2.1", .body = body};
+    struct request_input request = {.method = method, .path = path, .peer = ADMIN, .remote = "192.0.2.1", .body = body};
     request.body_len = body ? strlen(body) : 0;
     *ret = (struct asked_for){0};
     control_handle(k->control, &request, answered, ret);

@@ -39,7 +39,7 @@ const struct object_kind what_if_node_kind = {.table = &node_keys_of,
 /* ---- matching nodes --------------------------------------------------------------------------------------------- */
 
 /* The criterion of "like that node" or "with that label". */
-struct pattern {
+struct node_pattern {
     const struct object *like; /* NULL: by label */
     struct node_doc doc;       /* of `like` */
     const char *key, *value;   /* the label; value NULL: any */
@@ -89,7 +89,7 @@ static const char *label_text(struct arena *arena, const char *key, const char *
 }
 
 /* A quick check before the document is parsed, because nodes may be many. */
-static bool may_match(const struct call *c, const struct pattern *p, const struct object *node)
+static bool may_match(const struct request *c, const struct node_pattern *p, const struct object *node)
 {
     static const char *const of[] = {"cpu", "memory", "gpu"};
     if (!p->like)
@@ -104,7 +104,8 @@ static bool may_match(const struct call *c, const struct pattern *p, const struc
     return strcmp(p->like->node->domain, node->node->domain) == 0;
 }
 
-static bool matches(const struct call *c, const struct pattern *p, const struct object *node, struct arena *arena)
+static bool matches(const struct request *c, const struct node_pattern *p, const struct object *node,
+                    struct arena *arena)
 {
     struct node_doc d;
     CLEANUP(json) json_t *doc = NULL;
@@ -122,8 +123,8 @@ static bool matches(const struct call *c, const struct pattern *p, const struct 
 
 /* ---- drafts ----------------------------------------------------------------------------------------------------- */
 
-struct drafting {
-    struct call *c;
+struct node_draft {
+    struct request *c;
     struct arena *arena;
     struct what_if_nodes *to;
     const struct object **by_load; /* every node, least loaded first; NULL: not sorted yet */
@@ -132,7 +133,7 @@ struct drafting {
     unsigned number; /* number of the last added node */
 };
 
-static void draft_add(struct drafting *d, const char *id, json_t *doc, bool gone)
+static void draft_add(struct node_draft *d, const char *id, json_t *doc, bool gone)
 {
     (void)json_array_append_new(d->to->docs, doc);
     d->to->drafts[d->to->drafts_len++] =
@@ -140,7 +141,7 @@ static void draft_add(struct drafting *d, const char *id, json_t *doc, bool gone
 }
 
 /* Adds a copy of a node as if it had just joined: keeps the hardware, and removes the node's own state. */
-static void draft_new(struct drafting *d, const struct object *like)
+static void draft_new(struct node_draft *d, const struct object *like)
 {
     static const char *const own[] = {"address",  "disabled",       "was",           "epoch", "seq",
                                       "joined",   "probed",         "ceiling",       "since", "used",
@@ -167,7 +168,7 @@ static void draft_new(struct drafting *d, const struct object *like)
     d->to->added++;
 }
 
-static void draft_removed(struct drafting *d, const struct object *node)
+static void draft_removed(struct node_draft *d, const struct object *node)
 {
     char now[TIMESTAMP_MAX];
     json_t *doc = object_doc(node);
@@ -184,7 +185,7 @@ static int by_load(const void *a, const void *b)
     return strcmp(x->id, y->id);
 }
 
-static void nodes_sort(struct drafting *d)
+static void nodes_sort(struct node_draft *d)
 {
     size_t len;
     const struct object *const *nodes = state_list(d->c->state, KIND_NODE, &len);
@@ -198,7 +199,7 @@ static void nodes_sort(struct drafting *d)
 }
 
 /* Removes nodes. Nodes that accept no work are skipped: they have no effect. */
-static int remove_nodes(struct drafting *d, const struct pattern *p, size_t count)
+static int remove_nodes(struct node_draft *d, const struct node_pattern *p, size_t count)
 {
     size_t left = count;
     nodes_sort(d);
@@ -216,7 +217,7 @@ static int remove_nodes(struct drafting *d, const struct pattern *p, size_t coun
 }
 
 /* Returns the matching node with the lowest id. */
-static const struct object *first_like(struct drafting *d, const struct pattern *p)
+static const struct object *first_like(struct node_draft *d, const struct node_pattern *p)
 {
     size_t len;
     const struct object *const *nodes = state_list(d->c->state, KIND_NODE, &len);
@@ -226,12 +227,13 @@ static const struct object *first_like(struct drafting *d, const struct pattern 
     return p->like;
 }
 
-static int pattern_read(struct drafting *d, const struct what_if_node *asked, struct pattern *ret, json_t **ret_doc)
+static int pattern_read(struct node_draft *d, const struct what_if_node *spec, struct node_pattern *ret,
+                        json_t **ret_doc)
 {
-    char shown[QUOTE_MAX];
-    *ret = (struct pattern){0};
-    if (asked->label) {
-        char *key = arena_strdup(d->arena, asked->label), *is = strchr(key, '=');
+    char quoted[QUOTE_MAX];
+    *ret = (struct node_pattern){0};
+    if (spec->label) {
+        char *key = arena_strdup(d->arena, spec->label), *is = strchr(key, '=');
         if (is)
             *is = 0;
         ret->key = key;
@@ -239,46 +241,46 @@ static int pattern_read(struct drafting *d, const struct what_if_node *asked, st
         ret->text = label_text(d->arena, key, ret->value);
         return *key ? 0 : err_set(&d->c->err, EINVAL, "nodes: label: expected KEY=VALUE, or KEY");
     }
-    ret->like = state_find(d->c->state, KIND_NODE, asked->like);
+    ret->like = state_find(d->c->state, KIND_NODE, spec->like);
     if (!ret->like)
-        return err_set(&d->c->err, ENOENT, "no node %s; see 'berth get nodes'", quote(asked->like, shown));
+        return err_set(&d->c->err, ENOENT, "no node %s; see 'berth get nodes'", quote(spec->like, quoted));
     *ret_doc = object_doc(ret->like); /* the parsed node refers to its texts */
     return node_doc_read(*ret_doc, d->arena, &ret->doc, &d->c->err);
 }
 
-static int draft(struct drafting *d, const struct what_if_node *asked)
+static int draft(struct node_draft *d, const struct what_if_node *spec)
 {
-    struct pattern pattern;
+    struct node_pattern pattern;
     CLEANUP(json) json_t *doc = NULL;
-    char shown[QUOTE_MAX];
-    int rc = pattern_read(d, asked, &pattern, &doc);
+    char quoted[QUOTE_MAX];
+    int rc = pattern_read(d, spec, &pattern, &doc);
     if (rc < 0)
         return rc;
-    if (asked->count < 0)
-        return remove_nodes(d, &pattern, (size_t)-asked->count);
+    if (spec->count < 0)
+        return remove_nodes(d, &pattern, (size_t)-spec->count);
     const struct object *like = first_like(d, &pattern);
     if (!like)
         return err_set(&d->c->err, ENOENT, "no node has the label %s; see 'berth get nodes -o yaml'",
-                       quote(asked->label, shown));
-    for (int32_t i = 0; i < asked->count; i++)
+                       quote(spec->label, quoted));
+    for (int32_t i = 0; i < spec->count; i++)
         draft_new(d, like);
     return 0;
 }
 
-int what_if_nodes(struct call *c, const struct what_if_node *asked, size_t len, struct arena *arena,
+int what_if_nodes(struct request *c, const struct what_if_node *spec, size_t len, struct arena *arena,
                   struct what_if_nodes *ret)
 {
     size_t all = 0;
     int rc = 0;
     for (size_t i = 0; i < len && i < WHAT_IF_LISTED_MAX; i++)
-        all += (size_t)abs(asked[i].count);
+        all += (size_t)abs(spec[i].count);
     if (len > WHAT_IF_LISTED_MAX || all > WHAT_IF_NODES_MAX)
         return err_set(&c->err, EINVAL, "nodes: at most %d entries and %d nodes are allowed", WHAT_IF_LISTED_MAX,
                        WHAT_IF_NODES_MAX);
     struct what_if_nodes made = {.docs = json_array(), .drafts = ARENA_ARRAY(arena, struct forecast_draft, all + 1)};
-    struct drafting d = {.c = c, .arena = arena, .to = &made};
+    struct node_draft d = {.c = c, .arena = arena, .to = &made};
     for (size_t i = 0; i < len && rc == 0; i++)
-        rc = draft(&d, &asked[i]);
+        rc = draft(&d, &spec[i]);
     if (rc < 0)
         what_if_nodes_done(&made);
     *ret = rc < 0 ? (struct what_if_nodes){0} : made;

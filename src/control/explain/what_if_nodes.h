@@ -23,8 +23,8 @@ struct what_if_nodes {
     size_t drafts_len, added;
 };
 
-/* Makes the drafts for `asked`, in the arena. -ENOENT: no such node; -EINVAL: fewer ready nodes than are to be removed,
+/* Makes the drafts for `spec`, in the arena. -ENOENT: no such node; -EINVAL: fewer ready nodes than are to be removed,
  * or more than WHAT_IF_NODES_MAX in total. On failure *ret is empty. */
-int what_if_nodes(struct call *c, const struct what_if_node *asked, size_t len, struct arena *arena,
+int what_if_nodes(struct request *c, const struct what_if_node *spec, size_t len, struct arena *arena,
                   struct what_if_nodes *ret);
 void what_if_nodes_done(struct what_if_nodes *n);

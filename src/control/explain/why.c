@@ -18,7 +18,7 @@
 
 enum { BLOCKERS_MAX = 20, PARENTS_MAX = 16 };
 
-static void say(json_t *to, const char *key, int64_t ns)
+static void add_time(json_t *to, const char *key, int64_t ns)
 {
     char text[TIMESTAMP_MAX];
     if (ns > 0 && ns != BERTH_NEVER_NS)
@@ -45,7 +45,7 @@ static int64_t counts_of(const struct berth_workload *w, const char *resource)
 }
 
 /* Adds "group/vision holds 8 gpu, of 8 gpu at most" for each limit that the workload would exceed now. */
-static void quota_add(struct call *c, const char *id, const struct quota_doc *q, const struct berth_workload *w,
+static void quota_add(struct request *c, const char *id, const struct quota_doc *q, const struct berth_workload *w,
                       json_t *list)
 {
     struct berth_quota_use use;
@@ -66,7 +66,7 @@ static void quota_add(struct call *c, const char *id, const struct quota_doc *q,
     }
 }
 
-static json_t *quotas_json(struct call *c, const struct object *work, const struct work_doc *d)
+static json_t *quotas_json(struct request *c, const struct object *work, const struct work_doc *d)
 {
     json_t *list = json_array();
     const struct object *user = state_find(c->state, KIND_USER, work->owner);
@@ -93,14 +93,14 @@ static json_t *quotas_json(struct call *c, const struct object *work, const stru
 
 /* ---- dependencies ----------------------------------------------------------------------------------------------- */
 
-static json_t *after_json(struct call *c, const struct work_doc *d)
+static json_t *after_json(struct request *c, const struct work_doc *d)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < d->job.after_len; i++) {
         const struct job_after *a = &d->job.after[i];
         char id[24];
         const struct object *o = state_find(c->state, KIND_JOB, str_u64(a->job, id));
-        bool sees = o && call_sees(c, o);
+        bool sees = o && request_may_see(c, o);
         (void)json_array_append_new(list, json_pack("{s:I, s:s, s:s}", "job", (json_int_t)a->job, "when",
                                                     after_when_name(a->when), "state",
                                                     sees ? work_state_word(c->state, o, c->now_ns)
@@ -112,7 +112,7 @@ static json_t *after_json(struct call *c, const struct work_doc *d)
 
 /* ---- blockers --------------------------------------------------------------------------------------------------- */
 
-static json_t *blockers_json(const struct call *c, const struct berth_queue_position *s)
+static json_t *blockers_json(const struct request *c, const struct berth_queue_position *s)
 {
     json_t *list = json_array();
     char id[24];
@@ -126,13 +126,13 @@ static json_t *blockers_json(const struct call *c, const struct berth_queue_posi
 
 /* ---- answer ----------------------------------------------------------------------------------------------------- */
 
-static void add_standing(const struct call *c, const struct forecast_plan *p, size_t at, json_t *body)
+static void add_queue_position(const struct request *c, const struct forecast_plan *p, size_t at, json_t *body)
 {
     bool guess;
-    struct berth_queue_position s = forecast_standing(p, at, &guess);
+    struct berth_queue_position s = forecast_queue_position(p, at, &guess);
     struct berth_pending pending = berth_plan_pending(p->plan, at);
     json_t *standing = json_object();
-    standing_show(&s, guess, standing);
+    queue_position_show(&s, guess, standing);
     (void)json_object_set_new(standing, "of", json_integer((json_int_t)berth_plan_pendings(p->plan)));
     (void)json_object_set_new(standing, "factors", factors_json(&s));
     (void)json_object_set_new(standing, "terms", terms_json(&s));
@@ -140,14 +140,14 @@ static void add_standing(const struct call *c, const struct forecast_plan *p, si
     (void)json_object_set_new(body, "pending", json_integer((json_int_t)pending.ordinals_len));
     (void)json_object_set_new(body, "reasons", reasons_json(&pending));
     (void)json_object_set_new(body, "blockers", blockers_json(c, &s));
-    say(body, "start", s.start_ns);
-    say(body, "end", s.start_ns ? s.end_ns : 0);
+    add_time(body, "start", s.start_ns);
+    add_time(body, "end", s.start_ns ? s.end_ns : 0);
     if (s.start_ns && guess)
         (void)json_object_set_new(body, "start_guess", json_true());
 }
 
 /* Adds the expected end of a running job: that of its last task. */
-static void add_end(const struct call *c, const struct object *work, json_t *body)
+static void add_end(const struct request *c, const struct object *work, json_t *body)
 {
     int64_t end_ns = 0, start_ns = 0;
     bool guess = false;
@@ -162,8 +162,8 @@ static void add_end(const struct call *c, const struct object *work, json_t *bod
         end_ns = one_ns > end_ns ? one_ns : end_ns;
         start_ns = from_ns && (!start_ns || from_ns < start_ns) ? from_ns : start_ns;
     }
-    say(body, "start", start_ns);
-    say(body, "end", end_ns);
+    add_time(body, "start", start_ns);
+    add_time(body, "end", end_ns);
     if (guess)
         (void)json_object_set_new(body, "end_guess", json_true());
 }
@@ -175,12 +175,12 @@ static void add_start(const struct forecast_run *run, const struct object *work,
     int64_t start_ns = forecast_start_ns(&run->plans[0], work->id, run->now_ns, &guess);
     if (json_object_get(body, "start") || start_ns <= run->now_ns)
         return;
-    say(body, "start", start_ns);
+    add_time(body, "start", start_ns);
     if (guess)
         (void)json_object_set_new(body, "start_guess", json_true());
 }
 
-static json_t *why_json(struct call *c, const struct object *work, const struct forecast_run *run, bool suggest)
+static json_t *why_json(struct request *c, const struct object *work, const struct forecast_run *run, bool suggest)
 {
     const struct forecast_plan *p = &run->plans[0];
     struct work_doc d;
@@ -196,10 +196,10 @@ static json_t *why_json(struct call *c, const struct object *work, const struct 
         (void)json_object_set_new(body, "outcome", json_string(work_outcome_name(outcome)));
     if (*work->work->name)
         (void)json_object_set_new(body, "name", json_string(work->work->name));
-    say(body, "created", work->work->created_ns);
+    add_time(body, "created", work->work->created_ns);
     bool waits = forecast_find(p, work->id, &at);
     if (waits)
-        add_standing(c, p, at, body);
+        add_queue_position(c, p, at, body);
     else
         add_end(c, work, body);
     if (!waits && forecast_starts(p, work->id))
@@ -218,16 +218,16 @@ static json_t *why_json(struct call *c, const struct object *work, const struct 
     return body;
 }
 
-int job_why(struct call *c)
+int job_why(struct request *c)
 {
     const struct forecast_run *run = NULL;
-    const struct object *work = call_object(c, KIND_JOB, c->args[0], PERMIT_READ);
-    const char *asked = call_query(c, "suggest");
+    const struct object *work = request_object(c, KIND_JOB, c->args[0], PERMIT_READ);
+    const char *asked = request_query(c, "suggest");
     if (!work)
         return -c->err.code;
     bool suggest = asked && (strcmp(asked, "1") == 0 || strcmp(asked, "true") == 0);
-    int rc =
-        suggest ? start_advice_plan(c, NULL, 0, work, true, &run) : forecast_ask(c, &(struct forecast_spec){0}, &run);
+    int rc = suggest ? start_advice_plan(c, NULL, 0, work, true, &run)
+                     : forecast_request(c, &(struct forecast_spec){0}, &run);
     if (rc < 0 || !run)
         return rc;
     c->answer.body = why_json(c, work, run, suggest);

@@ -6,4 +6,4 @@
 #include "control/api/request.h"
 
 /* GET /v1/jobs/{id}/why?suggest= */
-int job_why(struct call *c);
+int job_why(struct request *c);

@@ -18,7 +18,7 @@ enum { RECORDS_MAX = 1000, AGAIN_S = 1 };
 
 /* ---- the object ------------------------------------------------------------------------------------------------- */
 
-static int prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+static int prepare(struct request *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     char now[TIMESTAMP_MAX];
     (void)k;
@@ -38,7 +38,7 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
 }
 
 /* Rejects a job that could not be submitted now. Each job gets its own number, and its owner from the schedule. */
-static int job_check_submittable(struct call *c, const char *owner, const json_t *job)
+static int job_check_submittable(struct request *c, const char *owner, const json_t *job)
 {
     static const char *const forbidden[] = {"id", "owner", "roles"};
     for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++)
@@ -61,7 +61,7 @@ static int job_check_submittable(struct call *c, const char *owner, const json_t
     return rc < 0 ? err_prefix(&c->err, "job") : 0;
 }
 
-static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     struct cron_doc d;
     struct cron_time t;
@@ -77,7 +77,7 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     return rc;
 }
 
-static void show(const struct call *c, const struct object *o, json_t *doc)
+static void show(const struct request *c, const struct object *o, json_t *doc)
 {
     struct arena arena;
     struct cron_doc d;
@@ -104,14 +104,14 @@ const struct crud cron_crud = {
 
 /* ---- due times -------------------------------------------------------------------------------------------------- */
 
-struct due {
+struct cron_due {
     char *id;
     int64_t next_ns;
 };
 
 struct crons {
     struct control *control;
-    VEC(struct due) all;
+    VEC(struct cron_due) all;
     int64_t next_ns;  /* earliest of all schedules */
     int64_t again_ns; /* steady time; nothing is written before */
     bool busy;
@@ -147,7 +147,7 @@ void crons_event(struct crons *c, const char *id)
     while (i < c->all.len && strcmp(c->all.at[i].id, id) != 0)
         i++;
     if (o && i == c->all.len)
-        vec_push(&c->all, ((struct due){mem_strdup(id), 0}));
+        vec_push(&c->all, ((struct cron_due){mem_strdup(id), 0}));
     if (o) {
         c->all.at[i].next_ns = next_of(o);
     } else if (i < c->all.len) {
@@ -165,7 +165,7 @@ struct crons *crons_new(struct control *control)
     c->control = control;
     c->next_ns = BERTH_NEVER_NS;
     for (size_t i = 0; i < len; i++)
-        vec_push(&c->all, ((struct due){mem_strdup(list[i]->id), next_of(list[i])}));
+        vec_push(&c->all, ((struct cron_due){mem_strdup(list[i]->id), next_of(list[i])}));
     next_count(c);
     return c;
 }
@@ -196,7 +196,7 @@ static void job_delete(struct change *change, const struct object *job)
 }
 
 /* Returns the schedule's remaining jobs, oldest first, and deletes ended jobs beyond the limit. A new reference. */
-static json_t *jobs_left(struct call *call, const struct cron_doc *d, size_t *ret_open)
+static json_t *jobs_left(struct request *request, const struct cron_doc *d, size_t *ret_open)
 {
     json_t *left = json_array();
     size_t over = 0, gone = 0, i;
@@ -204,17 +204,17 @@ static json_t *jobs_left(struct call *call, const struct cron_doc *d, size_t *re
     *ret_open = 0;
     json_array_foreach(d->jobs, i, number)
     {
-        const struct object *job = job_at(call->state, number);
+        const struct object *job = job_at(request->state, number);
         over += job && job->work->finished_ns;
         *ret_open += job && !job->work->finished_ns;
     }
     json_array_foreach(d->jobs, i, number)
     {
-        const struct object *job = job_at(call->state, number);
+        const struct object *job = job_at(request->state, number);
         bool goes = job && job->work->finished_ns && over > d->keep && gone + job->work->instances_len < RECORDS_MAX &&
-                    !jobs_has_waiters(call->control->jobs, job->id);
+                    !jobs_has_waiters(request->control->jobs, job->id);
         if (goes) {
-            job_delete(&call->change, job);
+            job_delete(&request->change, job);
             gone += job->work->instances_len + 1;
             over--;
         } else if (job) {
@@ -224,14 +224,14 @@ static json_t *jobs_left(struct call *call, const struct cron_doc *d, size_t *re
     return left;
 }
 
-static void cancel_open(struct call *call, const json_t *jobs)
+static void cancel_open(struct request *request, const json_t *jobs)
 {
     size_t i;
     json_t *number;
     json_array_foreach((json_t *)jobs, i, number)
     {
-        const struct object *job = job_at(call->state, number);
-        json_t *doc = job && !job->work->finished_ns ? change_edit(&call->change, KIND_JOB, job->id) : NULL;
+        const struct object *job = job_at(request->state, number);
+        json_t *doc = job && !job->work->finished_ns ? change_edit(&request->change, KIND_JOB, job->id) : NULL;
         if (!doc || job->work->failed || job->work->ended)
             continue;
         outcome_put(doc, "cancelled", OUTCOME_CANCELLED, "replaced by the next job of the schedule");
@@ -239,61 +239,61 @@ static void cancel_open(struct call *call, const json_t *jobs)
 }
 
 /* Creates one job with the rights of the schedule's owner. */
-static int make_job(struct call *call, const struct object *cron, const struct cron_doc *d, json_t *jobs)
+static int make_job(struct request *request, const struct object *cron, const struct cron_doc *d, json_t *jobs)
 {
-    const char *id = NULL, *peer = arena_fmt(&call->arena, "user:%s", cron->owner);
+    const char *id = NULL, *peer = arena_fmt(&request->arena, "user:%s", cron->owner);
     bool is_new = false;
-    int rc = caller_find(call->state, NULL, peer, call->now_ns, &call->caller, &call->err);
+    int rc = caller_find(request->state, NULL, peer, request->now_ns, &request->caller, &request->err);
     if (rc < 0)
         return rc;
     CLEANUP(json) json_t *doc = json_deep_copy(d->job);
     (void)json_object_set_new(doc, "owner", json_string(cron->owner));
     if (!json_object_get(doc, "name"))
         (void)json_object_set_new(doc, "name", json_string(d->name ? d->name : cron->id));
-    rc = crud_put(call, &job_crud, NULL, doc, CRUD_CREATE, &id, &is_new);
+    rc = crud_put(request, &job_crud, NULL, doc, CRUD_CREATE, &id, &is_new);
     if (rc < 0)
         return rc;
-    (void)json_object_set_new(change_edit(&call->change, KIND_JOB, id), "cron", json_string(cron->id));
+    (void)json_object_set_new(change_edit(&request->change, KIND_JOB, id), "cron", json_string(cron->id));
     (void)json_array_append_new(jobs, crud_id_value(KIND_JOB, id));
     return 0;
 }
 
-static void tell(struct call *call, const struct object *cron, const char *message)
+static void add_cron_event(struct request *request, const struct object *cron, const char *message)
 {
-    struct event event = {.type = "Cron",
-                          .kind = KIND_CRON,
-                          .id = cron->id,
-                          .owner = cron->owner,
-                          .group = cron->group,
-                          .message = message};
-    events_add(call->control->events, call->now_ns, &event);
+    struct object_event event = {.type = "Cron",
+                                 .kind = KIND_CRON,
+                                 .id = cron->id,
+                                 .owner = cron->owner,
+                                 .group = cron->group,
+                                 .message = message};
+    events_add(request->control->events, request->now_ns, &event);
 }
 
 /* Puts the due work of a schedule into the change of a request. */
-static void make_due(struct call *call, const struct object *cron, const struct cron_doc *d)
+static void make_due(struct request *request, const struct object *cron, const struct cron_doc *d)
 {
     char now[TIMESTAMP_MAX];
     size_t open = 0;
-    json_t *jobs = jobs_left(call, d, &open);
+    json_t *jobs = jobs_left(request, d, &open);
     int rc = 0;
     if (open && d->overlap == CRON_REPLACE)
-        cancel_open(call, jobs);
+        cancel_open(request, jobs);
     bool skipped = open && d->overlap == CRON_SKIP;
     if (!skipped)
-        rc = make_job(call, cron, d, jobs);
+        rc = make_job(request, cron, d, jobs);
     if (rc == 0 && !skipped)
-        rc = cap_check(call);
+        rc = cap_check(request);
     if (rc < 0) { /* discard the change; only record the attempt */
-        change_done(&call->change);
-        change_init(&call->change, call->state, &call->arena);
-        tell(call, cron, arena_fmt(&call->arena, "no job was created: %s", call->err.text));
+        change_done(&request->change);
+        change_init(&request->change, request->state, &request->arena);
+        add_cron_event(request, cron, arena_fmt(&request->arena, "no job was created: %s", request->err.text));
     } else if (skipped) {
-        tell(call, cron, "no job was created: the previous one has not ended");
+        add_cron_event(request, cron, "no job was created: the previous one has not ended");
     }
-    json_t *doc = change_edit(&call->change, KIND_CRON, cron->id);
-    (void)json_object_set_new(doc, "last", json_string(timestamp_text(call->now_ns, now)));
+    json_t *doc = change_edit(&request->change, KIND_CRON, cron->id);
+    (void)json_object_set_new(doc, "last", json_string(timestamp_text(request->now_ns, now)));
     if (rc < 0) {
-        (void)json_object_set_new(doc, "error", json_string(call->err.text));
+        (void)json_object_set_new(doc, "error", json_string(request->err.text));
         json_decref(jobs);
         return;
     }
@@ -315,20 +315,20 @@ static void job_committed(void *ctx, const struct store_result *result)
 
 static void crons_make(struct crons *c, const struct object *cron, int64_t now_ns)
 {
-    static const struct request none = {.method = "POST", .path = "/v1/jobs"};
-    struct call call = {.control = c->control, .state = c->control->state, .request = &none, .now_ns = now_ns};
+    static const struct request_input none = {.method = "POST", .path = "/v1/jobs"};
+    struct request request = {.control = c->control, .state = c->control->state, .input = &none, .now_ns = now_ns};
     struct cron_doc d;
     struct berth_err err;
-    arena_init(&call.arena);
-    change_init(&call.change, call.state, &call.arena);
+    arena_init(&request.arena);
+    change_init(&request.change, request.state, &request.arena);
     CLEANUP(json) json_t *empty = json_object();
-    call.body = empty;
+    request.body = empty;
     json_t *doc = object_doc(cron);
-    if (cron_doc_read(doc, &call.arena, &d, NULL) == 0) {
-        make_due(&call, cron, &d);
+    if (cron_doc_read(doc, &request.arena, &d, NULL) == 0) {
+        make_due(&request, cron, &d);
         struct commit_note note = {
-            .who = "berth", .verb = "cron", .subject = arena_fmt(&call.arena, "crons/%s", cron->id)};
-        int rc = commit_submit(c->control, &call.change, &note, job_committed, c, &err);
+            .who = "berth", .verb = "cron", .subject = arena_fmt(&request.arena, "crons/%s", cron->id)};
+        int rc = commit_submit(c->control, &request.change, &note, job_committed, c, &err);
         c->busy = rc > 0;
         if (rc < 0) {
             log_write(c->control->env.log, now_ns, LEVEL_WARN, "cron.failed", LOG_TEXT("text", err.text));
@@ -336,8 +336,8 @@ static void crons_make(struct crons *c, const struct object *cron, int64_t now_n
         }
     }
     json_decref(doc);
-    change_done(&call.change);
-    arena_done(&call.arena);
+    change_done(&request.change);
+    arena_done(&request.arena);
 }
 
 void crons_step(struct crons *c)

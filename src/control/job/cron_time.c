@@ -16,7 +16,7 @@ static const char *const month_names[] = {"jan", "feb", "mar", "apr", "may", "ju
                                           "jul", "aug", "sep", "oct", "nov", "dec"};
 static const char *const weekday_names[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
 
-static const struct field {
+static const struct cron_field {
     const char *what;
     unsigned min, max;
     const char *const *names;
@@ -31,7 +31,7 @@ static const struct field {
 enum { FIELDS = sizeof fields / sizeof *fields };
 
 /* Parses a number or a name at *at and moves *at past it. */
-static bool value_of(const struct field *f, const char **at, unsigned *ret)
+static bool value_of(const struct cron_field *f, const char **at, unsigned *ret)
 {
     unsigned n = 0;
     size_t digits = strspn(*at, "0123456789");
@@ -51,9 +51,9 @@ static bool value_of(const struct field *f, const char **at, unsigned *ret)
 }
 
 /* Parses "*", "5" or "1-5", each optionally with "/STEP". */
-static bool part_of(const struct field *f, const char **at, uint64_t *bits)
+static bool part_of(const struct cron_field *f, const char **at, uint64_t *bits)
 {
-    static const struct field steps = {"step", 1, 99, NULL, 0};
+    static const struct cron_field steps = {"step", 1, 99, NULL, 0};
     unsigned first = f->min, last = f->max, step = 1;
     bool all = **at == '*';
     if (all)
@@ -77,9 +77,9 @@ static bool part_of(const struct field *f, const char **at, uint64_t *bits)
     return true;
 }
 
-static int field_of(const struct field *f, const char *text, size_t len, uint64_t *ret, struct berth_err *err)
+static int field_of(const struct cron_field *f, const char *text, size_t len, uint64_t *ret, struct berth_err *err)
 {
-    char buf[128], shown[QUOTE_MAX];
+    char buf[128], quoted[QUOTE_MAX];
     const char *at = buf;
     uint64_t bits = 0;
     if (len >= sizeof buf)
@@ -90,7 +90,7 @@ static int field_of(const struct field *f, const char *text, size_t len, uint64_
         if (!part_of(f, &at, &bits) || (*at && *at != ','))
             return err_set(err, EINVAL,
                            "%s is not a valid %s; expected numbers from %u to %u like \"*\", \"5\", \"1-5\" or \"*/2\"",
-                           quote(buf, shown), f->what, f->min, f->max);
+                           quote(buf, quoted), f->what, f->min, f->max);
     } while (*at++ == ',');
     *ret = bits;
     return 0;
@@ -119,17 +119,17 @@ int cron_parse(const char *text, struct cron_time *ret, struct berth_err *err)
 {
     uint64_t bits[FIELDS] = {0};
     bool any[FIELDS] = {false};
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     const char *at = spelled_out(text);
     if (*at == '@')
         return err_set(err, EINVAL, "%s is unknown; expected @hourly, @daily, @weekly, @monthly or @yearly",
-                       quote(text, shown));
+                       quote(text, quoted));
     for (size_t i = 0; i < FIELDS; i++) {
         at += strspn(at, " \t");
         size_t len = strcspn(at, " \t");
         if (len == 0)
             return err_set(err, EINVAL, "%s has %zu fields; expected five: minute, hour, day, month, weekday",
-                           quote(text, shown), i);
+                           quote(text, quoted), i);
         any[i] = *at == '*' && (len == 1 || at[1] == '/');
         int rc = field_of(&fields[i], at, len, &bits[i], err);
         if (rc < 0)
@@ -137,7 +137,7 @@ int cron_parse(const char *text, struct cron_time *ret, struct berth_err *err)
         at += len;
     }
     if (at[strspn(at, " \t")])
-        return err_set(err, EINVAL, "%s has more than five fields", quote(text, shown));
+        return err_set(err, EINVAL, "%s has more than five fields", quote(text, quoted));
     if (bits[4] & 1u << 7)
         bits[4] |= 1;
     *ret = (struct cron_time){.minutes = bits[0],

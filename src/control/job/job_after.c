@@ -7,7 +7,7 @@
 #include "control/job/job.h"
 #include "wire/text/document.h"
 
-bool job_is_over(const struct object *job)
+bool job_is_finished(const struct object *job)
 {
     return job->work->finished_ns != 0;
 }
@@ -33,7 +33,7 @@ static enum job_wait after_wait(const struct object *of, enum after_when when)
 {
     if (!of) /* the job is deleted: it has ended, its outcome is unknown */
         return when == AFTER_ENDED ? WAIT_MET : WAIT_NEVER;
-    bool over = job_is_over(of), well = over && !of->work->cancelled && !of->work->failed;
+    bool over = job_is_finished(of), well = over && !of->work->cancelled && !of->work->failed;
     if (PLANTED(AFTER_EARLY))
         return WAIT_MET;
     switch (when) {
@@ -44,7 +44,7 @@ static enum job_wait after_wait(const struct object *of, enum after_when when)
     }
 }
 
-enum job_wait job_wait(struct jobs *j, const struct object *job, struct arena *arena, const char **ret_text)
+enum job_wait job_wait(struct job_loop *j, const struct object *job, struct arena *arena, const char **ret_text)
 {
     const struct state *s = jobs_state(j);
     struct work_doc d;
@@ -106,7 +106,7 @@ size_t job_waits(const struct state *s, struct arena *arena, const struct lookah
     struct lookahead_wait *waits = NULL;
     for (size_t i = 0; i < jobs && len < JOB_WAITS_MAX; i++) {
         size_t before = len;
-        if (!list[i]->work->waits || list[i]->work->held || job_is_over(list[i]))
+        if (!list[i]->work->waits || list[i]->work->held || job_is_finished(list[i]))
             continue;
         waits = waits ? waits : ARENA_ARRAY(arena, struct lookahead_wait, JOB_WAITS_MAX);
         if (!waits_add(s, list[i], arena, waits, &len))

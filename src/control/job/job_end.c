@@ -33,7 +33,7 @@ const char *duration_text(int64_t ns, struct arena *arena)
     return text.len ? arena_strdup(arena, str_text(&text)) : "0s";
 }
 
-static bool is_over(const json_t *doc)
+static bool is_finished(const json_t *doc)
 {
     return json_is_true(json_object_get(doc, "failed")) || json_is_true(json_object_get(doc, "cancelled")) ||
            json_is_true(json_object_get(doc, "ended"));
@@ -43,7 +43,7 @@ static bool is_over(const json_t *doc)
 static json_t *edit_open(struct change *change, const char *job)
 {
     const json_t *doc = change_read(change, KIND_JOB, job);
-    return doc && !is_over(doc) ? change_edit(change, KIND_JOB, job) : NULL;
+    return doc && !is_finished(doc) ? change_edit(change, KIND_JOB, job) : NULL;
 }
 
 static void end_job(struct change *change, const char *job, const char *how, enum work_outcome outcome,
@@ -167,11 +167,11 @@ void job_event_preempted(struct control *c, const char *workload, uint32_t ordin
         return;
     (void)snprintf(text, sizeof text, "pod %" PRIu32 " on %s was preempted by %s%s", ordinal, node,
                    by ? "job " : "others", by ? by : "");
-    struct event event = {.type = "Preempted",
-                          .kind = work->kind,
-                          .id = work->id,
-                          .owner = work->owner,
-                          .group = work->group,
-                          .message = text};
+    struct object_event event = {.type = "Preempted",
+                                 .kind = work->kind,
+                                 .id = work->id,
+                                 .owner = work->owner,
+                                 .group = work->group,
+                                 .message = text};
     events_add(c->events, control_now_ns(c), &event);
 }

@@ -20,17 +20,17 @@ enum { AGAIN_S = 1 }; /* after a failed commit */
     (UINT64_C(1) << 62) /* key of a job of which only a task has changed: jobs that depend on it are not handled */
 
 /* A job that waits for the job or name of the key. */
-struct waiter {
+struct job_waiter {
     uint64_t key, job;
     uint32_t next; /* next waiter of the same key; MAP_NONE: last */
 };
 
-struct jobs {
+struct job_loop {
     struct control *control;
     VEC(uint64_t) touched; /* keys to handle */
     VEC(uint64_t) batch;   /* keys of the transaction in progress */
     bool busy;
-    VEC(struct waiter) waiters;
+    VEC(struct job_waiter) waiters;
     VEC(uint32_t) free_waiters;
     struct map heads;            /* key to its first waiter */
     VEC(uint64_t) with_deadline; /* jobs with a deadline that have not started */
@@ -45,15 +45,15 @@ struct jobs {
 
 static bool same_key(const void *ctx, uint32_t at, const void *key)
 {
-    return ((const struct jobs *)ctx)->waiters.at[at].key == *(const uint64_t *)key;
+    return ((const struct job_loop *)ctx)->waiters.at[at].key == *(const uint64_t *)key;
 }
 
-static uint32_t head_of(const struct jobs *j, uint64_t key)
+static uint32_t head_of(const struct job_loop *j, uint64_t key)
 {
     return map_find(&j->heads, hash_u64(key), same_key, j, &key);
 }
 
-static void waiter_add(struct jobs *j, uint64_t key, uint64_t job)
+static void waiter_add(struct job_loop *j, uint64_t key, uint64_t job)
 {
     uint32_t head = head_of(j, key), at;
     if (head != MAP_NONE && j->waiters.at[head].job == job)
@@ -62,15 +62,15 @@ static void waiter_add(struct jobs *j, uint64_t key, uint64_t job)
         at = j->free_waiters.at[--j->free_waiters.len];
     } else {
         at = (uint32_t)j->waiters.len;
-        vec_push(&j->waiters, (struct waiter){0});
+        vec_push(&j->waiters, (struct job_waiter){0});
     }
     if (head != MAP_NONE)
         map_drop(&j->heads, hash_u64(key), head);
-    j->waiters.at[at] = (struct waiter){key, job, head};
+    j->waiters.at[at] = (struct job_waiter){key, job, head};
     map_add(&j->heads, hash_u64(key), at);
 }
 
-static void touch(struct jobs *j, uint64_t key)
+static void touch(struct job_loop *j, uint64_t key)
 {
     if (key && (j->touched.len == 0 || j->touched.at[j->touched.len - 1] != key))
         vec_push(&j->touched, key);
@@ -83,7 +83,7 @@ static uint64_t number_of(const char *id)
 }
 
 /* Lists the job as a waiter of its dependencies and checks whether they are met already. */
-static void wait_begin(struct jobs *j, const struct object *job)
+static void wait_begin(struct job_loop *j, const struct object *job)
 {
     struct arena arena;
     struct work_doc d;
@@ -102,7 +102,7 @@ static void wait_begin(struct jobs *j, const struct object *job)
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
-static void job_seen(struct jobs *j, const struct object *job)
+static void job_changed(struct job_loop *j, const struct object *job)
 {
     const struct work_view *v = job->work;
     if (!v->finished_ns)
@@ -121,7 +121,7 @@ static void job_seen(struct jobs *j, const struct object *job)
     touch(j, number_of(job->id));
 }
 
-uint64_t jobs_key(const struct jobs *j, enum kind kind, const char *id)
+uint64_t jobs_key(const struct job_loop *j, enum kind kind, const char *id)
 {
     const struct object *o = kind == KIND_JOB || kind == KIND_INSTANCE ? state_find(j->control->state, kind, id) : NULL;
     if (!o || kind == KIND_JOB)
@@ -129,12 +129,12 @@ uint64_t jobs_key(const struct jobs *j, enum kind kind, const char *id)
     return strchr(o->instance->workload, '.') ? 0 : number_of(o->instance->workload) | TASK_KEY;
 }
 
-void jobs_event(struct jobs *j, enum kind kind, const char *id, uint64_t key_before)
+void jobs_event(struct job_loop *j, enum kind kind, const char *id, uint64_t key_before)
 {
     const struct object *job = kind == KIND_JOB ? state_find(j->control->state, kind, id) : NULL;
     uint64_t key = jobs_key(j, kind, id);
     if (job)
-        job_seen(j, job);
+        job_changed(j, job);
     else if (kind == KIND_JOB)
         touch(j, number_of(id));
     /* Jobs that wait for a name may start when a job of that name ends, is deleted or renamed. */
@@ -144,9 +144,9 @@ void jobs_event(struct jobs *j, enum kind kind, const char *id, uint64_t key_bef
         touch(j, key_before);
 }
 
-struct jobs *jobs_new(struct control *control)
+struct job_loop *jobs_new(struct control *control)
 {
-    struct jobs *j = mem_zalloc(sizeof *j);
+    struct job_loop *j = mem_zalloc(sizeof *j);
     size_t len;
     const struct object *const *jobs = state_list(control->state, KIND_JOB, &len);
     j->control = control;
@@ -154,11 +154,11 @@ struct jobs *jobs_new(struct control *control)
     j->deadline_next_ns = BERTH_NEVER_NS;
     for (size_t i = 0; i < len; i++)
         if (!jobs[i]->work->finished_ns)
-            job_seen(j, jobs[i]);
+            job_changed(j, jobs[i]);
     return j;
 }
 
-void jobs_free(struct jobs *j)
+void jobs_free(struct job_loop *j)
 {
     if (!j)
         return;
@@ -175,7 +175,7 @@ void jobs_free(struct jobs *j)
 /* ---- handle one job --------------------------------------------------------------------------------------------- */
 
 struct job_pass {
-    struct jobs *jobs;
+    struct job_loop *jobs;
     struct change change;
     struct arena arena;
     int64_t now_ns;
@@ -194,9 +194,9 @@ static void set_time(json_t *doc, const char *key, int64_t ns)
     (void)json_object_set_new(doc, key, json_string(timestamp_text(ns, text)));
 }
 
-static void tell(struct job_pass *l, const struct object *job, const char *type, const char *message)
+static void add_job_event(struct job_pass *l, const struct object *job, const char *type, const char *message)
 {
-    struct event event = {
+    struct object_event event = {
         .type = type, .kind = KIND_JOB, .id = job->id, .owner = job->owner, .group = job->group, .message = message};
     events_add(l->jobs->control->events, l->now_ns, &event);
 }
@@ -214,7 +214,7 @@ static void fail_one(struct job_pass *l, const struct object *job, enum work_out
     outcome_put(doc, "failed", outcome, error);
     if (job->work->instances_len == 0)
         set_time(doc, "finished", l->now_ns);
-    tell(l, job, "Failed", error);
+    add_job_event(l, job, "Failed", error);
 }
 
 /* Fails all other jobs of the set of a failed job. After a cancelled or preempted job they share its outcome. */
@@ -269,7 +269,7 @@ static void tasks_over(struct job_pass *l, const struct object *job)
     const char *error = bad ? arena_fmt(&l->arena, "%zu of %zu tasks have failed", bad, len) : NULL;
     outcome_put(doc, bad ? "failed" : "ended", outcome_of_tasks(job), error);
     if (bad)
-        tell(l, job, "Failed", error);
+        add_job_event(l, job, "Failed", error);
     set_time(doc, "finished", l->now_ns);
 }
 
@@ -317,7 +317,7 @@ static bool decide_waiting(struct job_pass *l, const struct object *job)
 }
 
 /* Returns whether the job goes on waiting. Of the jobs that wait for a name, only the oldest and its set may start. */
-static bool keeps_waiting(struct job_pass *l, const struct waiter *w, uint64_t oldest)
+static bool keeps_waiting(struct job_pass *l, const struct job_waiter *w, uint64_t oldest)
 {
     char number[24];
     bool by_name = w->key & JOB_NAME_KEY && oldest;
@@ -332,7 +332,7 @@ static bool keeps_waiting(struct job_pass *l, const struct waiter *w, uint64_t o
 /* Handles the waiters of the key, a limited number at a time. */
 static void decide_waiters(struct job_pass *l, uint64_t key)
 {
-    struct jobs *j = l->jobs;
+    struct job_loop *j = l->jobs;
     const struct object *oldest = key & JOB_NAME_KEY ? job_names_oldest(&j->names, l->change.state, key) : NULL;
     uint32_t head = head_of(j, key), kept = MAP_NONE, at = head;
     if (head == MAP_NONE)
@@ -379,7 +379,7 @@ static void handle_key(struct job_pass *l, uint64_t key)
 
 static void check_deadlines(struct job_pass *l)
 {
-    struct jobs *j = l->jobs;
+    struct job_loop *j = l->jobs;
     size_t kept = 0;
     if (l->now_ns < j->deadline_next_ns)
         return;
@@ -404,19 +404,19 @@ static void check_deadlines(struct job_pass *l)
 
 /* ---- transactions ----------------------------------------------------------------------------------------------- */
 
-static bool commit_due(const struct jobs *j, int64_t now_ns)
+static bool commit_due(const struct job_loop *j, int64_t now_ns)
 {
     return j->touched.len > 0 || now_ns >= j->deadline_next_ns;
 }
 
-static void commit_succeeded(struct jobs *j)
+static void commit_succeeded(struct job_loop *j)
 {
     j->decided_max = j->decided_max * DECIDED_STEP < DECIDED_MAX ? j->decided_max * DECIDED_STEP : DECIDED_MAX;
 }
 
 /* Handles the keys of a failed transaction again: at once after a conflict, else after a pause. If the store rejects
  * the content, transactions become smaller, so that a document that cannot be written delays only itself. */
-static void commit_failed(struct jobs *j, int rc)
+static void commit_failed(struct job_loop *j, int rc)
 {
     struct control *c = j->control;
     for (size_t i = 0; i < j->batch.len; i++)
@@ -430,7 +430,7 @@ static void commit_failed(struct jobs *j, int rc)
 
 static void commit_done(void *ctx, const struct store_result *result)
 {
-    struct jobs *j = ctx;
+    struct job_loop *j = ctx;
     struct control *c = j->control;
     j->busy = false;
     if (result->rc != 0)
@@ -444,7 +444,7 @@ static void commit_done(void *ctx, const struct store_result *result)
 
 static void pass_submit(struct job_pass *l)
 {
-    struct jobs *j = l->jobs;
+    struct job_loop *j = l->jobs;
     struct control *c = j->control;
     struct berth_err err;
     struct commit_note note = {.who = "berth", .verb = "job.life"};
@@ -462,7 +462,7 @@ static void pass_submit(struct job_pass *l)
     j->batch.len = 0;
 }
 
-void jobs_step(struct jobs *j)
+void jobs_step(struct job_loop *j)
 {
     struct control *c = j->control;
     if (j->busy || c->stopping || c->broken[0])
@@ -494,18 +494,18 @@ void jobs_step(struct jobs *j)
 
 /* ---- deletion --------------------------------------------------------------------------------------------------- */
 
-const struct state *jobs_state(const struct jobs *j)
+const struct state *jobs_state(const struct job_loop *j)
 {
     return j->control->state;
 }
 
-const struct object *jobs_earlier_of_name(struct jobs *j, const struct object *job)
+const struct object *jobs_earlier_of_name(struct job_loop *j, const struct object *job)
 {
     const struct object *oldest = job_names_oldest(&j->names, j->control->state, job_name_key(job));
     return oldest && number_of(oldest->id) < name_order_of(job) ? oldest : NULL;
 }
 
-bool jobs_has_waiters(const struct jobs *j, const char *id)
+bool jobs_has_waiters(const struct job_loop *j, const char *id)
 {
     for (uint32_t at = head_of(j, number_of(id)); at != MAP_NONE; at = j->waiters.at[at].next) {
         char number[24];
@@ -516,7 +516,7 @@ bool jobs_has_waiters(const struct jobs *j, const char *id)
     return false;
 }
 
-int jobs_before_delete(struct jobs *j, struct change *change, const char *id, struct berth_err *err)
+int jobs_before_delete(struct job_loop *j, struct change *change, const char *id, struct berth_err *err)
 {
     const struct object *job = state_find(change->state, KIND_JOB, id);
     size_t told = 0;
@@ -546,7 +546,7 @@ static size_t forget(struct change *change, const struct object *job)
     return gone + 1;
 }
 
-void jobs_sweep(struct jobs *j, struct change *change)
+void jobs_sweep(struct job_loop *j, struct change *change)
 {
     size_t len, written = 0;
     const struct object *const *jobs = state_list(change->state, KIND_JOB, &len);

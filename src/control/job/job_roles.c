@@ -8,7 +8,7 @@
 #include "wire/text/words.h"
 
 /* Makes the document of one role: the body without its roles, overlaid with the role's keys. Its name is the role. */
-static int role_doc(struct call *c, const json_t *roles, size_t i, json_t **ret)
+static int role_doc(struct request *c, const json_t *roles, size_t i, json_t **ret)
 {
     const json_t *role = json_array_get(roles, i);
     const char *name = json_string_value(json_object_get(role, "name")), *key;
@@ -33,7 +33,7 @@ static int role_doc(struct call *c, const json_t *roles, size_t i, json_t **ret)
     return 0;
 }
 
-static int submit_role(struct call *c, const json_t *roles, size_t i, json_t *ids)
+static int submit_role(struct request *c, const json_t *roles, size_t i, json_t *ids)
 {
     CLEANUP(json) json_t *doc = NULL;
     const char *id = NULL;
@@ -49,7 +49,7 @@ static int submit_role(struct call *c, const json_t *roles, size_t i, json_t *id
     return 0;
 }
 
-int job_submit(struct call *c)
+int job_submit(struct request *c)
 {
     const json_t *roles = json_object_get(c->body, "roles");
     if (!roles || json_is_null(roles))

@@ -8,7 +8,7 @@
 #include "control/job/notification.h"
 #include "wire/text/document.h"
 
-int job_refuse_keys(struct call *c, const json_t *doc)
+int job_refuse_keys(struct request *c, const json_t *doc)
 {
     const char *key;
     json_t *value;
@@ -24,7 +24,7 @@ static bool same(const json_t *old, const json_t *doc, const char *key)
 }
 
 /* Checked only when the deadline is set; the loop handles deadlines that pass later. */
-static int deadline_check(struct call *c, const json_t *old, const json_t *doc, const struct job_terms *t)
+static int deadline_check(struct request *c, const json_t *old, const json_t *doc, const struct job_terms *t)
 {
     int64_t need_ns = t->estimate_ns ? t->estimate_ns : t->time_limit_ns;
     if (!t->deadline_ns || (same(old, doc, "deadline") && same(old, doc, "estimate")))
@@ -50,7 +50,7 @@ static bool waited_before(const struct job_terms *was, uint64_t job)
 
 /* Checks dependencies. A job that the caller may not see is reported as missing. Only earlier jobs are allowed, so
  * there are no cycles. */
-static int after_check(struct call *c, const char *id, const json_t *old, const struct job_terms *t)
+static int after_check(struct request *c, const char *id, const json_t *old, const struct job_terms *t)
 {
     struct work_doc before = {0};
     int64_t own = 0;
@@ -65,13 +65,13 @@ static int after_check(struct call *c, const char *id, const json_t *old, const 
             continue;
         if (t->after[i].job >= (uint64_t)own)
             return err_set(&c->err, EINVAL, "after[%zu]: job %s does not exist", i, of);
-        if (!change_read(&c->change, KIND_JOB, of) || (o && !call_sees(c, o)))
+        if (!change_read(&c->change, KIND_JOB, of) || (o && !request_may_see(c, o)))
             return err_set(&c->err, EINVAL, "after[%zu]: there is no job %s; see 'berth get jobs'", i, of);
     }
     return 0;
 }
 
-int job_check(struct call *c, const char *id, const json_t *old, const json_t *doc, const struct work_doc *d)
+int job_check(struct request *c, const char *id, const json_t *old, const json_t *doc, const struct work_doc *d)
 {
     const struct job_terms *t = &d->job;
     if (t->time_limit_ns && t->estimate_ns > t->time_limit_ns)
@@ -91,7 +91,7 @@ int job_check(struct call *c, const char *id, const json_t *old, const json_t *d
     return rc < 0 ? rc : after_check(c, id, old, t);
 }
 
-int job_hold_check(struct call *c, const json_t *old, const json_t *doc)
+int job_hold_check(struct request *c, const json_t *old, const json_t *doc)
 {
     const char *by = json_string_value(json_object_get(old, "held_by"));
     const char *owner = json_string_value(json_object_get(old, "owner"));

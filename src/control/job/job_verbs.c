@@ -10,7 +10,7 @@
 #include "control/kind/work.h"
 #include "wire/text/document.h"
 
-size_t job_set(struct call *c, const struct object *job, uint64_t **ret)
+size_t job_set(struct request *c, const struct object *job, uint64_t **ret)
 {
     uint64_t *all = ARENA_ARRAY(&c->arena, uint64_t, ROLES_MAX);
     size_t len = 0;
@@ -30,7 +30,7 @@ size_t job_set(struct call *c, const struct object *job, uint64_t **ret)
 
 /* Opens the job that the path names and lets `edit` change it and the other jobs of its set as far as possible. `any`:
  * one changed job suffices for success. */
-static int edit_set(struct call *c, const char *verb, crud_edit_fn *edit, bool any)
+static int edit_set(struct request *c, const char *verb, crud_edit_fn *edit, bool any)
 {
     const char *id = NULL;
     struct berth_err refused = {0};
@@ -67,7 +67,7 @@ static int edit_set(struct call *c, const char *verb, crud_edit_fn *edit, bool a
     return crud_answer(c, KIND_JOB, id, false);
 }
 
-int job_refuse_over(struct call *c, const char *id, const json_t *doc)
+int job_refuse_finished(struct request *c, const char *id, const json_t *doc)
 {
     const char *how = json_is_true(json_object_get(doc, "cancelled")) ? "was cancelled"
                       : json_is_true(json_object_get(doc, "failed"))  ? "has failed"
@@ -80,22 +80,22 @@ int job_refuse_over(struct call *c, const char *id, const json_t *doc)
 
 /* ---- hold and release -------------------------------------------------------------------------------------------- */
 
-struct assumed_search {
+struct assumed_job_search {
     const struct state *state;
     bool found;
 };
 
 static void assumed_find(void *ctx, const struct berth_instance_view *instance)
 {
-    struct assumed_search *assumed_search = ctx;
+    struct assumed_job_search *assumed_search = ctx;
     char number[24];
     assumed_search->found |= !state_find(assumed_search->state, KIND_INSTANCE, str_u64(instance->id, number));
 }
 
 /* Returns whether an assumed change of a plan places the job. An instance without a document cannot be stopped. */
-static bool is_being_placed(struct call *c, const char *id)
+static bool is_being_placed(struct request *c, const char *id)
 {
-    struct assumed_search assumed_search = {.state = c->state};
+    struct assumed_job_search assumed_search = {.state = c->state};
     berth_instances(state_cluster(c->state), id, assumed_find, &assumed_search);
     return assumed_search.found;
 }
@@ -111,9 +111,9 @@ static size_t running_of(const struct object *job)
     return n;
 }
 
-int job_hold_running_check(struct call *c, const char *id, const json_t *old, const json_t *doc)
+int job_hold_running_check(struct request *c, const char *id, const json_t *old, const json_t *doc)
 {
-    const char *stop = call_query(c, "stop");
+    const char *stop = request_query(c, "stop");
     if (!old || !json_is_true(json_object_get(doc, "hold")) || json_is_true(json_object_get(old, "hold")))
         return 0;
     if (stop && *stop && strcmp(stop, "true") != 0 && strcmp(stop, "1") != 0 && strcmp(stop, "false") != 0)
@@ -132,11 +132,11 @@ int job_hold_running_check(struct call *c, const char *id, const json_t *old, co
     return 0;
 }
 
-static int hold(struct call *c, const char *id, json_t *doc, const void *arg)
+static int hold(struct request *c, const char *id, json_t *doc, const void *arg)
 {
     const char *owner = json_string_value(json_object_get(doc, "owner"));
     (void)arg;
-    int rc = job_refuse_over(c, id, doc);
+    int rc = job_refuse_finished(c, id, doc);
     if (rc < 0)
         return rc;
     (void)json_object_set_new(doc, "hold", json_true());
@@ -145,11 +145,11 @@ static int hold(struct call *c, const char *id, json_t *doc, const void *arg)
     return 0;
 }
 
-static int release(struct call *c, const char *id, json_t *doc, const void *arg)
+static int release(struct request *c, const char *id, json_t *doc, const void *arg)
 {
     CLEANUP(json) json_t *old = json_copy(doc);
     (void)arg;
-    int rc = job_refuse_over(c, id, doc);
+    int rc = job_refuse_finished(c, id, doc);
     (void)json_object_del(doc, "hold");
     if (rc == 0)
         rc = job_hold_check(c, old, doc);
@@ -158,12 +158,12 @@ static int release(struct call *c, const char *id, json_t *doc, const void *arg)
     return rc;
 }
 
-int job_hold_verb(struct call *c)
+int job_hold_verb(struct request *c)
 {
     return edit_set(c, "hold", hold, false);
 }
 
-int job_release_verb(struct call *c)
+int job_release_verb(struct request *c)
 {
     return edit_set(c, "release", release, false);
 }
@@ -172,7 +172,7 @@ int job_release_verb(struct call *c)
 
 /* A job without instances ends at once. Cancelling a cancelled job changes nothing, so that clients may repeat the
  * request. */
-static int cancel(struct call *c, const char *id, json_t *doc, const void *arg)
+static int cancel(struct request *c, const char *id, json_t *doc, const void *arg)
 {
     char now[TIMESTAMP_MAX];
     const struct object *job = state_find(c->state, KIND_JOB, id);
@@ -188,7 +188,7 @@ static int cancel(struct call *c, const char *id, json_t *doc, const void *arg)
     return 0;
 }
 
-int job_cancel_verb(struct call *c)
+int job_cancel_verb(struct request *c)
 {
     return edit_set(c, "cancel", cancel, true);
 }
@@ -196,7 +196,7 @@ int job_cancel_verb(struct call *c)
 /* ---- requeue ----------------------------------------------------------------------------------------------------- */
 
 /* Stops the running instances and deletes the records of ended ones. */
-static void tasks_restart(struct call *c, const struct object *job)
+static void tasks_restart(struct request *c, const struct object *job)
 {
     char now[TIMESTAMP_MAX];
     for (size_t i = 0; i < job->work->instances_len; i++) {
@@ -215,7 +215,7 @@ static void tasks_restart(struct call *c, const struct object *job)
     }
 }
 
-static int requeue(struct call *c, const char *id, json_t *doc, const void *arg)
+static int requeue(struct request *c, const char *id, json_t *doc, const void *arg)
 {
     static const char *const over[] = {"failed", "ended", "cancelled", "outcome", "error", "started", "finished"};
     const struct object *job = state_find(c->state, KIND_JOB, id);
@@ -232,7 +232,7 @@ static int requeue(struct call *c, const char *id, json_t *doc, const void *arg)
     return 0;
 }
 
-int job_requeue_verb(struct call *c)
+int job_requeue_verb(struct request *c)
 {
     return edit_set(c, "requeue", requeue, false);
 }

@@ -29,7 +29,7 @@ const char *notification_mail(const char *to)
 int notification_secret(const struct control *c, const char *named, struct arena *arena, const char **ret,
                         struct berth_err *err)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     const char *slash = strchr(named, '/');
     *ret = "";
     if (!*named)
@@ -41,7 +41,7 @@ int notification_secret(const struct control *c, const char *named, struct arena
     const char *text = json_string_value(json_object_get(data, slash ? slash + 1 : ""));
     if (rc == 0 && !text)
         rc = err_set(err, EINVAL, "there is no secret %s; expected NAME.OWNER/KEY; create one with 'berth secret set'",
-                     quote(named, shown));
+                     quote(named, quoted));
     if (rc == 0)
         *ret = arena_strdup(arena, text);
     return rc;
@@ -119,12 +119,12 @@ int notification_allow_check(const char *allow, struct berth_err *err)
     return 0;
 }
 
-int notification_check(const struct call *c, const struct job_terms *terms, struct berth_err *err)
+int notification_check(const struct request *c, const struct job_terms *terms, struct berth_err *err)
 {
     const struct state *s = c->state;
     bool program = c->control && notifications_mail_command(c->control->notifications);
     struct arena arena;
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     int rc = 0;
     if (terms->notify_len == 0)
         return 0;
@@ -136,9 +136,9 @@ int notification_check(const struct call *c, const struct job_terms *terms, stru
         bool url = strstr(to, "://") != NULL;
         if (url && notification_url_allowed(allow, to) == NOTIFICATION_REFUSED)
             rc = err_set(err, EINVAL, "notify[%zu]: to: %s is not allowed by the setting notify_allow", i,
-                         quote(to, shown));
+                         quote(to, quoted));
         else if (!url && !notification_mail(to))
-            rc = err_set(err, EINVAL, "notify[%zu]: to: %s is not an address like a@b.org", i, quote(to, shown));
+            rc = err_set(err, EINVAL, "notify[%zu]: to: %s is not an address like a@b.org", i, quote(to, quoted));
         else if (!url && !mail)
             rc = err_set(
                 err, EINVAL,

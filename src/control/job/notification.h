@@ -1,10 +1,10 @@
 /* notification.h - notifications about jobs: a POST to a URL, or mail.
  *
- * A notification is a document (KIND_NOTIFICATION). It is written in the transaction of its event and deleted after delivery,
- * so a crash loses none and may repeat one. Delivery is done by the program (struct control_notifier) on another thread; a
- * job never waits for it. Each address receives one notification at a time. Failed deliveries are retried after growing
- * pauses, and given up after NOTIFICATION_TRIES_MAX tries or a day. The settings notify_allow and smtp_url say which
- * addresses are allowed. The mail program is not a setting: struct control_notifier names it.
+ * A notification is a document (KIND_NOTIFICATION). It is written in the transaction of its event and deleted after
+ * delivery, so a crash loses none and may repeat one. Delivery is done by the program (struct control_notifier) on
+ * another thread; a job never waits for it. Each address receives one notification at a time. Failed deliveries are
+ * retried after growing pauses, and given up after NOTIFICATION_TRIES_MAX tries or a day. The settings notify_allow and
+ * smtp_url say which addresses are allowed. The mail program is not a setting: struct control_notifier names it.
  */
 #pragma once
 
@@ -48,14 +48,15 @@ void control_set_notifier(struct control *c, const struct control_notifier *post
 void notification_add(struct change *c, const struct object *job, unsigned told, const char *reason, int64_t now_ns);
 /* Does the same for every job that starts or ends by this change. */
 void notification_scan(struct change *c, int64_t now_ns);
-struct call;
+struct request;
 /* Checks the recipients of a job that is about to be written. -EINVAL: the error says what to do. */
-int notification_check(const struct call *c, const struct job_terms *terms, struct berth_err *err);
+int notification_check(const struct request *c, const struct job_terms *terms, struct berth_err *err);
 /* Result of an allow list such as "https://,http://10.1.2.3:8080/,192.168.7.0/24": URL prefixes, addresses, address
  * ranges. */
 enum notification_allowed {
     NOTIFICATION_REFUSED,
-    NOTIFICATION_ALLOWED, /* allowed if the host resolves to a public address or to one that notification_address_allowed accepts */
+    /* allowed if the host resolves to a public address or to one that notification_address_allowed accepts */
+    NOTIFICATION_ALLOWED,
     NOTIFICATION_NAMED, /* the list names the URL's host, which is an address or localhost */
 };
 enum notification_allowed notification_url_allowed(const char *allow, const char *url);

@@ -202,16 +202,16 @@ static void finish(struct delivery *e, const char *why)
     char message[EVENT_TEXT_MAX];
     (void)snprintf(message, sizeof message, "the notification of %.80s (%.20s) failed: %.100s", text_at(doc, "to"),
                    text_at(doc, "event"), why);
-    struct event event = {.type = "NotifyFailed",
-                          .kind = KIND_JOB,
-                          .id = text_at(doc, "job"),
-                          .owner = o->owner,
-                          .group = o->group,
-                          .message = message};
+    struct object_event event = {.type = "NotifyFailed",
+                                 .kind = KIND_JOB,
+                                 .id = text_at(doc, "job"),
+                                 .owner = o->owner,
+                                 .group = o->group,
+                                 .message = message};
     events_add(c->events, c->now_ns, &event);
 }
 
-static void after(void *arg)
+static void on_send_done(void *arg)
 {
     struct delivery *e = arg;
     struct notifications *n = e->notifications;
@@ -250,7 +250,7 @@ static void start(struct delivery *e, const struct object *o)
     }
     e->busy = true;
     n->under_way++;
-    n->post.run(n->post.ctx, work, after, e);
+    n->post.run(n->post.ctx, work, on_send_done, e);
 }
 
 /* ---- pending notifications -------------------------------------------------------------------------------------- */

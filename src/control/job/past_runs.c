@@ -13,7 +13,7 @@ static double seconds(int64_t ns)
     return (double)ns / (double)SECOND_NS;
 }
 
-void past_runs_add(struct past_runs *p, const struct past *x)
+void past_runs_add(struct past_runs *p, const struct past_run *x)
 {
     p->at[p->len++ % PAST_RUNS_MAX] = *x;
 }
@@ -29,12 +29,12 @@ bool past_run_counts(uint64_t before)
     return before < OWNER_FIRST || before % OWNER_EVERY == 0;
 }
 
-struct mean {
+struct weighted_mean {
     double sum, weight;
 };
 
 /* Adds what a job with this limit would have run for by the past run. */
-static void mean_add(struct mean *m, const struct past *p, int64_t limit_ns, double weight)
+static void mean_add(struct weighted_mean *m, const struct past_run *p, int64_t limit_ns, double weight)
 {
     double limit_s = seconds(limit_ns), s = seconds(p->run_ns);
     if (p->limit_ns > 0 && limit_ns > 0)
@@ -46,17 +46,17 @@ static void mean_add(struct mean *m, const struct past *p, int64_t limit_ns, dou
 }
 
 /* Weighs recent and similar runs most. */
-static void mean_add_own(struct mean *m, const struct past_runs *own, int64_t limit_ns, int64_t size)
+static void mean_add_own(struct weighted_mean *m, const struct past_runs *own, int64_t limit_ns, int64_t size)
 {
     double weight = 1;
     for (uint64_t i = 0; i < PAST_RUNS_MAX && i < own->len; i++, weight *= weight_decay) {
-        const struct past *p = &own->at[(own->len - 1 - i) % PAST_RUNS_MAX];
+        const struct past_run *p = &own->at[(own->len - 1 - i) % PAST_RUNS_MAX];
         double like = p->size == size ? 1 : other_size;
         mean_add(m, p, limit_ns, weight * like * (p->limit_ns == limit_ns ? 1 : other_limit));
     }
 }
 
-static void mean_add_all(struct mean *m, const struct past_runs *all, int64_t limit_ns)
+static void mean_add_all(struct weighted_mean *m, const struct past_runs *all, int64_t limit_ns)
 {
     uint64_t len = all->len < PAST_RUNS_MAX ? all->len : PAST_RUNS_MAX;
     for (uint64_t i = 0; i < len; i++)
@@ -65,7 +65,7 @@ static void mean_add_all(struct mean *m, const struct past_runs *all, int64_t li
 
 int64_t past_predict(const struct past_runs *own, const struct past_runs *all, int64_t limit_ns, int64_t size)
 {
-    struct mean mean = {0};
+    struct weighted_mean mean = {0};
     double limit_s = seconds(limit_ns);
     if (own)
         mean_add_own(&mean, own, limit_ns, size);

@@ -17,7 +17,7 @@
 
 enum { PAST_RUNS_MAX = 64 };
 
-struct past {
+struct past_run {
     int64_t run_ns, limit_ns; /* limit 0: none */
     int64_t size;             /* past_run_size */
 };
@@ -25,10 +25,10 @@ struct past {
 /* The last PAST_RUNS_MAX runs; zeroes: none. */
 struct past_runs {
     uint64_t len; /* number of runs ever added */
-    struct past at[PAST_RUNS_MAX];
+    struct past_run at[PAST_RUNS_MAX];
 };
 
-void past_runs_add(struct past_runs *p, const struct past *x);
+void past_runs_add(struct past_runs *p, const struct past_run *x);
 
 /* Returns the size of all tasks that run together: their GPUs, or their cores if they have no GPU. */
 int64_t past_run_size(uint32_t tasks, uint32_t gpus, int64_t cpu_milli);

@@ -62,13 +62,13 @@ const char *predict_id(const char *owner, const char *name, char buf[static OBJE
 /* ---- published values ------------------------------------------------------------------------------------------- */
 
 /* Returns a run in its stored form: [run_ms, limit_ms, size]. */
-static json_t *past_write(const struct predict_run *run)
+static json_t *past_run_write(const struct predict_run *run)
 {
     return json_pack("[I, I, I]", (json_int_t)(run->ran_ns / MILLISECOND), (json_int_t)(run->limit_ns / MILLISECOND),
                      (json_int_t)run->size);
 }
 
-static bool past_read(const json_t *row, struct past *ret)
+static bool past_run_read(const json_t *row, struct past_run *ret)
 {
     int64_t got[3];
     if (json_array_size(row) != 3)
@@ -79,7 +79,7 @@ static bool past_read(const json_t *row, struct past *ret)
         if (!json_is_integer(number) || got[i] < 0 || (i < 2 && got[i] > INT64_MAX / MILLISECOND))
             return false;
     }
-    *ret = (struct past){got[0] * MILLISECOND, got[1] * MILLISECOND, got[2]};
+    *ret = (struct past_run){got[0] * MILLISECOND, got[1] * MILLISECOND, got[2]};
     return true;
 }
 
@@ -91,8 +91,8 @@ static bool past_runs_read(const json_t *list, struct past_runs *ret)
     *ret = (struct past_runs){0};
     json_array_foreach(list, i, row)
     {
-        struct past past;
-        if (!past_read(row, &past))
+        struct past_run past;
+        if (!past_run_read(row, &past))
             return false;
         past_runs_add(ret, &past);
     }
@@ -323,12 +323,12 @@ static json_int_t note_run(json_t *doc, const struct predict_run *run, size_t mo
     if (run->beside)
         return n;
     (void)json_object_set_new(doc, "runs", json_integer(n + 1));
-    list_push(doc, "past", past_write(run), most);
+    list_push(doc, "past", past_run_write(run), most);
     return n;
 }
 
 /* Returns how many runs the document had before. */
-static json_int_t learn(struct change *c, const char *id, const struct predict_run *run)
+static json_int_t learn_run(struct change *c, const char *id, const struct predict_run *run)
 {
     bool named = strchr(id, '/');
     const json_t *all = change_read(c, KIND_PREDICTION, PREDICT_ALL);
@@ -361,10 +361,10 @@ void predict_learn(struct change *c, const struct predict_run *run)
     if (!run->owner || !*run->owner || run->ran_ns < 0)
         return;
     bool named = run->name && *run->name;
-    json_int_t n = named ? learn(c, predict_id(run->owner, run->name, id), run) : 0;
+    json_int_t n = named ? learn_run(c, predict_id(run->owner, run->name, id), run) : 0;
     if (named && !past_run_counts((uint64_t)n))
         return;
-    (void)learn(c, run->owner, run);
+    (void)learn_run(c, run->owner, run);
     learn_all(c, run);
 }
 

@@ -3,7 +3,7 @@
 #include "control/control_parts.h"
 #include "control/state/commit.h"
 
-static void written(void *ctx, const struct store_result *result)
+static void on_written(void *ctx, const struct store_result *result)
 {
     (void)ctx;
     (void)result;
@@ -19,7 +19,7 @@ int journal_note(struct control *c, const char *kind, const struct str *extra)
     struct commit_note note = {
         .who = "berth", .verb = kind, .extra = {extra->at, extra->len}
     };
-    int rc = commit_submit(c, &change, &note, written, NULL, &err);
+    int rc = commit_submit(c, &change, &note, on_written, NULL, &err);
     if (rc < 0)
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "note.failed", LOG_TEXT("kind", kind), LOG_TEXT("text", err.text));
     change_done(&change);

@@ -8,9 +8,9 @@
 
 #include "control/control.h"
 
-struct reads;
-struct reads *reads_new(void);
-void reads_free(struct reads *v); /* NULL is allowed */
-void reads_note(struct reads *v, const char *user, const char *path, int64_t now_ns);
+struct read_list;
+struct read_list *read_list_new(void);
+void read_list_free(struct read_list *v); /* NULL is allowed */
+void read_list_note(struct read_list *v, const char *user, const char *path, int64_t now_ns);
 /* Submits the collected reads, if there are any. */
-void reads_write(struct control *c);
+void read_list_write(struct control *c);

@@ -14,7 +14,7 @@
 /* Limits per minute; more refusals are only counted. A message may quote the user's input, so its length is bounded. */
 enum { REFUSALS_MAX = 1000, REQUEST_SHOWN = 128, TEXT_SHOWN = 256 };
 
-struct refusal {
+struct refused_request {
     char *user, *request, *text;
     int status;
     uint64_t times;
@@ -22,7 +22,7 @@ struct refusal {
 };
 
 struct refusals {
-    VEC(struct refusal) list;
+    VEC(struct refused_request) list;
     struct map map;
     uint64_t more;
 };
@@ -54,21 +54,21 @@ void refusals_free(struct refusals *r)
 
 static bool same_refusal(const void *ctx, uint32_t at, const void *key)
 {
-    const struct refusal *a = &((const struct refusals *)ctx)->list.at[at], *b = key;
+    const struct refused_request *a = &((const struct refusals *)ctx)->list.at[at], *b = key;
     return a->status == b->status && strcmp(a->user, b->user) == 0 && strcmp(a->request, b->request) == 0 &&
            strcmp(a->text, b->text) == 0;
 }
 
-static bool is_submission(const struct call *c)
+static bool is_submission(const struct request *c)
 {
     static const char *const of[] = {"/v1/jobs", "/v1/apps", "/v1/vms", "/v1/crons", "/v1/txn"};
-    const char *method = c->request->method;
+    const char *method = c->input->method;
     if (c->dry_run || !method || (strcmp(method, "POST") != 0 && strcmp(method, "PUT") != 0))
         return false;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         size_t len = strlen(of[i]);
-        bool one = strcmp(method, "PUT") == 0 && c->request->path[len] == '/';
-        if (strncmp(c->request->path, of[i], len) == 0 && (!c->request->path[len] || one))
+        bool one = strcmp(method, "PUT") == 0 && c->input->path[len] == '/';
+        if (strncmp(c->input->path, of[i], len) == 0 && (!c->input->path[len] || one))
             return true;
     }
     return false;
@@ -86,17 +86,17 @@ static char *cut(const char *text, size_t max)
     return copy;
 }
 
-void refusals_note(struct refusals *r, const struct call *c)
+void refusals_note(struct refusals *r, const struct request *c)
 {
     CLEANUP(str) struct str request = {0};
     int status = c->answer.status;
     if (status < 400 || status >= 500 || !c->caller.user || !*c->caller.user || !is_submission(c))
         return;
-    str_addf(&request, "%s %s", c->request->method, c->request->path);
-    struct refusal key = {.user = mem_strdup(c->caller.user),
-                          .request = cut(str_text(&request), REQUEST_SHOWN),
-                          .text = cut(c->err.code ? c->err.text : "", TEXT_SHOWN),
-                          .status = status};
+    str_addf(&request, "%s %s", c->input->method, c->input->path);
+    struct refused_request key = {.user = mem_strdup(c->caller.user),
+                                  .request = cut(str_text(&request), REQUEST_SHOWN),
+                                  .text = cut(c->err.code ? c->err.text : "", TEXT_SHOWN),
+                                  .status = status};
     uint64_t hash = hash_bytes(key.text, strlen(key.text), hash_bytes(key.user, strlen(key.user), (uint64_t)status));
     uint32_t at = map_find(&r->map, hash, same_refusal, r, &key);
     bool fresh = at == MAP_NONE && r->list.len < REFUSALS_MAX;
@@ -125,7 +125,7 @@ void refusals_write(struct control *c)
         return;
     str_add(&extra, "{\"refusals\":[");
     for (size_t i = 0; i < r->list.len; i++) {
-        const struct refusal *at = &r->list.at[i];
+        const struct refused_request *at = &r->list.at[i];
         str_add(&extra, i ? ",[" : "[");
         str_add_json(&extra, at->user);
         str_add_char(&extra, ',');

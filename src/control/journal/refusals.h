@@ -13,6 +13,6 @@ struct refusals;
 struct refusals *refusals_new(void);
 void refusals_free(struct refusals *r); /* NULL is allowed */
 /* Notes the request if it was a refused submission. */
-void refusals_note(struct refusals *r, const struct call *c);
+void refusals_note(struct refusals *r, const struct request *c);
 /* Submits the collected refusals, if there are any. */
 void refusals_write(struct control *c);

@@ -19,7 +19,7 @@
 enum { BATCHES_AFTER = 1000 }; /* records to read after a decision's record, in search of its other commit batches */
 
 /* A recorded decision. */
-struct cycle {
+struct recorded_cycle {
     uint64_t n, revision, seed, state, plan;
     uint64_t record, record_last; /* records of its first and of its last known commit batch */
     int64_t now_ns;
@@ -33,10 +33,10 @@ struct replay {
     const struct replay_options *options;
     struct berth_err *err;
     struct replay_result result;
-    VEC(struct cycle) cycles; /* sorted by revision */
-    size_t next;              /* next decision to repeat */
-    struct state *state;      /* NULL: unavailable, or its documents are still being read */
-    struct docset base;       /* documents that the state starts from */
+    VEC(struct recorded_cycle) cycles; /* sorted by revision */
+    size_t next;                       /* next decision to repeat */
+    struct state *state;               /* NULL: unavailable, or its documents are still being read */
+    struct docset base;                /* documents that the state starts from */
     uint64_t base_revision;
     bool known; /* the state is available, or will be once `base` is complete */
     uint64_t to_seq;
@@ -79,13 +79,13 @@ static int record_read(struct replay *r, const struct store_record *record, json
 /* ---- first pass: collects the decisions ------------------------------------------------------------------------- */
 
 /* Compares more than the number, because each daemon starts the numbers of cycles anew. */
-static bool same_cycle(const struct cycle *a, const json_t *b)
+static bool same_cycle(const struct recorded_cycle *a, const json_t *b)
 {
     return a->n == number_member(b, "n") && a->revision == number_member(b, "revision") &&
            a->plan == hex_member(b, "plan");
 }
 
-static void cycle_free(struct cycle *c)
+static void cycle_free(struct recorded_cycle *c)
 {
     mem_free(c->profile);
     json_decref(c->assumed);
@@ -97,7 +97,7 @@ static void collect_cycle(struct replay *r, const json_t *c, uint64_t record)
 {
     if (r->cycles.len == 0 || !same_cycle(&r->cycles.at[r->cycles.len - 1], c)) {
         const char *profile = json_string_value(json_object_get(c, "profile"));
-        struct cycle cycle = {
+        struct recorded_cycle cycle = {
             .n = number_member(c, "n"),
             .revision = number_member(c, "revision"),
             .seed = number_member(c, "seed"),
@@ -111,7 +111,7 @@ static void collect_cycle(struct replay *r, const json_t *c, uint64_t record)
         };
         vec_push(&r->cycles, cycle);
     }
-    struct cycle *cycle = &r->cycles.at[r->cycles.len - 1];
+    struct recorded_cycle *cycle = &r->cycles.at[r->cycles.len - 1];
     cycle->record_last = record;
     json_t *actions = json_object_get(c, "actions");
     if (!cycle->actions)
@@ -175,7 +175,7 @@ static void assume(struct replay *r, const json_t *item, struct arena *arena)
     bool gone = strcmp(op, berth_op_name(BERTH_LOSE)) == 0 ||
                 (strcmp(op, berth_op_name(BERTH_STOP)) == 0 && o && o->instance->state == BERTH_RESERVED);
     if (gone) {
-        (void)state_assume_gone(r->state, id, NULL);
+        (void)state_assume_removed(r->state, id, NULL);
         return;
     }
     if (!o || strcmp(op, berth_op_name(BERTH_ADJUST)) == 0)
@@ -190,7 +190,7 @@ static void assume(struct replay *r, const json_t *item, struct arena *arena)
     json_decref(present);
 }
 
-static void give_back(struct replay *r, const json_t *item, struct arena *arena)
+static void restore_assumption(struct replay *r, const json_t *item, struct arena *arena)
 {
     const json_t *id = json_array_get(item, 1);
     char text[24];
@@ -207,7 +207,7 @@ static void give_back(struct replay *r, const json_t *item, struct arena *arena)
     state_revert(r->state, KIND_FACT, json_string_value(id));
 }
 
-static void differ(struct replay *r, const struct cycle *c, struct replay_difference *d)
+static void differ(struct replay *r, const struct recorded_cycle *c, struct replay_difference *d)
 {
     d->cycle = c->n;
     d->revision = c->revision;
@@ -218,7 +218,8 @@ static void differ(struct replay *r, const struct cycle *c, struct replay_differ
         r->options->differs(r->options->ctx, d);
 }
 
-static void differ_plan(struct replay *r, const struct cycle *c, const struct berth_plan *plan, const char *input)
+static void differ_plan(struct replay *r, const struct recorded_cycle *c, const struct berth_plan *plan,
+                        const char *input)
 {
     CLEANUP(json) json_t *made = batch_actions_of(plan), *none = json_array();
     struct replay_difference d = {.what = "plan",
@@ -230,7 +231,7 @@ static void differ_plan(struct replay *r, const struct cycle *c, const struct be
     differ(r, c, &d);
 }
 
-static int decide(struct replay *r, const struct cycle *c, struct arena *arena, const char *input)
+static int decide(struct replay *r, const struct recorded_cycle *c, struct arena *arena, const char *input)
 {
     struct doc_meta meta;
     struct berth_profile own;
@@ -256,7 +257,7 @@ static int decide(struct replay *r, const struct cycle *c, struct arena *arena, 
     return rc;
 }
 
-static bool wanted(const struct replay *r, const struct cycle *c)
+static bool is_requested(const struct replay *r, const struct recorded_cycle *c)
 {
     const struct replay_options *o = r->options;
     if (o->record)
@@ -265,9 +266,9 @@ static bool wanted(const struct replay *r, const struct cycle *c)
            (!o->to_ns || c->now_ns <= o->to_ns);
 }
 
-static int repeat_decision(struct replay *r, const struct cycle *c)
+static int repeat_decision(struct replay *r, const struct recorded_cycle *c)
 {
-    if (!wanted(r, c))
+    if (!is_requested(r, c))
         return 0;
     if (!r->state || c->revision < r->base_revision) {
         r->result.skipped++;
@@ -288,7 +289,7 @@ static int repeat_decision(struct replay *r, const struct cycle *c)
     json_array_foreach(c->assumed, i, item) assume(r, item, &arena);
     int rc = decide(r, c, &arena, str_text(&input));
     for (i = json_array_size(c->assumed); i-- > 0;)
-        give_back(r, json_array_get(c->assumed, i), &arena);
+        restore_assumption(r, json_array_get(c->assumed, i), &arena);
     r->result.cycles++;
     arena_done(&arena);
     return rc;
@@ -299,7 +300,7 @@ static int repeat_decisions_before(struct replay *r, uint64_t revision, uint64_t
 {
     int rc = 0;
     for (; rc == 0 && r->next < r->cycles.len; r->next++) {
-        const struct cycle *c = &r->cycles.at[r->next];
+        const struct recorded_cycle *c = &r->cycles.at[r->next];
         if (c->revision >= revision && c->record > record)
             break;
         rc = repeat_decision(r, c);
@@ -377,7 +378,7 @@ static int start(void *ctx, const struct journal_break *b)
     return rc;
 }
 
-static bool kept(const char *key)
+static bool is_document_kept(const char *key)
 {
     const char *id;
     return kind_journalled(object_key_split(key, &id));
@@ -444,7 +445,7 @@ int replay_journal(struct journal *journal, const struct replay_options *options
 {
     struct berth_err unheard;
     struct replay *r = mem_zalloc(sizeof *r);
-    *r = (struct replay){.options = options, .err = err ? err : &unheard, .base = {.keeps = kept}};
+    *r = (struct replay){.options = options, .err = err ? err : &unheard, .base = {.keeps = is_document_kept}};
     /* A decision is recorded after its time, and depends on earlier records. */
     struct journal_range range = {.from_ns = options->from_ns,
                                   .to_seq = options->record ? options->record + BATCHES_AFTER : 0};

@@ -14,10 +14,10 @@ enum { ACTIONS_SHOWN_MAX = 100, ACTIONS_COMPARED_MAX = 2000 };
 #define SECOND_NS INT64_C(1000000000)
 
 /* Owned by the worker while it runs; the loop may only set `enough`. */
-struct redecide {
+struct redecision {
     struct control *control;
-    char *dir;         /* folder of the segments; NULL: none */
-    struct call *call; /* the waiting request; NULL: none */
+    char *dir;               /* folder of the segments; NULL: none */
+    struct request *request; /* the waiting request; NULL: none */
     bool running;
     atomic_bool stop_requested;
     uint64_t record, trimmed, upto;
@@ -28,15 +28,15 @@ struct redecide {
     int rc;
 };
 
-struct redecide *redecide_new(struct control *control, const char *dir)
+struct redecision *redecision_new(struct control *control, const char *dir)
 {
-    struct redecide *r = mem_zalloc(sizeof *r);
+    struct redecision *r = mem_zalloc(sizeof *r);
     r->control = control;
     r->dir = dir ? mem_strdup(dir) : NULL;
     return r;
 }
 
-void redecide_free(struct redecide *r)
+void redecision_free(struct redecision *r)
 {
     if (!r)
         return;
@@ -45,26 +45,26 @@ void redecide_free(struct redecide *r)
     mem_free(r);
 }
 
-void redecide_stop(struct redecide *r)
+void redecision_stop(struct redecision *r)
 {
-    struct call *c = take_ptr(&r->call);
+    struct request *c = take_ptr(&r->request);
     atomic_store(&r->stop_requested, true);
     if (!c)
         return;
     (void)err_set(&c->err, ENOSPC, "berthd is stopping; try again soon");
-    call_answer(c, -ENOSPC);
+    request_answer(c, -ENOSPC);
 }
 
 /* ---- a record --------------------------------------------------------------------------------------------------- */
 
-struct looking {
+struct record_search {
     uint64_t seq, revision;
     json_t *record;
 };
 
-static int look(void *ctx, const struct store_record *r)
+static int collect_record(void *ctx, const struct store_record *r)
 {
-    struct looking *l = ctx;
+    struct record_search *l = ctx;
     if (r->seq == l->seq) {
         l->record = json_loadb(r->record.at, r->record.len, 0, NULL);
         l->revision = r->revision;
@@ -73,7 +73,7 @@ static int look(void *ctx, const struct store_record *r)
 }
 
 /* Returns a new reference to the record that the path names, or NULL with an error. */
-static json_t *record_of(struct call *c, struct looking *l)
+static json_t *record_of(struct request *c, struct record_search *l)
 {
     struct store *store = control_store(c->control);
     int64_t seq;
@@ -81,7 +81,7 @@ static json_t *record_of(struct call *c, struct looking *l)
         (void)err_set(&c->err, EINVAL, "expected the number of a record, as GET /v1/audit lists them");
         return NULL;
     }
-    *l = (struct looking){.seq = (uint64_t)seq};
+    *l = (struct record_search){.seq = (uint64_t)seq};
     if (l->seq <= store_log_trimmed(store)) {
         (void)err_set(&c->err, ESTALE,
                       "record %" PRIu64
@@ -89,7 +89,7 @@ static json_t *record_of(struct call *c, struct looking *l)
                       l->seq);
         return NULL;
     }
-    if (l->seq <= store_log_last(store) && store_log(store, l->seq, look, l, &c->err) < 0)
+    if (l->seq <= store_log_last(store) && store_log(store, l->seq, collect_record, l, &c->err) < 0)
         return NULL;
     if (!l->record)
         (void)err_set(&c->err, ENOENT, "no record %" PRIu64 "; the last one is %" PRIu64, l->seq,
@@ -97,9 +97,9 @@ static json_t *record_of(struct call *c, struct looking *l)
     return l->record;
 }
 
-int audit_one(struct call *c)
+int audit_one(struct request *c)
 {
-    struct looking l;
+    struct record_search l;
     json_t *record = record_of(c, &l);
     char at[TIMESTAMP_MAX];
     if (!record)
@@ -121,7 +121,7 @@ int audit_one(struct call *c)
 
 static bool stop_requested(void *ctx)
 {
-    struct redecide *r = ctx;
+    struct redecision *r = ctx;
     const struct control_env *env = &r->control->env;
     return atomic_load(&r->stop_requested) || env->steady_ns(env->ctx) - r->start_ns > REDECIDE_S * SECOND_NS;
 }
@@ -144,7 +144,7 @@ static json_t *hash_json(uint64_t hash)
 
 static void differs(void *ctx, const struct replay_difference *d)
 {
-    struct redecide *r = ctx;
+    struct redecision *r = ctx;
     json_t *told = json_pack("{s:s, s:o, s:o, s:s}", "what", d->what, "recorded", hash_json(d->recorded), "replayed",
                              hash_json(d->replayed), "input", d->input);
     if (d->actions) {
@@ -156,7 +156,7 @@ static void differs(void *ctx, const struct replay_difference *d)
 
 static void work(void *ctx)
 {
-    struct redecide *r = ctx;
+    struct redecision *r = ctx;
     CLEANUP(journal) struct journal *journal = NULL;
     struct replay_options options = {
         .record = r->record, .from_ns = r->moment_ns, .stop = stop_requested, .differs = differs, .ctx = r};
@@ -169,7 +169,7 @@ static void work(void *ctx)
 /* ---- the request ------------------------------------------------------------------------------------------------ */
 
 /* Fills in the answer of the waiting request. */
-static int outcome(struct redecide *r, struct call *c)
+static int outcome(struct redecision *r, struct request *c)
 {
     json_t *differences = take_ptr(&r->differences);
     bool same = r->result.different == 0;
@@ -189,20 +189,20 @@ static int outcome(struct redecide *r, struct call *c)
     return err_set(&c->err, ESTALE, "the state on which this decision is based is no longer in the journal");
 }
 
-static void after(void *ctx)
+static void on_redecision_done(void *ctx)
 {
-    struct redecide *r = ctx;
-    struct call *c = take_ptr(&r->call);
+    struct redecision *r = ctx;
+    struct request *c = take_ptr(&r->request);
     r->running = false;
     if (c)
-        call_answer(c, outcome(r, c));
+        request_answer(c, outcome(r, c));
 }
 
-int audit_replay(struct call *c)
+int audit_replay(struct request *c)
 {
-    struct redecide *r = c->control->redecide;
+    struct redecision *r = c->control->redecide;
     const struct control_env *env = &c->control->env;
-    struct looking l;
+    struct record_search l;
     if (r->running)
         return err_set(&c->err, EDQUOT, "another decision is being repeated; try again later");
     CLEANUP(json) json_t *record = record_of(c, &l);
@@ -212,19 +212,19 @@ int audit_replay(struct call *c)
     if (!cycle)
         return err_set(&c->err, EINVAL, "record %" PRIu64 " is not a decision", l.seq);
     json_decref(r->differences);
-    *r = (struct redecide){.control = r->control,
-                           .dir = r->dir,
-                           .running = true,
-                           .record = l.seq,
-                           .trimmed = store_log_trimmed(control_store(c->control)),
-                           .upto = store_log_last(control_store(c->control)),
-                           .moment_ns = json_integer_value(json_object_get(cycle, "now")),
-                           .start_ns = env->steady_ns(env->ctx),
-                           .differences = json_array()};
-    (env->run_slow ? env->run_slow : env->run)(env->ctx, work, after, r);
+    *r = (struct redecision){.control = r->control,
+                             .dir = r->dir,
+                             .running = true,
+                             .record = l.seq,
+                             .trimmed = store_log_trimmed(control_store(c->control)),
+                             .upto = store_log_last(control_store(c->control)),
+                             .moment_ns = json_integer_value(json_object_get(cycle, "now")),
+                             .start_ns = env->steady_ns(env->ctx),
+                             .differences = json_array()};
+    (env->run_slow ? env->run_slow : env->run)(env->ctx, work, on_redecision_done, r);
     if (!r->running) /* the environment ran the work synchronously */
         return outcome(r, c);
-    r->call = c;
+    r->request = c;
     c->later = true;
     return 0;
 }

@@ -10,14 +10,14 @@
 
 enum { REDECIDE_S = 10 }; /* short, because forecasts use the same worker */
 
-struct redecide;
+struct redecision;
 /* `dir`: DIR/journal; NULL: only the log is available. */
-struct redecide *redecide_new(struct control *control, const char *dir);
-void redecide_free(struct redecide *r);
+struct redecision *redecision_new(struct control *control, const char *dir);
+void redecision_free(struct redecision *r);
 /* Stops the running comparison soon, and answers the waiting request. */
-void redecide_stop(struct redecide *r);
+void redecision_stop(struct redecision *r);
 
 /* GET /v1/audit/{seq}: one record. A decision is shown completely; written documents are shown by their keys. */
-int audit_one(struct call *c);
+int audit_one(struct request *c);
 /* POST /v1/audit/{seq}/replay */
-int audit_replay(struct call *c);
+int audit_replay(struct request *c);

@@ -1,4 +1,6 @@
-/* replay_decision_test.c - replays of one decision over the API: same, different and unavailable results; one at a time. */
+/* replay_decision_test.c - replays of one decision over the API: same, different and unavailable results; one at a
+ * time.
+ */
 #include "control/api/kit_test.h"
 
 #include "control/control_parts.h"

@@ -27,7 +27,7 @@ void replay_touch(struct replay_touches *t, enum kind kind, uint64_t record, con
     *at = (struct replay_touch){record, mem_strdup(key)};
 }
 
-static void say(const struct replay_touches *t, unsigned kind, struct str *to)
+static void write_touched_ids(const struct replay_touches *t, unsigned kind, struct str *to)
 {
     uint64_t len = t->len[kind], kept = len < REPLAY_TOUCHES_MAX ? len : REPLAY_TOUCHES_MAX;
     str_addf(to, "the first input that differs is among the %s", kinds[kind].plural);
@@ -52,6 +52,6 @@ void replay_inputs_compare(struct replay_touches *t, const struct state *s, cons
         if (was == (uint32_t)state_hash_of(s, (enum kind)k))
             forget(t, k);
         else if (to->len == 0)
-            say(t, k, to);
+            write_touched_ids(t, k, to);
     }
 }

@@ -13,7 +13,7 @@ enum { SECOND = 1000000000, RETRY_S = 60, BYTES_GUESSED = 1024 };
 #define MIB (UINT64_C(1) << 20)
 
 /* The task of the worker, which owns it while it runs. */
-struct sealing {
+struct sealer_task {
     struct seal_options options;
     struct shelf_retention retention;
     char *exported;
@@ -30,7 +30,7 @@ struct sealer {
     struct control *control;
     char *dir;
     bool running, now;
-    struct sealing job;
+    struct sealer_task job;
     uint64_t sealed;                      /* last record that is in a segment */
     uint64_t bytes;                       /* of records since then, an upper estimate: some are never committed */
     int64_t sealed_ns;                    /* time of the last sealing */
@@ -40,7 +40,7 @@ struct sealer {
     bool anchored;                        /* `anchor` is set */
 };
 
-static bool keeps(const char *key)
+static bool keeps_document(const char *key)
 {
     const char *id;
     return kind_journalled(object_key_split(key, &id));
@@ -84,10 +84,10 @@ struct sealer *sealer_new(struct control *c, const char *dir)
     return s;
 }
 
-static void job_done(struct sealing *job)
+static void job_done(struct sealer_task *job)
 {
     mem_free(job->exported);
-    *job = (struct sealing){0};
+    *job = (struct sealer_task){0};
 }
 
 void sealer_free(struct sealer *s)
@@ -122,7 +122,7 @@ static int64_t cpu_ns(void)
 /* Runs on a worker thread. */
 static void work(void *ctx)
 {
-    struct sealing *job = &((struct sealer *)ctx)->job;
+    struct sealer_task *job = &((struct sealer *)ctx)->job;
     int64_t start_ns = cpu_ns();
     struct segment made;
     do {
@@ -141,17 +141,17 @@ static void work(void *ctx)
  * failed records: otherwise the count would stay above its bound, and each step would make a nearly empty segment. */
 static void count_down(struct sealer *s)
 {
-    const struct sealing *job = &s->job;
+    const struct sealer_task *job = &s->job;
     bool end = !s->anchored && (job->rc == 0 || (job->rc > 0 && job->last >= job->options.upto));
     uint64_t done = end ? job->noted : job->records_bytes;
     s->bytes -= done < s->bytes ? done : s->bytes;
 }
 
-static void after(void *ctx)
+static void on_seal_done(void *ctx)
 {
     struct sealer *s = ctx;
     struct control *c = s->control;
-    struct sealing *job = &s->job;
+    struct sealer_task *job = &s->job;
     struct berth_err err;
     s->running = false;
     metric_add(c->metrics, METRIC_JOURNAL_SEGMENTS, 0, job->segments);
@@ -196,7 +196,7 @@ static void begin(struct sealer *s, uint64_t bytes_max, bool all)
     arena_done(&arena);
     s->running = true;
     s->now = false;
-    s->job = (struct sealing){
+    s->job = (struct sealer_task){
         .all = all,
         .noted = s->bytes,
         .exported = str_take(&exported),
@@ -205,7 +205,7 @@ static void begin(struct sealer *s, uint64_t bytes_max, bool all)
                     .trimmed = store_log_trimmed(c->store),
                     .upto = s->anchored ? s->anchor_seq : store_log_last(c->store),
                     .bytes_max = bytes_max,
-                    .keeps = keeps,
+                    .keeps = keeps_document,
                     .anchor = s->anchored ? &s->anchor : NULL,
                     .anchor_revision = s->anchor_revision},
     };
@@ -214,7 +214,7 @@ static void begin(struct sealer *s, uint64_t bytes_max, bool all)
         .exported = s->job.exported,
         .before_ns = c->now_ns - system_setting_number(c->state, SETTING_JOURNAL_KEEP_S) * SECOND,
         .bytes_max = (uint64_t)system_setting_number(c->state, SETTING_JOURNAL_KEEP_MB) * MIB};
-    (c->env.run_slow ? c->env.run_slow : c->env.run)(c->env.ctx, work, after, s);
+    (c->env.run_slow ? c->env.run_slow : c->env.run)(c->env.ctx, work, on_seal_done, s);
 }
 
 void sealer_step(struct sealer *s, int64_t steady_ns)

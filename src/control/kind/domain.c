@@ -18,7 +18,7 @@ static bool among(const char *const *texts, size_t len, const char *text)
 
 /* Newly listed nodes must exist. A listed node that was deleted may stay in the list, and rejoins the domain by its
  * name. */
-static int nodes_check(struct call *c, const json_t *old, const struct domain_doc *d)
+static int nodes_check(struct request *c, const json_t *old, const struct domain_doc *d)
 {
     struct domain_doc was = {0};
     if (old && domain_doc_read(old, &c->arena, &was, NULL) < 0)
@@ -31,7 +31,7 @@ static int nodes_check(struct call *c, const json_t *old, const struct domain_do
 }
 
 /* Reads, and so guards, every domain that lists nodes: two concurrent writes cannot both get a node. */
-static int domain_disjoint_from(struct call *c, const char *other, const struct domain_doc *d)
+static int domain_disjoint_from(struct request *c, const char *other, const struct domain_doc *d)
 {
     struct domain_doc than;
     const json_t *doc = change_read(&c->change, KIND_DOMAIN, other);
@@ -44,7 +44,7 @@ static int domain_disjoint_from(struct call *c, const char *other, const struct 
     return 0;
 }
 
-static int domains_disjoint(struct call *c, const char *id, const struct domain_doc *d)
+static int domains_disjoint(struct request *c, const char *id, const struct domain_doc *d)
 {
     size_t len, items = c->change.items.len;
     const struct object *const *domains = state_list(c->state, KIND_DOMAIN, &len);
@@ -64,7 +64,7 @@ static int domains_disjoint(struct call *c, const char *id, const struct domain_
     return rc;
 }
 
-static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     struct domain_doc d;
     (void)k;
@@ -74,7 +74,7 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     return rc < 0 ? rc : domains_disjoint(c, id, &d);
 }
 
-static int leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+static int on_delete(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
 {
     size_t len;
     (void)k;
@@ -88,7 +88,7 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
 }
 
 /* Adds a node whose labels match, but that is in another domain. */
-static void other_domain_add(const struct call *c, const struct object *o, const struct object *node, json_t *to)
+static void other_domain_add(const struct request *c, const struct object *o, const struct object *node, json_t *to)
 {
     struct node_doc d;
     struct arena arena;
@@ -100,7 +100,7 @@ static void other_domain_add(const struct call *c, const struct object *o, const
     (void)c;
 }
 
-static void show(const struct call *c, const struct object *o, json_t *doc)
+static void show(const struct request *c, const struct object *o, json_t *doc)
 {
     size_t len;
     json_t *in = json_array(), *others = json_array();
@@ -123,6 +123,6 @@ const struct crud domain_crud = {
     .make = PERMIT_NODES,
     .change = PERMIT_NODES,
     .check = check,
-    .leaving = leaving,
+    .leaving = on_delete,
     .show = show,
 };

@@ -7,7 +7,7 @@
 #include "control/tenant/user.h"
 #include "wire/doc/queue_doc.h"
 
-static int group_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int group_check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     struct group_doc d;
     (void)k;
@@ -42,7 +42,7 @@ static const char *member_of(struct change *change, const char *group)
     return NULL;
 }
 
-static int group_leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+static int group_leaving(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
 {
     (void)k;
     (void)old;
@@ -56,7 +56,7 @@ static int group_leaving(struct call *c, const struct crud *k, const char *id, c
     return users_groups_check_unused(c, KIND_GROUP, id);
 }
 
-static void group_show(const struct call *c, const struct object *o, json_t *doc)
+static void group_show(const struct request *c, const struct object *o, json_t *doc)
 {
     char quota[OBJECT_KEY_MAX];
     (void)snprintf(quota, sizeof quota, "group/%s", o->id);

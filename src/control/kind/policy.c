@@ -16,13 +16,13 @@ static const char *candidate(const void *ctx, size_t i)
     return i < built ? berth_ranking_at(i, NULL) : i - built < len ? made[i - built]->id : NULL;
 }
 
-int policy_check_exists(struct call *c, const char *key, const char *name)
+int policy_check_exists(struct request *c, const char *key, const char *name)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     if (change_guard(&c->change, KIND_POLICY, name) || plan_policy_built_in(name))
         return 0;
     const char *guess = suggest(name, candidate, c->state);
-    return err_set(&c->err, EINVAL, "%s: there is no policy %s%s%s%s see 'berth policy list'", key, quote(name, shown),
+    return err_set(&c->err, EINVAL, "%s: there is no policy %s%s%s%s see 'berth policy list'", key, quote(name, quoted),
                    guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : ";");
 }
 
@@ -38,30 +38,30 @@ static const char *factor_candidate(const void *ctx, size_t i)
     return berth_factor_at(i, NULL);
 }
 
-static int name_known(struct call *c, const char *what, const char *(*names)(const void *ctx, size_t i),
-                      const char *name)
+static int check_name_exists(struct request *c, const char *what, const char *(*names)(const void *ctx, size_t i),
+                             const char *name)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     const char *known;
     for (size_t i = 0; (known = names(NULL, i)); i++)
         if (strcmp(known, name) == 0)
             return 0;
     const char *guess = suggest(name, names, NULL);
-    return err_set(&c->err, EINVAL, "there is no %s %s%s%s%s", what, quote(name, shown), guess ? "; did you mean " : "",
-                   guess ? guess : "", guess ? "?" : "");
+    return err_set(&c->err, EINVAL, "there is no %s %s%s%s%s", what, quote(name, quoted),
+                   guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : "");
 }
 
-static int names_check(struct call *c, const struct policy_doc *d)
+static int names_check(struct request *c, const struct policy_doc *d)
 {
-    if (!d->formula && name_known(c, "ranking", ranking_candidate, d->ranking) < 0)
+    if (!d->formula && check_name_exists(c, "ranking", ranking_candidate, d->ranking) < 0)
         return err_prefix(&c->err, "ranking");
     for (size_t i = 0; i < d->weights_len; i++)
-        if (name_known(c, "factor", factor_candidate, d->weights[i].score) < 0)
+        if (check_name_exists(c, "factor", factor_candidate, d->weights[i].score) < 0)
             return err_prefix(&c->err, "weights");
     return 0;
 }
 
-static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     struct policy_doc d;
     (void)k;
@@ -73,7 +73,7 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     return rc < 0 ? rc : plan_policy_check(&d, &c->err);
 }
 
-static int leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+static int on_delete(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
 {
     size_t len;
     (void)k;
@@ -98,5 +98,5 @@ const struct crud policy_crud = {
     .make = PERMIT_SYSTEM,
     .change = PERMIT_SYSTEM,
     .check = check,
-    .leaving = leaving,
+    .leaving = on_delete,
 };

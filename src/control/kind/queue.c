@@ -9,13 +9,13 @@
 
 /* ---- the tree --------------------------------------------------------------------------------------------------- */
 
-static const char *parent_of(struct call *c, const char *id)
+static const char *parent_of(struct request *c, const char *id)
 {
     return json_string_value(json_object_get(change_read(&c->change, KIND_QUEUE, id), "parent"));
 }
 
 /* Counts the levels from this queue up, and guards all of them: concurrent writes cannot make a cycle. */
-static int tree_above(struct call *c, const char *id, const char *parent, size_t *ret)
+static int tree_above(struct request *c, const char *id, const char *parent, size_t *ret)
 {
     size_t levels = 1;
     for (const char *up = parent; up && *up; up = parent_of(c, up), levels++) {
@@ -32,7 +32,7 @@ static int tree_above(struct call *c, const char *id, const char *parent, size_t
 }
 
 /* Returns the depth of the tree below the queue; a write that puts another queue below is guarded by this one. */
-static size_t tree_below(struct call *c, const char *id, size_t depth)
+static size_t tree_below(struct request *c, const char *id, size_t depth)
 {
     size_t len, most = 0;
     const struct object *const *queues = state_list(c->state, KIND_QUEUE, &len);
@@ -45,7 +45,7 @@ static size_t tree_below(struct call *c, const char *id, size_t depth)
     return most;
 }
 
-static int tree_check(struct call *c, const char *id, const char *parent)
+static int tree_check(struct request *c, const char *id, const char *parent)
 {
     size_t above = 0;
     int rc = tree_above(c, id, parent, &above);
@@ -56,7 +56,7 @@ static int tree_check(struct call *c, const char *id, const char *parent)
 
 /* ---- write ------------------------------------------------------------------------------------------------------ */
 
-static int domains_check(struct call *c, const struct queue_doc *d)
+static int domains_check(struct request *c, const struct queue_doc *d)
 {
     for (size_t i = 0; i < d->domains_len; i++)
         if (!change_guard(&c->change, KIND_DOMAIN, d->domains[i]))
@@ -65,7 +65,7 @@ static int domains_check(struct call *c, const struct queue_doc *d)
     return 0;
 }
 
-static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     struct queue_doc d;
     (void)k;
@@ -84,7 +84,7 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     return rc;
 }
 
-static int leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+static int on_delete(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
 {
     size_t len;
     (void)k;
@@ -111,7 +111,7 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     return 0;
 }
 
-static void show(const struct call *c, const struct object *o, json_t *doc)
+static void show(const struct request *c, const struct object *o, json_t *doc)
 {
     char quota[OBJECT_KEY_MAX];
     struct berth_quota_use pods, jobs;
@@ -125,7 +125,7 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
 
 /* Returns the default queue, for jobs that name no queue; it exists without a document. It has no quota, so its jobs
  * are counted here. */
-static json_t *implied(const struct call *c, const char *id)
+static json_t *default_queue(const struct request *c, const char *id)
 {
     json_int_t jobs = 0, running = 0;
     size_t len;
@@ -151,7 +151,7 @@ const struct crud queue_crud = {
     .make = PERMIT_SYSTEM,
     .change = PERMIT_SYSTEM,
     .check = check,
-    .leaving = leaving,
+    .leaving = on_delete,
     .show = show,
-    .implied = implied,
+    .implied = default_queue,
 };

@@ -7,12 +7,12 @@
 
 /* ---- write ------------------------------------------------------------------------------------------------------ */
 
-static int built_in(struct call *c, const char *id)
+static int built_in(struct request *c, const char *id)
 {
     return err_set(&c->err, EBUSY, "role %s is built in and cannot be changed; define a role with another name", id);
 }
 
-static int role_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int role_check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     enum scope scope[PERMISSIONS] = {SCOPE_NONE}, before[PERMISSIONS] = {SCOPE_NONE};
     (void)k;
@@ -57,7 +57,7 @@ static const struct change_item *holder(struct change *change, const char *role)
     return NULL;
 }
 
-static int role_leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+static int role_leaving(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
 {
     enum scope before[PERMISSIONS] = {SCOPE_NONE};
     (void)k;
@@ -82,13 +82,13 @@ const struct crud role_crud = {
 
 /* ---- verbs ------------------------------------------------------------------------------------------------------ */
 
-static const struct role *built_in_arg(const struct call *c)
+static const struct role *built_in_arg(const struct request *c)
 {
     char id[ID_MAX + 1];
     return id_fold("id", c->args[0], id, NULL) == 0 ? role_find(id) : NULL;
 }
 
-static json_t *built_in_shown(const struct role *role)
+static json_t *built_in_role_json(const struct role *role)
 {
     json_t *permissions = json_object();
     for (int p = PERMIT_SELF + 1; p < PERMISSIONS; p++)
@@ -99,43 +99,43 @@ static json_t *built_in_shown(const struct role *role)
                      permissions);
 }
 
-int role_list(struct call *c)
+int role_list(struct request *c)
 {
     int rc = crud_list(c, &role_crud);
     json_t *items = json_object_get(c->answer.body, "items");
-    if (rc < 0 || !items || call_query(c, "after"))
+    if (rc < 0 || !items || request_query(c, "after"))
         return rc;
     const struct role *role;
     for (size_t i = 0; (role = role_at(i)); i++)
-        (void)json_array_insert_new(items, i, built_in_shown(role));
+        (void)json_array_insert_new(items, i, built_in_role_json(role));
     return 0;
 }
 
-int role_get(struct call *c)
+int role_get(struct request *c)
 {
     const struct role *role = built_in_arg(c);
     if (!role)
         return crud_get(c, &role_crud);
-    c->answer.body = built_in_shown(role);
+    c->answer.body = built_in_role_json(role);
     return 0;
 }
 
-int role_create(struct call *c)
+int role_create(struct request *c)
 {
     return crud_create(c, &role_crud);
 }
 
-int role_replace(struct call *c)
+int role_replace(struct request *c)
 {
     return built_in_arg(c) ? built_in(c, c->args[0]) : crud_replace(c, &role_crud);
 }
 
-int role_patch(struct call *c)
+int role_patch(struct request *c)
 {
     return built_in_arg(c) ? built_in(c, c->args[0]) : crud_patch(c, &role_crud);
 }
 
-int role_delete(struct call *c)
+int role_delete(struct request *c)
 {
     return built_in_arg(c) ? built_in(c, c->args[0]) : crud_delete(c, &role_crud);
 }

@@ -101,7 +101,7 @@ struct secret_key_match secret_key_fit(struct control *c)
 /* ---- write ------------------------------------------------------------------------------------------------------ */
 
 /* Errors never quote the value, which may be the secret itself. */
-static int data_check(struct call *c, const json_t *data)
+static int data_check(struct request *c, const json_t *data)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     size_t bytes = 0;
@@ -122,7 +122,7 @@ static int data_check(struct call *c, const json_t *data)
     return bytes <= DATA_BYTES_MAX ? 0 : err_set(&c->err, EINVAL, "data: more than %d bytes in all", DATA_BYTES_MAX);
 }
 
-static int normalise(struct call *c, const struct crud *k, json_t *body)
+static int normalise(struct request *c, const struct crud *k, json_t *body)
 {
     const char *word = json_string_value(json_object_get(body, "kind"));
     const json_t *data = json_object_get(body, "data");
@@ -130,7 +130,7 @@ static int normalise(struct call *c, const struct crud *k, json_t *body)
         (void)json_object_del(body, "kind");
     (void)json_object_del(body, "keys"); /* set by the daemon only */
     (void)json_object_del(body, "sealed");
-    if (c->request->idempotency_key)
+    if (c->input->idempotency_key)
         return err_set(&c->err, EINVAL, "Idempotency-Key: not allowed for secrets; PUT may be repeated");
     return data ? data_check(c, data) : 0;
 }
@@ -152,7 +152,7 @@ static bool same_data(const struct control *c, const char *id, const json_t *old
 }
 
 /* Keeps the sealed text of unchanged data, so that nothing is written. */
-static int data_seal(struct call *c, const char *id, const json_t *old, json_t *doc)
+static int data_seal(struct request *c, const char *id, const json_t *old, json_t *doc)
 {
     CLEANUP(json) json_t *data = json_incref(json_object_get(doc, "data"));
     json_t *sealed = NULL;
@@ -172,7 +172,7 @@ static int data_seal(struct call *c, const char *id, const json_t *old, json_t *
     return 0;
 }
 
-static int prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+static int prepare(struct request *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     (void)k;
     int rc = old ? owned_key_keep(c, "owner", old, doc) : 0;
@@ -183,7 +183,7 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     return rc < 0 ? rc : data_seal(c, id, old, doc);
 }
 
-static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     struct secret_doc d;
     (void)k;
@@ -219,7 +219,7 @@ static bool object_names(const struct object *o, const char *id)
     return secret_named(doc, o->owner, id);
 }
 
-static const char *named_by(struct call *c, const char *id, const char *owner)
+static const char *named_by(struct request *c, const char *id, const char *owner)
 {
     static const enum kind users[] = {KIND_APP, KIND_JOB, KIND_VM};
     for (size_t k = 0; k < sizeof users / sizeof *users; k++) {
@@ -240,7 +240,7 @@ static const char *named_by(struct call *c, const char *id, const char *owner)
     return NULL;
 }
 
-static int leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+static int on_delete(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
 {
     (void)k;
     const char *owner = json_string_value(json_object_get(old, "owner"));
@@ -248,11 +248,11 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     return user ? err_set(&c->err, EBUSY, "secret %s is used by %s; change or delete that object first", id, user) : 0;
 }
 
-int secrets_check(struct call *c, const json_t *doc, const struct work_run *run)
+int secrets_check(struct request *c, const json_t *doc, const struct work_run *run)
 {
     const char *owner = json_string_value(json_object_get(doc, "owner"));
     for (size_t i = 0; i < run->files_len; i++) {
-        char shown[QUOTE_MAX];
+        char quoted[QUOTE_MAX];
         const struct work_file *f = &run->files[i];
         if (!f->secret)
             continue;
@@ -262,9 +262,9 @@ int secrets_check(struct call *c, const json_t *doc, const struct work_run *run)
         if (!secret)
             return err_set(&c->err, EINVAL,
                            "files[%zu]: secret: the owner has no secret %s; create one with 'berth secret set'", i,
-                           quote(f->secret, shown));
+                           quote(f->secret, quoted));
         if (!json_object_get(json_object_get(secret, "keys"), f->key))
-            return err_set(&c->err, EINVAL, "files[%zu]: key: secret %s has no key %s", i, id, quote(f->key, shown));
+            return err_set(&c->err, EINVAL, "files[%zu]: key: secret %s has no key %s", i, id, quote(f->key, quoted));
     }
     return 0;
 }
@@ -278,7 +278,7 @@ const struct crud secret_crud = {
     .belongs = owned_belongs,
     .prepare = prepare,
     .check = check,
-    .leaving = leaving,
+    .leaving = on_delete,
 };
 
 /* ---- for agents ------------------------------------------------------------------------------------------------- */
@@ -295,7 +295,7 @@ static bool runs_with(const struct state *s, const struct object *node, const ch
     return false;
 }
 
-int node_secret(struct call *c)
+int node_secret(struct request *c)
 {
     const char *node = NULL, *id = NULL;
     int rc = crud_id(c, KIND_NODE, c->args[0], &node);

@@ -16,12 +16,12 @@ const char *secret_id(const char *name, const char *owner, struct arena *arena);
 bool secret_named(const json_t *work, const char *owner, const char *id);
 /* Checks that the secrets named by a workload's files exist, belong to its owner and have the named keys. -EINVAL.
  * Guards them. */
-int secrets_check(struct call *c, const json_t *doc, const struct work_run *run);
+int secrets_check(struct request *c, const json_t *doc, const struct work_run *run);
 
 /* Decrypts a secret's data, {key: text}; a new reference. -EIO: it was sealed under another key. */
 int secret_open(const struct control *c, const char *id, const json_t *doc, json_t **ret, struct berth_err *err);
 
-call_run node_secret; /* GET /v1/nodes/{id}/secrets/{secret} */
+request_verb node_secret; /* GET /v1/nodes/{id}/secrets/{secret} */
 
 /* How many secrets there are, and whether the control's key opens at least one. Tries them in order until one opens. */
 struct secret_key_match {

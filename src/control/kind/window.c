@@ -5,7 +5,7 @@
 #include "control/kind/queue.h"
 #include "core/plan/policy.h"
 
-static bool is_over(const struct call *c, const json_t *doc)
+static bool is_finished(const struct request *c, const json_t *doc)
 {
     struct window_doc d;
     struct arena arena;
@@ -16,7 +16,7 @@ static bool is_over(const struct call *c, const json_t *doc)
 }
 
 /* A plan uses at most WINDOWS_MAX windows. Windows of the same transaction count, too. */
-static int windows_max_check(struct call *c, const char *id)
+static int windows_max_check(struct request *c, const char *id)
 {
     size_t len, others = 0;
     const struct object *const *windows = state_list(c->state, KIND_WINDOW, &len);
@@ -26,7 +26,7 @@ static int windows_max_check(struct call *c, const char *id)
         const struct change_item *item = &c->change.items.at[i];
         if (item->kind == KIND_WINDOW && item->write && strcmp(item->id, id) != 0) {
             const struct object *was = state_find(c->state, KIND_WINDOW, item->id);
-            others += item->doc && !is_over(c, item->doc);
+            others += item->doc && !is_finished(c, item->doc);
             others -= was && was->window->end_ns > c->now_ns;
         }
     }
@@ -37,7 +37,7 @@ static int windows_max_check(struct call *c, const char *id)
                                           others, WINDOWS_MAX);
 }
 
-static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     struct window_doc d;
     (void)k;
@@ -50,12 +50,12 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     if (rc == 0 && d.end_ns <= c->now_ns &&
         (!old || !json_equal(json_object_get(old, "end"), json_object_get(doc, "end"))))
         rc = err_set(&c->err, EINVAL, "end: is in the past");
-    if (rc == 0 && (!old || is_over(c, old)) && d.end_ns > c->now_ns)
+    if (rc == 0 && (!old || is_finished(c, old)) && d.end_ns > c->now_ns)
         rc = windows_max_check(c, id);
     return rc;
 }
 
-static void show(const struct call *c, const struct object *o, json_t *doc)
+static void show(const struct request *c, const struct object *o, json_t *doc)
 {
     const char *state = c->now_ns < o->window->start_ns ? "coming" : c->now_ns < o->window->end_ns ? "open" : "over";
     (void)json_object_set_new(doc, "status", json_pack("{s:s}", "state", state));

@@ -21,7 +21,7 @@ static const char *member(const json_t *doc, const char *key)
     return json_string_value(json_object_get(doc, key));
 }
 
-int work_refuse_system(struct call *c, const char *id, const json_t *doc)
+int work_refuse_system(struct request *c, const char *id, const json_t *doc)
 {
     if (!json_is_true(json_object_get(doc, "system")))
         return 0;
@@ -30,15 +30,15 @@ int work_refuse_system(struct call *c, const char *id, const json_t *doc)
 
 /* ---- alternative forms in requests ------------------------------------------------------------------------------ */
 
-static int normalise(struct call *c, const struct crud *k, json_t *body)
+static int normalise(struct request *c, const struct crud *k, json_t *body)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     const json_t *kind = json_object_get(body, "kind");
     json_t *resources = json_object_get(body, "resources");
     if (kind && !json_is_null(kind)) {
         const char *word = json_string_value(kind);
         if (!word || kind_find(word) != k->kind)
-            return err_set(&c->err, EINVAL, "kind: %s is not of the collection %s", word ? quote(word, shown) : "this",
+            return err_set(&c->err, EINVAL, "kind: %s is not of the collection %s", word ? quote(word, quoted) : "this",
                            kinds[k->kind].plural);
     }
     (void)json_object_del(body, "kind");
@@ -54,7 +54,7 @@ static int normalise(struct call *c, const struct crud *k, json_t *body)
 /* ---- names and owners ------------------------------------------------------------------------------------------- */
 
 /* Gets the owner: the body's, else the caller. Writes it in lower case to the body. */
-static int owner_of(struct call *c, json_t *doc, const char **ret_owner)
+static int owner_of(struct request *c, json_t *doc, const char **ret_owner)
 {
     char folded[ID_MAX + 1];
     const json_t *given = json_object_get(doc, "owner");
@@ -77,7 +77,7 @@ static int owner_of(struct call *c, json_t *doc, const char **ret_owner)
 
 /* A job's ID is a number; its name is only for display. */
 /* Returns the number that would be given, also to the second job of a transaction. A dry run takes no number. */
-static uint64_t probable_number(struct call *c, enum kind kind)
+static uint64_t probable_number(struct request *c, enum kind kind)
 {
     const json_t *counter = change_read(&c->change, KIND_COUNTER, kinds[kind].plural);
     uint64_t last = state_last_number(c->state, kind),
@@ -85,7 +85,7 @@ static uint64_t probable_number(struct call *c, enum kind kind)
     return (given > last ? given : last) + 1;
 }
 
-static int identify_job(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
+static int identify_job(struct request *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
 {
     char buf[24];
     const char *owner;
@@ -103,17 +103,17 @@ static int identify_job(struct call *c, const struct crud *k, const char *arg, j
 }
 
 /* Gets the name. NAME.OWNER in the path or in the body's `id` stands for the name and, if present, the owner. */
-static int name_of(struct call *c, const char *arg, json_t *doc, const char **ret_name)
+static int name_of(struct request *c, const char *arg, json_t *doc, const char **ret_name)
 {
     const char *id = arg ? arg : member(doc, "id"), *name = member(doc, "name");
     const char *dot = id ? strchr(id, '.') : NULL;
     const char *head = dot ? arena_strndup(&c->arena, id, (size_t)(dot - id)) : id;
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     if (!head && !name)
         return err_set(&c->err, EINVAL, "name: missing");
     /* otherwise a later error would call the name different from an ID that looks the same */
     if (name && strchr(name, '.'))
-        return err_set(&c->err, EINVAL, "name: %s may have only letters, digits and '-'", quote(name, shown));
+        return err_set(&c->err, EINVAL, "name: %s may have only letters, digits and '-'", quote(name, quoted));
     if (head && name && strcasecmp(head, name) != 0)
         return err_set(&c->err, EINVAL, "name: %.80s does not match %.80s", name, id);
     if (dot && member(doc, "owner") && strcasecmp(dot + 1, member(doc, "owner")) != 0)
@@ -124,7 +124,7 @@ static int name_of(struct call *c, const char *arg, json_t *doc, const char **re
     return 0;
 }
 
-int owned_identify(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
+int owned_identify(struct request *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
 {
     char folded[ID_MAX + 1];
     const char *name = NULL, *owner = NULL;
@@ -145,7 +145,7 @@ int owned_identify(struct call *c, const struct crud *k, const char *arg, json_t
 }
 
 /* Reading the user guards it: a user that is being deleted gets nothing new. */
-int owned_belongs(struct call *c, const struct crud *k, const char *id, const json_t *doc, const char **ret_owner,
+int owned_belongs(struct request *c, const struct crud *k, const char *id, const json_t *doc, const char **ret_owner,
                   const char **ret_group)
 {
     (void)k;
@@ -158,7 +158,7 @@ int owned_belongs(struct call *c, const struct crud *k, const char *id, const js
 
 /* ---- before the write ------------------------------------------------------------------------------------------- */
 
-int owned_key_keep(struct call *c, const char *key, const json_t *old, json_t *doc)
+int owned_key_keep(struct request *c, const char *key, const json_t *old, json_t *doc)
 {
     const char *was = member(old, key), *is = member(doc, key);
     if (json_object_get(doc, key) && (!is || !was || strcasecmp(was, is) != 0))
@@ -168,7 +168,7 @@ int owned_key_keep(struct call *c, const char *key, const json_t *old, json_t *d
     return 0;
 }
 
-int owned_join_group(struct call *c, json_t *doc)
+int owned_join_group(struct request *c, json_t *doc)
 {
     const char *owner = member(doc, "owner");
     const json_t *user = change_read(&c->change, KIND_USER, owner);
@@ -183,7 +183,7 @@ int owned_join_group(struct call *c, json_t *doc)
 }
 
 /* An app or VM with endpoints has a block of ports as long as it has endpoints. */
-static int take_ports(struct call *c, json_t *doc)
+static int take_ports(struct request *c, json_t *doc)
 {
     int32_t index = 0;
     const json_t *endpoints = json_object_get(doc, "endpoints"); /* a single endpoint needs no brackets */
@@ -206,11 +206,11 @@ static void name_pods(const char *id, json_t *doc)
         (void)json_object_set_new(doc, "labels", json_pack("{s:s}", "workload", id));
 }
 
-static int prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+static int prepare(struct request *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     int rc = old ? work_refuse_system(c, id, old) : 0;
     if (rc == 0 && old && k->kind == KIND_JOB)
-        rc = job_refuse_over(c, id, old);
+        rc = job_refuse_finished(c, id, old);
     if (rc == 0 && old && k->kind == KIND_JOB)
         rc = job_hold_check(c, old, doc);
     if (rc == 0 && old)
@@ -232,14 +232,14 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     return rc;
 }
 
-void work_clear_failures(struct call *c, const char *id)
+void work_clear_failures(struct request *c, const char *id)
 {
     const char *fact = arena_fmt(&c->arena, "since/%s", id);
     if (change_guard(&c->change, KIND_FACT, fact))
         change_delete(&c->change, KIND_FACT, fact);
 }
 
-static int leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+static int on_delete(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
 {
     int rc = next ? 0 : work_refuse_system(c, id, old);
     if (rc < 0)
@@ -258,14 +258,14 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
 
 /* ---- display ---------------------------------------------------------------------------------------------------- */
 
-static void show(const struct call *c, const struct object *o, json_t *doc)
+static void show(const struct request *c, const struct object *o, json_t *doc)
 {
     (void)json_object_set_new(doc, "status", work_status(c, o));
 }
 
-static bool pass(const struct call *c, const struct object *o)
+static bool pass(const struct request *c, const struct object *o)
 {
-    const char *state = call_query(c, "state");
+    const char *state = request_query(c, "state");
     return !state || strcmp(state, work_state_word(c->state, o, c->now_ns)) == 0 ||
            (*state && strcmp(state, work_outcome_name(outcome_of_work(o))) == 0);
 }
@@ -275,7 +275,7 @@ static const char *const keep[] = {"hold", "stopped", "group", NULL};
 #define WORK(kind_, identify_)                                                                                         \
     {                                                                                                                  \
         .kind = kind_, .make = PERMIT_SUBMIT, .change = PERMIT_MANAGE, .normalise = normalise, .identify = identify_,  \
-        .belongs = owned_belongs, .prepare = prepare, .check = work_check, .leaving = leaving, .show = show,           \
+        .belongs = owned_belongs, .prepare = prepare, .check = work_check, .leaving = on_delete, .show = show,         \
         .pass = pass, .keep = keep                                                                                     \
     }
 const struct crud app_crud = WORK(KIND_APP, owned_identify);

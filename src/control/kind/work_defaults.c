@@ -49,7 +49,7 @@ int work_defaults_check(const char *text, struct arena *arena, struct berth_err 
 }
 
 /* Returns a member of an object in the document; NULL: none, or not an object. */
-static json_t *said(const json_t *doc, const char *key, const char *resource)
+static json_t *doc_member(const json_t *doc, const char *key, const char *resource)
 {
     return json_object_get(json_object_get(doc, key), resource);
 }
@@ -58,7 +58,7 @@ static json_t *said(const json_t *doc, const char *key, const char *resource)
 static bool is_requested(const json_t *doc, const char *resource)
 {
     int64_t amount;
-    const json_t *value = said(doc, "requests", resource);
+    const json_t *value = doc_member(doc, "requests", resource);
     return value && (quantity_parse(resource, value, &amount, NULL) < 0 || amount != 0);
 }
 
@@ -74,14 +74,14 @@ static void put(json_t *doc, const char *key, const char *resource, json_t *valu
 static json_t *request_of(const json_t *doc, const struct default_request *r)
 {
     int64_t limit;
-    json_t *value = said(doc, "limits", r->resource);
+    json_t *value = doc_member(doc, "limits", r->resource);
     value = json_is_object(value) ? json_object_get(value, "amount") : value;
     bool less = value && quantity_parse(r->resource, value, &limit, NULL) == 0 && limit > 0 && limit < r->amount;
     return less ? json_copy(value) : json_string(r->text);
 }
 
 /* A stored workload without a request keeps none. */
-static void requests_fill(struct call *c, const json_t *old, json_t *doc)
+static void requests_fill(struct request *c, const json_t *old, json_t *doc)
 {
     struct default_request requests[DEFAULTS_MAX];
     size_t len = 0;
@@ -107,22 +107,22 @@ static bool same_memory(const json_t *a, const json_t *b)
 
 /* Sets the memory limit to the request. A limit that equalled the request follows a changed request, unless another
  * limit is given. */
-static void limit_fill(struct call *c, const json_t *old, json_t *doc)
+static void limit_fill(struct request *c, const json_t *old, json_t *doc)
 {
-    json_t *request = said(doc, "requests", "memory"), *limit = said(doc, "limits", "memory");
-    const json_t *limits = json_object_get(doc, "limits"), *was = said(old, "limits", "memory");
+    json_t *request = doc_member(doc, "requests", "memory"), *limit = doc_member(doc, "limits", "memory");
+    const json_t *limits = json_object_get(doc, "limits"), *was = doc_member(old, "limits", "memory");
     if (!is_requested(doc, "memory") || json_object_get(doc, "vm") || (limits && !json_is_object(limits)) ||
         strcmp(system_setting_text(c->state, SETTING_MEMORY_LIMIT, &c->arena), "request") != 0)
         return;
     bool follows =
-        limit && was && json_equal(limit, (json_t *)was) && same_memory(was, said(old, "requests", "memory"));
+        limit && was && json_equal(limit, (json_t *)was) && same_memory(was, doc_member(old, "requests", "memory"));
     if (limit ? !follows : old && !was)
         return;
     if (!same_memory(limit, request))
         put(doc, "limits", "memory", json_copy(request));
 }
 
-void work_defaults(struct call *c, const json_t *old, json_t *doc)
+void work_defaults(struct request *c, const json_t *old, json_t *doc)
 {
     if (json_is_true(json_object_get(doc, "system")))
         return;

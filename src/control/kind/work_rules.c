@@ -26,7 +26,7 @@ static bool is_vm(const json_t *doc)
 }
 
 /* Rejects keys that belong to another kind. */
-static int kind_keys(struct call *c, enum kind kind, const json_t *doc)
+static int kind_keys(struct request *c, enum kind kind, const json_t *doc)
 {
     static const struct {
         const char *key;
@@ -50,17 +50,17 @@ static int kind_keys(struct call *c, enum kind kind, const json_t *doc)
 }
 
 /* A volume that the caller may not see is reported as missing. Reading the volume guards against its deletion. */
-static int volumes_check(struct call *c, const struct berth_shape *shape)
+static int volumes_check(struct request *c, const struct berth_shape *shape)
 {
     for (size_t i = 0; i < shape->volumes_len; i++) {
-        char shown[QUOTE_MAX];
+        char quoted[QUOTE_MAX];
         const char *id = shape->volumes[i];
         const struct object *o = state_find(c->state, KIND_VOLUME, id);
         const json_t *doc = change_read(&c->change, KIND_VOLUME, id);
-        if (!doc || (o && !call_sees(c, o)))
+        if (!doc || (o && !request_may_see(c, o)))
             return err_set(&c->err, EINVAL,
                            "volumes[%zu]: there is no volume %s; create one with 'berth apply -f' ('kind: volume')", i,
-                           quote(id, shown));
+                           quote(id, quoted));
     }
     return 0;
 }
@@ -91,7 +91,7 @@ static json_t *node_access_of(const json_t *doc)
     return found;
 }
 
-static int node_check(struct call *c, const json_t *old, const json_t *doc)
+static int node_check(struct request *c, const json_t *old, const json_t *doc)
 {
     CLEANUP(json) json_t *wants = node_access_of(doc);
     const char *what = json_object_get(wants, "rootfs")                       ? "rootfs"
@@ -126,7 +126,7 @@ static bool member_same(const json_t *old, const json_t *doc, const char *key, c
 
 /* Huge pages cannot be overcommitted, so their limit must equal the request, as in Kubernetes. A document of an earlier
  * version may have another limit and keep it; agents enforce the request. */
-static int pages_check(struct call *c, const json_t *old, const json_t *doc, const struct berth_shape *shape)
+static int pages_check(struct request *c, const json_t *old, const json_t *doc, const struct berth_shape *shape)
 {
     for (size_t i = 0; i < shape->limits_len; i++) {
         const struct berth_limit *l = &shape->limits[i];
@@ -144,7 +144,7 @@ static int pages_check(struct call *c, const json_t *old, const json_t *doc, con
     return 0;
 }
 
-static int policy_check(struct call *c, enum kind kind, const struct work_run *run)
+static int policy_check(struct request *c, enum kind kind, const struct work_run *run)
 {
     if (kind == KIND_JOB && run->restart_policy == RESTART_ALWAYS)
         return err_set(&c->err, EINVAL,
@@ -155,7 +155,7 @@ static int policy_check(struct call *c, enum kind kind, const struct work_run *r
     return 0;
 }
 
-static int core_check(struct call *c, enum kind kind, const char *id, const struct work_doc *d)
+static int core_check(struct request *c, enum kind kind, const char *id, const struct work_doc *d)
 {
     struct berth_workload w = d->workload;
     const struct object draft = {.kind = kind, .id = id, .owner = "", .group = ""};
@@ -171,7 +171,7 @@ static int core_check(struct call *c, enum kind kind, const char *id, const stru
     return rc;
 }
 
-static int settings_of(struct call *c, const struct work_doc *d)
+static int settings_of(struct request *c, const struct work_doc *d)
 {
     CLEANUP(json) json_t *filled = NULL;
     int rc = d->settings_schema ? settings_schema_check(d->settings_schema, &c->err) : 0;
@@ -182,7 +182,7 @@ static int settings_of(struct call *c, const struct work_doc *d)
 }
 
 /* Returns whether a node has GPUs of this model; ignores case. */
-static bool model_known(const struct berth_cluster *cluster, const char *model)
+static bool has_gpu_model(const struct berth_cluster *cluster, const char *model)
 {
     const char *known;
     for (size_t i = 0; (known = berth_gpu_model_at(cluster, i)); i++)
@@ -192,7 +192,7 @@ static bool model_known(const struct berth_cluster *cluster, const char *model)
 }
 
 /* Returns, for example, "H200 or B200". */
-static const char *models_text(struct call *c, const char *const *models, size_t len)
+static const char *models_text(struct request *c, const char *const *models, size_t len)
 {
     const char *text = "";
     for (size_t i = 0; i < len; i++)
@@ -202,25 +202,25 @@ static const char *models_text(struct call *c, const char *const *models, size_t
 
 /* Warns about a workload that names only GPU models that no node has: it is accepted, because such a node may be added,
  * but does not start until then. */
-static void models_warn(struct call *c, const struct berth_gpu_need *gpu)
+static void models_warn(struct request *c, const struct berth_gpu_need *gpu)
 {
     enum { TOLD_MAX = 8 };
     const struct berth_cluster *cluster = state_cluster(c->state);
     const char *there[TOLD_MAX];
     size_t len = 0;
     for (size_t i = 0; i < gpu->models_len; i++)
-        if (model_known(cluster, gpu->models[i]))
+        if (has_gpu_model(cluster, gpu->models[i]))
             return;
     while (len < TOLD_MAX && (there[len] = berth_gpu_model_at(cluster, len)))
         len++;
     if (!gpu->models_len || !gpu->count)
         return;
     const char *asked = models_text(c, gpu->models, gpu->models_len), *others = models_text(c, there, len);
-    call_warn(
+    request_warn(
         c, arena_fmt(&c->arena, "no node has a GPU of model %s%s%s", asked, len ? "; available models: " : "", others));
 }
 
-int work_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+int work_check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     struct work_doc d;
     int rc = kind_keys(c, k->kind, doc);

@@ -12,7 +12,7 @@ static void count_one(void *ctx, const struct berth_instance_view *instance)
     ++*(size_t *)ctx;
 }
 
-void work_keep_spec(struct call *c, const char *id, const json_t *doc)
+void work_keep_spec(struct request *c, const char *id, const json_t *doc)
 {
     size_t instances = 0;
     /* The cluster also has assumed instances that no commit has confirmed yet. */
@@ -33,7 +33,7 @@ static uint64_t spec_generation(const char *spec, const char *id, size_t id_len)
     return generation > 0 ? (uint64_t)generation : 0;
 }
 
-uint64_t work_first_generation(struct call *c, const char *id)
+uint64_t work_first_generation(struct request *c, const char *id)
 {
     size_t len = 0, id_len = strlen(id), low = 0;
     uint64_t last = 0;

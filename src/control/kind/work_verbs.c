@@ -7,7 +7,7 @@
 #include "wire/doc/api.h"
 #include "wire/text/document.h"
 
-int work_edit(struct call *c, const struct crud *k, const char *verb, crud_edit_fn *edit, const void *arg)
+int work_edit(struct request *c, const struct crud *k, const char *verb, crud_edit_fn *edit, const void *arg)
 {
     const char *id = NULL;
     const json_t *old = crud_open(c, k->kind, c->args[0], k->change, &id);
@@ -31,7 +31,7 @@ static void flag_set(json_t *doc, const char *key, bool value)
         (void)json_object_del(doc, key);
 }
 
-int work_start(struct call *c, const char *id, json_t *doc, const void *arg)
+int work_start(struct request *c, const char *id, json_t *doc, const void *arg)
 {
     (void)arg;
     static const char *const over[] = {"stopped", "failed", "ended", "outcome", "error"};
@@ -41,7 +41,7 @@ int work_start(struct call *c, const char *id, json_t *doc, const void *arg)
     return 0;
 }
 
-int work_stop(struct call *c, const char *id, json_t *doc, const void *arg)
+int work_stop(struct request *c, const char *id, json_t *doc, const void *arg)
 {
     (void)c;
     (void)id;
@@ -50,7 +50,7 @@ int work_stop(struct call *c, const char *id, json_t *doc, const void *arg)
     return 0;
 }
 
-int work_restart(struct call *c, const char *id, json_t *doc, const void *arg)
+int work_restart(struct request *c, const char *id, json_t *doc, const void *arg)
 {
     (void)arg;
     static const char *const over[] = {"stopped", "failed", "ended"};
@@ -65,25 +65,26 @@ int work_restart(struct call *c, const char *id, json_t *doc, const void *arg)
     return 0;
 }
 
-struct scaling {
+struct scale_args {
     uint32_t replicas;
     bool said;
 };
 
 static int replicas_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
-    ((struct scaling *)object)->said = true;
+    ((struct scale_args *)object)->said = true;
     return u32_read(r, key, value, object);
 }
 
 static const struct key scale_rows[] = {
-    KEY("replicas", "whole number", "the number of replicas", replicas_read, .at = offsetof(struct scaling, replicas)),
+    KEY("replicas", "whole number", "the number of replicas", replicas_read,
+        .at = offsetof(struct scale_args, replicas)),
 };
 KEY_TABLE(scale_keys, "scale", scale_rows);
 
-int work_scale(struct call *c, const char *id, json_t *doc, const void *arg)
+int work_scale(struct request *c, const char *id, json_t *doc, const void *arg)
 {
-    struct scaling scaling = {0};
+    struct scale_args scaling = {0};
     struct reader r;
     (void)id;
     (void)arg;
@@ -98,7 +99,7 @@ int work_scale(struct call *c, const char *id, json_t *doc, const void *arg)
 
 /* ---- settings and install configuration ------------------------------------------------------------------------- */
 
-int work_put_map(struct call *c, const char *id, json_t *doc, const void *arg)
+int work_put_map(struct request *c, const char *id, json_t *doc, const void *arg)
 {
     (void)id;
     const char *key = arg;
@@ -107,7 +108,7 @@ int work_put_map(struct call *c, const char *id, json_t *doc, const void *arg)
 }
 
 /* One level deep: settings are plain values. */
-int work_patch_map(struct call *c, const char *id, json_t *doc, const void *arg)
+int work_patch_map(struct request *c, const char *id, json_t *doc, const void *arg)
 {
     (void)id;
     const char *key = arg, *name;
@@ -124,7 +125,7 @@ int work_patch_map(struct call *c, const char *id, json_t *doc, const void *arg)
     return 0;
 }
 
-int work_show_settings(struct call *c, const json_t *doc)
+int work_show_settings(struct request *c, const json_t *doc)
 {
     json_t *filled = NULL;
     int rc =
@@ -136,14 +137,14 @@ int work_show_settings(struct call *c, const json_t *doc)
     return 0;
 }
 
-int app_get_settings(struct call *c)
+int app_get_settings(struct request *c)
 {
     const char *id = NULL;
     const json_t *doc = crud_open(c, KIND_APP, c->args[0], PERMIT_READ, &id);
     return doc ? work_show_settings(c, doc) : -c->err.code;
 }
 
-int app_get_install(struct call *c)
+int app_get_install(struct request *c)
 {
     const char *id = NULL;
     const json_t *doc = crud_open(c, KIND_APP, c->args[0], PERMIT_MANAGE, &id);

@@ -93,7 +93,7 @@ static void add(json_t *node, const char *resource, int64_t amount)
     (void)json_object_set_new(consumed, resource, json_string(quantity_print(resource, sum, text)));
 }
 
-void cumulative_use_note(struct call *c, const char *node, const json_t *was, const json_t *now)
+void cumulative_use_note(struct request *c, const char *node, const json_t *was, const json_t *now)
 {
     json_t *before = json_object_get(was, "usage"), *after = json_object_get(now, "usage"), *value;
     const char *resource;

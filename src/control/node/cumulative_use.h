@@ -13,6 +13,6 @@
 
 /* Adds the consumption between two versions of an instance's document, before (`was`) and after (`now`), to the node's
  * document. */
-void cumulative_use_note(struct call *c, const char *node, const json_t *was, const json_t *now);
+void cumulative_use_note(struct request *c, const char *node, const json_t *was, const json_t *now);
 /* Returns the period after which consumption counts from zero again; 0: never, or the resource is not cumulative. */
 int64_t cumulative_period_ns(const struct state *s, const char *resource);

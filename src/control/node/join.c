@@ -19,7 +19,7 @@ enum { ADDRESSES_BYTES_MAX = 1024 };
 #define HOUR_NS (3600 * SECOND_NS)
 
 /* Returns -ENOSPC if this daemon accepts no agents. */
-static int agents_ready(struct call *c)
+static int agents_ready(struct request *c)
 {
     if (c->control->agents.sign)
         return 0;
@@ -44,7 +44,7 @@ int agent_addresses_check(const char *text, struct berth_err *err)
                    quote(text, shown));
 }
 
-static const char *addresses(struct call *c)
+static const char *addresses(struct request *c)
 {
     const char *set = system_setting_text(c->state, SETTING_AGENT_ADDRESSES, &c->arena);
     return *set ? set : c->control->agents.addresses;
@@ -61,7 +61,7 @@ static json_t *address_list(const char *text)
 /* ---- invitations ------------------------------------------------------------------------------------------------ */
 
 /* Gets the end of the invitation: the body's `expires`, else as the settings say. */
-static int invitation_end(struct call *c, int64_t *ret_ns)
+static int invitation_end(struct request *c, int64_t *ret_ns)
 {
     const json_t *given = json_object_get(c->body, "expires");
     int64_t life_ns = system_setting_number(c->state, SETTING_INVITATION_LIFE_S) * SECOND_NS;
@@ -79,7 +79,7 @@ static int invitation_end(struct call *c, int64_t *ret_ns)
 
 /* Rejects a name that differs from an existing node's in case only: it may be meant for another machine, whose
  * invitation would end that of the node. The name with which the node was created is accepted. */
-static int name_case_check(struct call *c, const char *id)
+static int name_case_check(struct request *c, const char *id)
 {
     char shown[QUOTE_MAX];
     const char *called = json_string_value(json_object_get(change_read(&c->change, KIND_NODE, id), "display"));
@@ -91,7 +91,7 @@ static int name_case_check(struct call *c, const char *id)
 }
 
 /* Creates a missing node from the rest of the body, in state joining. An existing node is not changed. */
-static int node_ensure(struct call *c, const char **ret_id, bool *ret_new)
+static int node_ensure(struct request *c, const char **ret_id, bool *ret_new)
 {
     CLEANUP(json) json_t *doc = json_copy((json_t *)c->body);
     int rc = crud_id(c, KIND_NODE, c->args[0], ret_id);
@@ -115,7 +115,7 @@ static int node_ensure(struct call *c, const char **ret_id, bool *ret_new)
 }
 
 /* Revokes earlier invitations of the node: only the last one is valid. */
-static void revoke_invitations(struct call *c, const char *node)
+static void revoke_invitations(struct request *c, const char *node)
 {
     size_t len;
     const struct object *const *list = state_list(c->state, KIND_TOKEN, &len);
@@ -124,7 +124,7 @@ static void revoke_invitations(struct call *c, const char *node)
             change_delete(&c->change, KIND_TOKEN, list[i]->id);
 }
 
-static json_t *invitation_answer(struct call *c, const char *id, const char *token, int64_t expires_ns)
+static json_t *invitation_answer(struct request *c, const char *id, const char *token, int64_t expires_ns)
 {
     char until[TIMESTAMP_MAX];
     const char *where = addresses(c);
@@ -137,14 +137,14 @@ static json_t *invitation_answer(struct call *c, const char *id, const char *tok
                      "command", command);
 }
 
-int node_invite(struct call *c)
+int node_invite(struct request *c)
 {
     char text[TOKEN_TEXT_MAX];
     unsigned char random[40];
     const char *node = NULL, *id = NULL;
     int64_t expires_ns = 0;
     bool is_new = false;
-    if (c->request->idempotency_key)
+    if (c->input->idempotency_key)
         return err_set(
             &c->err, EINVAL,
             "Idempotency-Key: not allowed for invitations: the response is secret and is not stored; send the "
@@ -175,7 +175,7 @@ int node_invite(struct call *c)
 /* ---- certificates ----------------------------------------------------------------------------------------------- */
 
 /* Signs the key of a certificate request. *ret is a new reference. */
-static int certify(struct call *c, const char *node, uint64_t joined, const json_t *request, json_t **ret)
+static int certify(struct request *c, const char *node, uint64_t joined, const json_t *request, json_t **ret)
 {
     CLEANUP(mem) char *cert = NULL;
     const char *pem = json_string_value(request);
@@ -198,7 +198,7 @@ static int certify(struct call *c, const char *node, uint64_t joined, const json
     return rc;
 }
 
-int node_certificate(struct call *c)
+int node_certificate(struct request *c)
 {
     json_t *certificate = NULL;
     const char *id = NULL;
@@ -226,14 +226,14 @@ int node_certificate(struct call *c)
 
 /* ---- joining ---------------------------------------------------------------------------------------------------- */
 
-static int refused(struct call *c)
+static int refused(struct request *c)
 {
     metric_add(c->control->metrics, METRIC_AUTH_FAILURES, 0, 1);
     return err_set(&c->err, EPERM,
                    "this invitation is invalid, used or expired; create a new one with 'berth node add NAME'");
 }
 
-static int body_check(struct call *c)
+static int body_check(struct request *c)
 {
     const char *key;
     json_t *value;
@@ -243,7 +243,7 @@ static int body_check(struct call *c)
         if (strcmp(key, "token") != 0 && strcmp(key, "request") != 0 && strcmp(key, "probed") != 0)
             return err_set(&c->err, EINVAL, "unknown key %s; expected token, request and probed", quote(key, shown));
     }
-    if (c->dry_run || c->request->idempotency_key)
+    if (c->dry_run || c->input->idempotency_key)
         return err_set(&c->err, EINVAL,
                        "joining supports neither dry_run nor Idempotency-Key: an invitation can "
                        "be used only once");
@@ -254,7 +254,7 @@ static int body_check(struct call *c)
 
 /* Returns a random number for this join. Every certificate has the number; certificates of earlier joins are invalid
  * from now on. */
-static uint64_t join_number(struct call *c, uint64_t before)
+static uint64_t join_number(struct request *c, uint64_t before)
 {
     const struct control_env *env = control_env(c->control);
     uint64_t number = 0;
@@ -266,7 +266,7 @@ static uint64_t join_number(struct call *c, uint64_t before)
 }
 
 /* Writes the node's document with the machine's reported resources. */
-static int node_fill(struct call *c, const char *node, const json_t *old, uint64_t joined)
+static int node_fill(struct request *c, const char *node, const json_t *old, uint64_t joined)
 {
     CLEANUP(json) json_t *doc = json_deep_copy(old);
     int rc;
@@ -276,7 +276,7 @@ static int node_fill(struct call *c, const char *node, const json_t *old, uint64
     return rc < 0 ? err_prefix(&c->err, "probed") : optasks_join(c, node, change_read(&c->change, KIND_NODE, node));
 }
 
-int node_join(struct call *c)
+int node_join(struct request *c)
 {
     json_t *certificate = NULL;
     int rc = agents_ready(c);
@@ -292,7 +292,7 @@ int node_join(struct call *c)
         return refused(c);
     uint64_t joined = join_number(c, (uint64_t)json_integer_value(json_object_get(old, "joined")));
     uint64_t epoch = (uint64_t)json_integer_value(json_object_get(old, "epoch")), heard = 0, seq;
-    if (control_last_heard(c->control, node, &heard, &seq) && heard > epoch)
+    if (control_last_report(c->control, node, &heard, &seq) && heard > epoch)
         epoch = heard;
     rc = node_fill(c, node, old, joined);
     if (rc == 0)
@@ -312,15 +312,15 @@ int node_join(struct call *c)
 
 /* ---- two agents with one node ID -------------------------------------------------------------------------------- */
 
-int node_epoch_check(struct call *c, const char *node)
+int node_epoch_check(struct request *c, const char *node)
 {
     uint64_t said = 0, heard = 0, seq;
-    int rc = call_query_number(c, "epoch", 1, INT64_MAX, 0, &said);
+    int rc = request_query_number(c, "epoch", 1, INT64_MAX, 0, &said);
     const struct object *o = state_find(c->state, KIND_NODE, node);
     if (rc < 0 || !said || !o)
         return rc;
     uint64_t known = o->node->epoch;
-    if (control_last_heard(c->control, node, &heard, &seq) && heard > known)
+    if (control_last_report(c->control, node, &heard, &seq) && heard > known)
         known = heard;
     if (said < known)
         return err_set(&c->err, EAGAIN, "node %s: a newer agent (epoch %" PRIu64 ") is running; this one must end",

@@ -10,13 +10,13 @@
 #include "control/node/node.h"
 
 /* Creates a node, unless it exists, and an invitation token for it. */
-call_run node_invite;
+request_verb node_invite;
 /* Lets a machine with an invitation token become the node. */
-call_run node_join;
+request_verb node_join;
 /* Issues another certificate to a node's own agent. */
-call_run node_certificate;
+request_verb node_certificate;
 /* Accepts, for an administrator, the resources that the machine has beyond its ceiling. */
-call_run node_accept;
+request_verb node_accept;
 
 /* Checks a list of addresses, "https://A:3981,https://B:3981", that is safe to paste into a shell. */
 int agent_addresses_check(const char *text, struct berth_err *err);

@@ -57,7 +57,7 @@ static inline int kit_ask(struct kit *k, const struct machine *m, const char *to
         fail_msg("%s", err.text);
     if (doc)
         body = json_dumps(doc, JSON_COMPACT);
-    const struct request request = {
+    const struct request_input request = {
         .method = method,
         .path = path,
         .token = token,

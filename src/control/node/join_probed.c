@@ -99,14 +99,14 @@ static int within_machine(const json_t *old, const json_t *doc, struct berth_err
     json_object_foreach(is, resource, value)
     {
         int64_t have, wants;
-        char shown[2][QUANTITY_TEXT_MAX];
+        char quoted[2][QUANTITY_TEXT_MAX];
         if (!amount_read(resource, json_object_get(has, resource), &have) || !amount_read(resource, value, &wants) ||
             wants <= have || same_member(json_object_get(old, "allocatable"), resource, value) ||
             same_member(json_object_get(old, "ceiling"), resource, value))
             continue;
         return err_set(err, EINVAL,
                        "allocatable: %s: %s is more than the %s that the machine has; use `overcommit` to allow more",
-                       resource, quantity_print(resource, wants, shown[0]), quantity_print(resource, have, shown[1]));
+                       resource, quantity_print(resource, wants, quoted[0]), quantity_print(resource, have, quoted[1]));
     }
     return 0;
 }
@@ -164,7 +164,7 @@ void probed_apply(json_t *doc, const json_t *probed)
     take_rest(doc, probed, false);
 }
 
-static int accept(struct call *c, const char *id, json_t *doc, const void *arg)
+static int accept(struct request *c, const char *id, json_t *doc, const void *arg)
 {
     json_t *probed = json_object_get(doc, "probed"), *has = (json_t *)amounts_of(probed), *value;
     const char *resource;
@@ -183,7 +183,7 @@ static int accept(struct call *c, const char *id, json_t *doc, const void *arg)
     return 0;
 }
 
-int node_accept(struct call *c)
+int node_accept(struct request *c)
 {
     const char *id = NULL;
     int rc = crud_edit(c, &node_crud, PERMIT_NODES, accept, NULL);
@@ -223,7 +223,7 @@ int probed_check(const json_t *probed, struct berth_err *err)
     return large ? err_set(err, EINVAL, "probed: larger than %d bytes", PROBED_BYTES_MAX) : 0;
 }
 
-int node_probed(struct call *c, const char *node, const json_t *probed)
+int node_probed(struct request *c, const char *node, const json_t *probed)
 {
     struct node_doc read;
     struct berth_err why = {0};

@@ -473,7 +473,7 @@ static void config_stream_end(void *ctx)
 static void config_stream_answered(void *ctx, struct answer *answer)
 {
     struct config_stream *config_stream = ctx;
-    const struct sink sink = {.ctx = config_stream, .send = config_stream_send, .end = config_stream_end};
+    const struct stream_sink sink = {.ctx = config_stream, .send = config_stream_send, .end = config_stream_end};
     config_stream->status = answer->status;
     config_stream->stream = take_ptr(&answer->stream);
     if (config_stream->stream)
@@ -487,15 +487,15 @@ static const char *config_stream_query(const void *from, const char *name)
 
 static void listen_as(struct kit *k, const struct machine *m, const char *epoch, struct config_stream *config_stream)
 {
-    const struct request request = {.method = "GET",
-                                    .path = "/v1/nodes/n1/config",
-                                    .peer = m->peer,
-                                    .peer_serial = m->serial,
-                                    .peer_until_ns = m->until_ns,
-                                    .remote = "192.0.2.9",
-                                    .body = "",
-                                    .query = config_stream_query,
-                                    .query_from = epoch};
+    const struct request_input request = {.method = "GET",
+                                          .path = "/v1/nodes/n1/config",
+                                          .peer = m->peer,
+                                          .peer_serial = m->serial,
+                                          .peer_until_ns = m->until_ns,
+                                          .remote = "192.0.2.9",
+                                          .body = "",
+                                          .query = config_stream_query,
+                                          .query_from = epoch};
     *config_stream = (struct config_stream){0};
     control_handle(k->control, &request, config_stream_answered, config_stream);
     control_pump(k->control);

@@ -19,7 +19,7 @@ static enum work_outcome outcome_of_end(const struct instance_view *v, const str
     return item->state == REPORT_ENDED ? OUTCOME_SUCCEEDED : OUTCOME_NONE;
 }
 
-static json_t *end_of(const struct call *c, const struct object *instance, const struct report_item *item)
+static json_t *end_of(const struct request *c, const struct object *instance, const struct report_item *item)
 {
     const struct instance_view *v = instance->instance;
     char since[TIMESTAMP_MAX];
@@ -36,7 +36,7 @@ static json_t *end_of(const struct call *c, const struct object *instance, const
     return end;
 }
 
-void last_end_note(struct call *c, const struct object *instance, const struct report_item *item)
+void last_end_note(struct request *c, const struct object *instance, const struct report_item *item)
 {
     const struct instance_view *v = instance->instance;
     if (!state_find_work(c->state, v->workload))

@@ -14,7 +14,7 @@
 #define AWAY_MIN (3 * SECOND / 2)
 #define AWAY_MAX (5 * SECOND)
 
-struct lease {
+struct node_lease {
     char *node;
     uint64_t created_revision; /* revision that created the node */
     uint64_t epoch, seq;
@@ -23,18 +23,18 @@ struct lease {
     bool granted;     /* granted by this daemon, and no report since */
 };
 
-struct leases {
+struct node_leases {
     int64_t looked_ns; /* steady time of the last check; 0: never */
     struct map map;
-    VEC(struct lease) at;
+    VEC(struct node_lease) at;
 };
 
-struct leases *leases_new(void)
+struct node_leases *leases_new(void)
 {
-    return mem_zalloc(sizeof(struct leases));
+    return mem_zalloc(sizeof(struct node_leases));
 }
 
-void leases_free(struct leases *l)
+void leases_free(struct node_leases *l)
 {
     if (!l)
         return;
@@ -47,20 +47,21 @@ void leases_free(struct leases *l)
 
 static bool same_node(const void *ctx, uint32_t at, const void *node)
 {
-    return strcmp(((const struct leases *)ctx)->at.at[at].node, node) == 0;
+    return strcmp(((const struct node_leases *)ctx)->at.at[at].node, node) == 0;
 }
 
-static struct lease *find(const struct leases *l, const char *node)
+static struct node_lease *find(const struct node_leases *l, const char *node)
 {
     uint32_t at = map_find(&l->map, hash_bytes(node, strlen(node), 0), same_node, l, node);
     return at == MAP_NONE ? NULL : &l->at.at[at];
 }
 
-void lease_heard(struct leases *l, const struct object *node, uint64_t epoch, uint64_t seq, int64_t steady_ns)
+void lease_note_report(struct node_leases *l, const struct object *node, uint64_t epoch, uint64_t seq,
+                       int64_t steady_ns)
 {
-    struct lease *lease = find(l, node->id);
+    struct node_lease *lease = find(l, node->id);
     if (!lease) {
-        struct lease fresh = {.node = mem_strdup(node->id)};
+        struct node_lease fresh = {.node = mem_strdup(node->id)};
         map_add(&l->map, hash_bytes(node->id, strlen(node->id), 0), (uint32_t)l->at.len);
         vec_push(&l->at, fresh);
         lease = &l->at.at[l->at.len - 1];
@@ -72,9 +73,9 @@ void lease_heard(struct leases *l, const struct object *node, uint64_t epoch, ui
     lease->told = lease->granted = false;
 }
 
-bool lease_last(const struct leases *l, const struct object *node, uint64_t *ret_epoch, uint64_t *ret_seq)
+bool lease_last(const struct node_leases *l, const struct object *node, uint64_t *ret_epoch, uint64_t *ret_seq)
 {
-    const struct lease *lease = find(l, node->id);
+    const struct node_lease *lease = find(l, node->id);
     /* If the lease was only granted, or the first report could not be written, the epoch counts. */
     if (!lease || lease->created_revision != node->created)
         return false;
@@ -89,16 +90,16 @@ static void grant(struct control *c, int64_t steady_ns)
     size_t len;
     const struct object *const *nodes = state_list(c->state, KIND_NODE, &len);
     for (size_t i = 0; i < len; i++) {
-        const struct lease *lease = nodes[i]->node->epoch ? find(c->leases, nodes[i]->id) : NULL;
+        const struct node_lease *lease = nodes[i]->node->epoch ? find(c->leases, nodes[i]->id) : NULL;
         if (!nodes[i]->node->epoch || (lease && lease->created_revision == nodes[i]->created))
             continue;
         int64_t heard_ns = PLANTED(LEASE_NOT_GRANTED) ? steady_ns - c->in_force.lease_ns : steady_ns;
-        lease_heard(c->leases, nodes[i], nodes[i]->node->epoch, 0, heard_ns);
+        lease_note_report(c->leases, nodes[i], nodes[i]->node->epoch, 0, heard_ns);
         find(c->leases, nodes[i]->id)->granted = true;
     }
 }
 
-static void lost_written(void *ctx, const struct store_result *result)
+static void on_loss_written(void *ctx, const struct store_result *result)
 {
     struct control *c = ctx;
     if (result->rc != 0) /* check again: the node may have changed at that moment */
@@ -106,7 +107,7 @@ static void lost_written(void *ctx, const struct store_result *result)
             c->leases->at.at[i].told = false;
 }
 
-static void lost_again_written(void *ctx, const struct store_result *result)
+static void on_loss_rewritten(void *ctx, const struct store_result *result)
 {
     struct control *c = ctx;
     for (size_t i = 0; result->rc != 0 && i < c->leases->at.len; i++)
@@ -115,7 +116,7 @@ static void lost_again_written(void *ctx, const struct store_result *result)
 
 /* Records a node as lost since now if it was lost before this daemon started. Only the wall clock knows how long the
  * daemon was down, and the clock may have jumped; so no fence ends early. */
-static bool lost_write_again(struct control *c, const struct object *node)
+static bool rewrite_loss(struct control *c, const struct object *node)
 {
     struct arena arena;
     struct change change;
@@ -127,7 +128,7 @@ static bool lost_write_again(struct control *c, const struct object *node)
     (void)json_object_set_new(doc, "since", json_string(timestamp_text(control_now_ns(c), since)));
     struct commit_note note = {
         .who = "berth", .verb = "node.still-lost", .subject = arena_fmt(&arena, "nodes/%s", node->id)};
-    int rc = commit_submit(c, &change, &note, lost_again_written, c, &err);
+    int rc = commit_submit(c, &change, &note, on_loss_rewritten, c, &err);
     change_done(&change);
     arena_done(&arena);
     return rc >= 0;
@@ -135,7 +136,7 @@ static bool lost_write_again(struct control *c, const struct object *node)
 
 /* Records the node as lost. The record has the number of the last report, so that an earlier report that arrives late,
  * even after a restart, does not bring the node back. */
-static bool lost_write(struct control *c, const struct object *node, const struct lease *lease, int64_t silent_ns)
+static bool write_loss(struct control *c, const struct object *node, const struct node_lease *lease, int64_t silent_ns)
 {
     struct arena arena;
     struct change change;
@@ -151,13 +152,13 @@ static bool lost_write(struct control *c, const struct object *node, const struc
         (void)json_object_set_new(doc, "seq", json_integer((json_int_t)lease->seq));
     struct commit_note note = {.who = "berth", .verb = "node.lost", .subject = arena_fmt(&arena, "nodes/%s", node->id)};
     struct berth_err err;
-    int rc = commit_submit(c, &change, &note, lost_written, c, &err);
+    int rc = commit_submit(c, &change, &note, on_loss_written, c, &err);
     if (rc < 0)
         log_write(c->env.log, now_ns, LEVEL_ERROR, "node.lost.unwritten", LOG_TEXT("node", node->id),
                   LOG_TEXT("text", err.text));
     log_write(c->env.log, now_ns, LEVEL_WARN, "node.lost", LOG_TEXT("node", node->id),
               LOG_NUMBER("silent_s", silent_ns / SECOND));
-    struct event event = {.type = "NodeLost", .kind = KIND_NODE, .id = node->id, .message = "no report in time"};
+    struct object_event event = {.type = "NodeLost", .kind = KIND_NODE, .id = node->id, .message = "no report in time"};
     events_add(c->events, now_ns, &event);
     change_done(&change);
     arena_done(&arena);
@@ -177,12 +178,12 @@ int64_t leases_expire(struct control *c, int64_t steady_ns)
             c->leases->at.at[i].heard_ns += away_ns;
     c->leases->looked_ns = steady_ns;
     for (size_t i = 0; i < c->leases->at.len; i++) {
-        struct lease *lease = &c->leases->at.at[i];
+        struct node_lease *lease = &c->leases->at.at[i];
         const struct object *node = state_find(c->state, KIND_NODE, lease->node);
         if (!node || node->created != lease->created_revision || lease->told)
             continue;
         if (node->node->state == BERTH_NODE_LOST) {
-            lease->granted = lease->granted && !lost_write_again(c, node);
+            lease->granted = lease->granted && !rewrite_loss(c, node);
             continue;
         }
         int64_t end_ns = lease->heard_ns + lease_ns / (PLANTED(LEASE_SHORT) ? 2 : 1);
@@ -190,7 +191,7 @@ int64_t leases_expire(struct control *c, int64_t steady_ns)
             next = end_ns < next ? end_ns : next;
             continue;
         }
-        lease->told = lost_write(c, node, lease, steady_ns - lease->heard_ns);
+        lease->told = write_loss(c, node, lease, steady_ns - lease->heard_ns);
     }
     return next;
 }

@@ -9,12 +9,13 @@
 
 #include "control/control.h"
 
-struct leases;
-struct leases *leases_new(void);
-void leases_free(struct leases *l);
+struct node_leases;
+struct node_leases *leases_new(void);
+void leases_free(struct node_leases *l);
 
-void lease_heard(struct leases *l, const struct object *node, uint64_t epoch, uint64_t seq, int64_t steady_ns);
-bool lease_last(const struct leases *l, const struct object *node, uint64_t *ret_epoch, uint64_t *ret_seq);
+void lease_note_report(struct node_leases *l, const struct object *node, uint64_t epoch, uint64_t seq,
+                       int64_t steady_ns);
+bool lease_last(const struct node_leases *l, const struct object *node, uint64_t *ret_epoch, uint64_t *ret_seq);
 /* Records as lost the nodes whose lease has expired. Returns when to call again (steady time). O(nodes with a
  * lease). */
 int64_t leases_expire(struct control *c, int64_t steady_ns);

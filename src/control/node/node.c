@@ -26,7 +26,7 @@ static const char *member(const json_t *doc, const char *key)
 }
 
 /* A new node is ready, joining or cordoned; later only verbs change its state. */
-static int prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+static int prepare(struct request *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     (void)k;
     char now[TIMESTAMP_MAX];
@@ -68,7 +68,7 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
 
 /* Rejects a domain that has no effect: a domain that lists the node, or whose labels match, takes precedence over the
  * node's document. */
-static int domain_check(struct call *c, const char *id, const json_t *old, const struct berth_node *node)
+static int domain_check(struct request *c, const char *id, const json_t *old, const struct berth_node *node)
 {
     const char *was = member(old, "domain"), *is = node->domain;
     if (!is || !*is || (was && strcmp(was, is) == 0))
@@ -87,7 +87,7 @@ static int domain_check(struct call *c, const char *id, const json_t *old, const
                    listed ? "which lists the node" : "whose `require` matches the labels of the node");
 }
 
-static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     (void)k;
     struct node_doc d;
@@ -106,7 +106,7 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
 /* ---- release ---------------------------------------------------------------------------------------------------- */
 
 /* Returns -EBUSY naming the remaining instances; 0: none. */
-static int name_instances(struct call *c, const char *id, const struct node_view *node)
+static int name_instances(struct request *c, const char *id, const struct node_view *node)
 {
     CLEANUP(str) struct str names = {0};
     size_t len = 0;
@@ -123,9 +123,9 @@ static int name_instances(struct call *c, const char *id, const struct node_view
                    str_text(&names));
 }
 
-static bool forced(struct call *c, int *ret_rc)
+static bool forced(struct request *c, int *ret_rc)
 {
-    const char *force = call_query(c, "force");
+    const char *force = request_query(c, "force");
     *ret_rc = 0;
     if (!force || strcmp(force, "false") == 0)
         return false;
@@ -134,13 +134,13 @@ static bool forced(struct call *c, int *ret_rc)
     return true;
 }
 
-static void drop_if_there(struct call *c, enum kind kind, const char *id)
+static void delete_if_exists(struct request *c, enum kind kind, const char *id)
 {
     if (state_find(c->state, kind, id))
         change_delete(&c->change, kind, id);
 }
 
-int node_release(struct call *c, const char *id)
+int node_release(struct request *c, const char *id)
 {
     const struct object *node = state_find(c->state, KIND_NODE, id);
     size_t len = 0;
@@ -156,9 +156,9 @@ int node_release(struct call *c, const char *id)
         const char *instance = node->node->instances[i]->id;
         if (!instance_holds_node(node->node->instances[i]))
             continue;
-        usage_note_gone(&c->change, node->node->instances[i], "removed", c->now_ns);
+        usage_note_removed(&c->change, node->node->instances[i], "removed", c->now_ns);
         change_delete(&c->change, KIND_INSTANCE, instance);
-        drop_if_there(c, KIND_FACT, arena_fmt(&c->arena, "migration/%s", instance));
+        delete_if_exists(c, KIND_FACT, arena_fmt(&c->arena, "migration/%s", instance));
     }
     const struct object *const *tokens = state_list(c->state, KIND_TOKEN, &len);
     for (size_t i = 0; i < len; i++)
@@ -171,20 +171,20 @@ int node_release(struct call *c, const char *id)
     return 0;
 }
 
-static int leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+static int on_delete(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
 {
     (void)k;
     (void)old;
     return next ? 0 : node_release(c, id);
 }
 
-static bool pass(const struct call *c, const struct object *o)
+static bool pass(const struct request *c, const struct object *o)
 {
-    const char *state = call_query(c, "state");
+    const char *state = request_query(c, "state");
     return !state || strcmp(state, berth_node_state_name(o->node->state)) == 0;
 }
 
-static void show(const struct call *c, const struct object *o, json_t *doc)
+static void show(const struct request *c, const struct object *o, json_t *doc)
 {
     json_t *grown = probed_grown(doc);
     json_t *status =
@@ -208,7 +208,7 @@ const struct crud node_crud = {
     .change = PERMIT_NODES,
     .prepare = prepare,
     .check = check,
-    .leaving = leaving,
+    .leaving = on_delete,
     .show = show,
     .pass = pass,
     .keep = keep,

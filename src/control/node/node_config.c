@@ -16,14 +16,14 @@
 #include "core/model/cluster.h"
 #include "wire/text/document.h"
 
-static void texts_write(struct out *o, const char *key, const char *const *texts, size_t len)
+static void texts_write(struct json_out *o, const char *key, const char *const *texts, size_t len)
 {
     if (!len)
         return;
-    out_open(o, key, '[');
+    json_out_open(o, key, '[');
     for (size_t i = 0; i < len; i++)
-        out_text(o, NULL, texts[i]);
-    out_close(o, ']');
+        json_out_text(o, NULL, texts[i]);
+    json_out_close(o, ']');
 }
 
 static int label_compare(const void *a, const void *b)
@@ -31,16 +31,16 @@ static int label_compare(const void *a, const void *b)
     return strcmp(((const struct berth_label *)a)->key, ((const struct berth_label *)b)->key);
 }
 
-static void env_write(struct out *o, const struct work_doc *d, struct arena *arena)
+static void env_write(struct json_out *o, const struct work_doc *d, struct arena *arena)
 {
     if (!d->env_len)
         return;
     struct berth_label *sorted = arena_dup(arena, d->env, d->env_len * sizeof *sorted);
     qsort(sorted, d->env_len, sizeof *sorted, label_compare);
-    out_open(o, "env", '{');
+    json_out_open(o, "env", '{');
     for (size_t i = 0; i < d->env_len; i++)
-        out_text(o, sorted[i].key, sorted[i].value);
-    out_close(o, '}');
+        json_out_text(o, sorted[i].key, sorted[i].value);
+    json_out_close(o, '}');
 }
 
 /* ---- resources -------------------------------------------------------------------------------------------------- */
@@ -50,16 +50,16 @@ static int amount_compare(const void *a, const void *b)
     return strcmp(((const struct berth_amount *)a)->resource, ((const struct berth_amount *)b)->resource);
 }
 
-static void requests_write(struct out *o, const struct berth_shape *shape, struct arena *arena)
+static void requests_write(struct json_out *o, const struct berth_shape *shape, struct arena *arena)
 {
     if (!shape->requests_len)
         return;
     struct berth_amount *sorted = arena_dup(arena, shape->requests, shape->requests_len * sizeof *sorted);
     qsort(sorted, shape->requests_len, sizeof *sorted, amount_compare);
-    out_open(o, "requests", '{');
+    json_out_open(o, "requests", '{');
     for (size_t i = 0; i < shape->requests_len; i++)
-        out_amount(o, sorted[i].resource, sorted[i].resource, sorted[i].amount);
-    out_close(o, '}');
+        json_out_amount(o, sorted[i].resource, sorted[i].resource, sorted[i].amount);
+    json_out_close(o, '}');
 }
 
 static int limit_compare(const void *a, const void *b)
@@ -82,32 +82,32 @@ static int64_t limit_period_ns(const struct state *s, const char *resource)
     return cumulative_period_ns(s, strcmp(resource, "traffic-throttle") == 0 ? "traffic" : resource);
 }
 
-static void limits_write(struct out *o, const struct state *s, const struct berth_shape *shape,
+static void limits_write(struct json_out *o, const struct state *s, const struct berth_shape *shape,
                          const struct berth_instance *instance, struct arena *arena)
 {
     if (!shape->limits_len)
         return;
     struct berth_limit *sorted = arena_dup(arena, shape->limits, shape->limits_len * sizeof *sorted);
     qsort(sorted, shape->limits_len, sizeof *sorted, limit_compare);
-    out_open(o, "limits", '{');
+    json_out_open(o, "limits", '{');
     for (size_t i = 0; i < shape->limits_len; i++) {
         if (describe_page_size(sorted[i].resource) > 0) /* the agent enforces the request */
             continue;
-        out_open(o, sorted[i].resource, '{');
+        json_out_open(o, sorted[i].resource, '{');
         if (sorted[i].kind == BERTH_WEIGHTED)
-            out_number(o, "weight", (uint64_t)sorted[i].amount);
+            json_out_number(o, "weight", (uint64_t)sorted[i].amount);
         else
-            out_amount(o, "amount", sorted[i].resource, limit_in_force(&sorted[i], instance));
+            json_out_amount(o, "amount", sorted[i].resource, limit_in_force(&sorted[i], instance));
         int64_t period_ns = limit_period_ns(s, sorted[i].resource);
         if (period_ns)
-            out_number(o, "period_ns", (uint64_t)period_ns);
-        out_close(o, '}');
+            json_out_number(o, "period_ns", (uint64_t)period_ns);
+        json_out_close(o, '}');
     }
-    out_close(o, '}');
+    json_out_close(o, '}');
 }
 
 /* Writes the driver's UUIDs of the GPUs, if all of them have one. */
-static void uuids_write(struct out *o, const struct state *s, const char *node, uint64_t held, struct arena *arena)
+static void uuids_write(struct json_out *o, const struct state *s, const char *node, uint64_t held, struct arena *arena)
 {
     const struct object *object = state_find(s, KIND_NODE, node);
     CLEANUP(json) json_t *doc = object ? object_doc(object) : NULL;
@@ -117,59 +117,59 @@ static void uuids_write(struct out *o, const struct state *s, const char *node, 
     for (size_t i = 0; i < BERTH_NODE_GPUS_MAX; i++)
         if (held >> i & 1 && (i >= d.node.gpus_len || !d.gpu_uuids[i]))
             return;
-    out_open(o, "gpu_uuids", '[');
+    json_out_open(o, "gpu_uuids", '[');
     for (size_t i = 0; i < d.node.gpus_len; i++)
         if (held >> i & 1)
-            out_text(o, NULL, d.gpu_uuids[i]);
-    out_close(o, ']');
+            json_out_text(o, NULL, d.gpu_uuids[i]);
+    json_out_close(o, ']');
 }
 
-static void gpus_write(struct out *o, const struct state *s, const char *node, const struct berth_gpu_need *need,
+static void gpus_write(struct json_out *o, const struct state *s, const char *node, const struct berth_gpu_need *need,
                        uint64_t held, struct arena *arena)
 {
     if (!held)
         return;
-    out_open(o, "gpus", '[');
+    json_out_open(o, "gpus", '[');
     for (unsigned i = 0; i < BERTH_NODE_GPUS_MAX; i++)
         if (held >> i & 1)
-            out_number(o, NULL, i);
-    out_close(o, ']');
+            json_out_number(o, NULL, i);
+    json_out_close(o, ']');
     uuids_write(o, s, node, held, arena);
     if (need->milli && need->milli < BERTH_GPU_MILLI)
-        out_number(o, "gpu_milli", need->milli);
+        json_out_number(o, "gpu_milli", need->milli);
     if (need->memory_bytes)
-        out_amount(o, "gpu_memory", "memory", need->memory_bytes);
+        json_out_amount(o, "gpu_memory", "memory", need->memory_bytes);
 }
 
 /* Writes the endpoints' ports: the first port, and up to which port the agent may try: to the end of the app's
  * block. */
 /* `app`: an instance is ready when its ports accept connections, unless a health check decides. */
-static void ports_write(struct out *o, const struct work_doc *d, bool app)
+static void ports_write(struct json_out *o, const struct work_doc *d, bool app)
 {
     if (!d->endpoints_len || d->port_index < 0)
         return;
-    out_open(o, "ports", '[');
+    json_out_open(o, "ports", '[');
     for (size_t i = 0; i < d->endpoints_len; i++) {
-        out_open(o, NULL, '{');
-        out_text(o, "endpoint", d->endpoints[i].name);
-        out_text(o, "protocol", protocol_name(d->endpoints[i].protocol));
-        out_number(o, "start", PORT_BASE + PORT_BLOCK * (uint64_t)d->port_index + i);
-        out_number(o, "count", PORT_BLOCK - i);
-        out_text(o, "listen", d->endpoints[i].listen == LISTEN_SOCKET ? "socket" : "port");
+        json_out_open(o, NULL, '{');
+        json_out_text(o, "endpoint", d->endpoints[i].name);
+        json_out_text(o, "protocol", protocol_name(d->endpoints[i].protocol));
+        json_out_number(o, "start", PORT_BASE + PORT_BLOCK * (uint64_t)d->port_index + i);
+        json_out_number(o, "count", PORT_BLOCK - i);
+        json_out_text(o, "listen", d->endpoints[i].listen == LISTEN_SOCKET ? "socket" : "port");
         if (d->endpoints[i].guest)
-            out_number(o, "guest", d->endpoints[i].guest);
+            json_out_number(o, "guest", d->endpoints[i].guest);
         if (app && d->run.health.how == HEALTH_NONE && endpoint_awaited(&d->endpoints[i]))
-            out_bool(o, "await", true);
-        out_close(o, '}');
+            json_out_bool(o, "await", true);
+        json_out_close(o, '}');
     }
-    out_close(o, ']');
+    json_out_close(o, ']');
 }
 
 /* ---- app settings ----------------------------------------------------------------------------------------------- */
 
 /* Writes the settings with defaults filled in, as the app reads them. They are the present ones, whatever spec the
  * instance was placed from. */
-static void settings_write(struct out *o, const json_t *doc)
+static void settings_write(struct json_out *o, const json_t *doc)
 {
     CLEANUP(json) json_t *filled = NULL;
     const json_t *schema = json_object_get(doc, "settings_schema"), *settings = json_object_get(doc, "settings");
@@ -177,149 +177,149 @@ static void settings_write(struct out *o, const json_t *doc)
     if (!settings && !schema)
         return;
     if (settings_check(schema, settings, &filled, NULL) == 0)
-        out_tree(o, "settings", filled);
+        json_out_tree(o, "settings", filled);
     else if (settings) /* checked when they were written; the app's own values are better than none */
-        out_tree(o, "settings", settings);
+        json_out_tree(o, "settings", settings);
 }
 
 /* Writes how long the agent keeps the instance running without contact to the daemon. By then the agent must have
  * stopped it, because a replacement is started elsewhere. Absent: without limit. */
-static void fence_write(struct out *o, const struct work_doc *d, bool service)
+static void fence_write(struct json_out *o, const struct work_doc *d, bool service)
 {
     enum berth_on_lost on_lost = d->workload.on_lost;
 
     if (on_lost == BERTH_LOST_DEFAULT)
         on_lost = service && d->workload.replicas > 1 ? BERTH_LOST_REPLACE : BERTH_LOST_FENCE;
     if (on_lost == BERTH_LOST_FENCE && !PLANTED(CONFIG_NO_FENCE))
-        out_number(o, "fence_ns", (uint64_t)(d->workload.fence_ns ? d->workload.fence_ns : FENCE_NS_DEFAULT));
+        json_out_number(o, "fence_ns", (uint64_t)(d->workload.fence_ns ? d->workload.fence_ns : FENCE_NS_DEFAULT));
 }
 
 /* ---- how the instance runs -------------------------------------------------------------------------------------- */
 
 /* Writes a volume. A folder of the node has a source; other volumes are stored by their names, or are memory. A mounted
  * volume's type does not change. */
-static void volume_write(struct out *o, const struct state *s, const char *id, struct arena *arena)
+static void volume_write(struct json_out *o, const struct state *s, const char *id, struct arena *arena)
 {
     struct volume_doc volume = {0};
     const struct object *object = state_find(s, KIND_VOLUME, id);
     CLEANUP(json) json_t *doc = object ? object_doc(object) : NULL;
 
     if (doc && volume_doc_read(doc, arena, &volume, NULL) == 0 && volume.type == VOLUME_TMPFS) {
-        out_number(o, "tmpfs", (uint64_t)volume.size_bytes);
+        json_out_number(o, "tmpfs", (uint64_t)volume.size_bytes);
         return;
     }
-    out_text(o, "volume", id);
+    json_out_text(o, "volume", id);
     if (volume.type == VOLUME_BIND)
-        out_text(o, "source", volume.path);
+        json_out_text(o, "source", volume.path);
 }
 
-static void mounts_write(struct out *o, const struct state *s, const struct work_run *run, struct arena *arena)
+static void mounts_write(struct json_out *o, const struct state *s, const struct work_run *run, struct arena *arena)
 {
     if (!run->mounts_len)
         return;
-    out_open(o, "mounts", '[');
+    json_out_open(o, "mounts", '[');
     for (size_t i = 0; i < run->mounts_len; i++) {
         const struct work_mount *m = &run->mounts[i];
-        out_open(o, NULL, '{');
-        out_text(o, "path", m->path);
+        json_out_open(o, NULL, '{');
+        json_out_text(o, "path", m->path);
         if (m->read_only)
-            out_bool(o, "read_only", true);
+            json_out_bool(o, "read_only", true);
         if (m->volume)
             volume_write(o, s, m->volume, arena);
         else if (m->bind)
-            out_text(o, "bind", m->bind);
+            json_out_text(o, "bind", m->bind);
         else
-            out_number(o, "tmpfs", (uint64_t)m->tmpfs_bytes);
-        out_close(o, '}');
+            json_out_number(o, "tmpfs", (uint64_t)m->tmpfs_bytes);
+        json_out_close(o, '}');
     }
-    out_close(o, ']');
+    json_out_close(o, ']');
 }
 
-static void files_write(struct out *o, const struct work_run *run, const char *owner, struct arena *arena)
+static void files_write(struct json_out *o, const struct work_run *run, const char *owner, struct arena *arena)
 {
     if (!run->files_len)
         return;
-    out_open(o, "files", '[');
+    json_out_open(o, "files", '[');
     for (size_t i = 0; i < run->files_len; i++) {
         const struct work_file *f = &run->files[i];
-        out_open(o, NULL, '{');
-        out_text(o, "path", f->path);
-        out_number(o, "mode", f->mode);
+        json_out_open(o, NULL, '{');
+        json_out_text(o, "path", f->path);
+        json_out_number(o, "mode", f->mode);
         if (f->secret) {
-            out_text(o, "secret", secret_id(f->secret, owner, arena));
-            out_text(o, "key", f->key);
+            json_out_text(o, "secret", secret_id(f->secret, owner, arena));
+            json_out_text(o, "key", f->key);
         } else {
-            out_text(o, "text", f->text);
+            json_out_text(o, "text", f->text);
         }
-        out_close(o, '}');
+        json_out_close(o, '}');
     }
-    out_close(o, ']');
+    json_out_close(o, ']');
 }
 
-static void health_write(struct out *o, const struct health_rule *h)
+static void health_write(struct json_out *o, const struct health_rule *h)
 {
     if (h->how == HEALTH_NONE)
         return;
-    out_open(o, "health", '{');
+    json_out_open(o, "health", '{');
     if (h->how == HEALTH_EXEC) {
         texts_write(o, "exec", h->exec, h->exec_len);
     } else {
-        out_open(o, h->how == HEALTH_HTTP ? "http" : "tcp", '{');
-        out_text(o, "endpoint", h->endpoint);
+        json_out_open(o, h->how == HEALTH_HTTP ? "http" : "tcp", '{');
+        json_out_text(o, "endpoint", h->endpoint);
         if (h->how == HEALTH_HTTP)
-            out_text(o, "path", h->path);
-        out_close(o, '}');
+            json_out_text(o, "path", h->path);
+        json_out_close(o, '}');
     }
-    out_number(o, "every_ns", (uint64_t)h->every_ns);
-    out_number(o, "timeout_ns", (uint64_t)h->timeout_ns);
-    out_number(o, "delay_ns", (uint64_t)h->delay_ns);
-    out_number(o, "failures", h->failures);
-    out_close(o, '}');
+    json_out_number(o, "every_ns", (uint64_t)h->every_ns);
+    json_out_number(o, "timeout_ns", (uint64_t)h->timeout_ns);
+    json_out_number(o, "delay_ns", (uint64_t)h->delay_ns);
+    json_out_number(o, "failures", h->failures);
+    json_out_close(o, '}');
 }
 
-static void rules_write(struct out *o, const struct work_run *run)
+static void rules_write(struct json_out *o, const struct work_run *run)
 {
     if (run->stop.given) {
-        out_open(o, "stop", '{');
-        out_text(o, "signal", run->stop.signal);
-        out_number(o, "grace_ns", (uint64_t)run->stop.grace_ns);
+        json_out_open(o, "stop", '{');
+        json_out_text(o, "signal", run->stop.signal);
+        json_out_number(o, "grace_ns", (uint64_t)run->stop.grace_ns);
         if (run->stop.delay_ns >= 0)
-            out_number(o, "delay_ns", (uint64_t)run->stop.delay_ns);
-        out_close(o, '}');
+            json_out_number(o, "delay_ns", (uint64_t)run->stop.delay_ns);
+        json_out_close(o, '}');
     }
     if (run->log.bytes) {
-        out_open(o, "log", '{');
-        out_number(o, "bytes", (uint64_t)run->log.bytes);
-        out_number(o, "files", run->log.files);
+        json_out_open(o, "log", '{');
+        json_out_number(o, "bytes", (uint64_t)run->log.bytes);
+        json_out_number(o, "files", run->log.files);
         if (run->log.keep_ns)
-            out_number(o, "keep_ns", (uint64_t)run->log.keep_ns);
-        out_close(o, '}');
+            json_out_number(o, "keep_ns", (uint64_t)run->log.keep_ns);
+        json_out_close(o, '}');
     }
 }
 
-static void vm_write(struct out *o, const struct vm_terms *vm)
+static void vm_write(struct json_out *o, const struct vm_terms *vm)
 {
     if (!vm->given)
         return;
-    out_open(o, "vm", '{');
+    json_out_open(o, "vm", '{');
     if (vm->disk_bytes)
-        out_number(o, "disk", (uint64_t)vm->disk_bytes);
-    out_text_given(o, "sha256", vm->sha256);
-    out_text_given(o, "kernel", vm->kernel);
-    out_text_given(o, "initrd", vm->initrd);
-    out_text_given(o, "append", vm->append);
-    out_text(o, "accel", vm_accel_name(vm->accel));
-    out_close(o, '}');
+        json_out_number(o, "disk", (uint64_t)vm->disk_bytes);
+    out_text_if_set(o, "sha256", vm->sha256);
+    out_text_if_set(o, "kernel", vm->kernel);
+    out_text_if_set(o, "initrd", vm->initrd);
+    out_text_if_set(o, "append", vm->append);
+    json_out_text(o, "accel", vm_accel_name(vm->accel));
+    json_out_close(o, '}');
 }
 
-static void checkpoint_write(struct out *o, const struct job_checkpoint *checkpoint)
+static void checkpoint_write(struct json_out *o, const struct job_checkpoint *checkpoint)
 {
     if (!checkpoint->signal)
         return;
-    out_open(o, "checkpoint", '{');
-    out_text(o, "signal", checkpoint->signal);
-    out_number(o, "grace_ns", (uint64_t)checkpoint->grace_ns);
-    out_close(o, '}');
+    json_out_open(o, "checkpoint", '{');
+    json_out_text(o, "signal", checkpoint->signal);
+    json_out_number(o, "grace_ns", (uint64_t)checkpoint->grace_ns);
+    json_out_close(o, '}');
 }
 
 static int exclusive_compare(const void *a, const void *b)
@@ -327,23 +327,23 @@ static int exclusive_compare(const void *a, const void *b)
     return strcmp(((const struct exclusive_rule *)a)->resource, ((const struct exclusive_rule *)b)->resource);
 }
 
-static void held_write(struct out *o, const struct work_run *run, struct arena *arena)
+static void held_write(struct json_out *o, const struct work_run *run, struct arena *arena)
 {
     if (run->rlimits_len) {
         struct berth_amount *sorted = arena_dup(arena, run->rlimits, run->rlimits_len * sizeof *sorted);
         qsort(sorted, run->rlimits_len, sizeof *sorted, amount_compare);
-        out_open(o, "rlimits", '{');
+        json_out_open(o, "rlimits", '{');
         for (size_t i = 0; i < run->rlimits_len; i++)
-            out_number(o, sorted[i].resource, (uint64_t)sorted[i].amount);
-        out_close(o, '}');
+            json_out_number(o, sorted[i].resource, (uint64_t)sorted[i].amount);
+        json_out_close(o, '}');
     }
     if (run->exclusive_len) {
         struct exclusive_rule *sorted = arena_dup(arena, run->exclusive, run->exclusive_len * sizeof *sorted);
         qsort(sorted, run->exclusive_len, sizeof *sorted, exclusive_compare);
-        out_open(o, "exclusive", '{');
+        json_out_open(o, "exclusive", '{');
         for (size_t i = 0; i < run->exclusive_len; i++)
             texts_write(o, sorted[i].resource, sorted[i].names, sorted[i].names_len);
-        out_close(o, '}');
+        json_out_close(o, '}');
     }
 }
 
@@ -358,17 +358,18 @@ const struct object *instance_placed_from(const struct state *s, const struct in
 }
 
 /* Writes the owner's uid, and whether an account of the owner's name may be used instead. */
-static void user_write(struct out *o, const struct state *s, const char *owner)
+static void user_write(struct json_out *o, const struct state *s, const char *owner)
 {
     const struct object *user = state_find(s, KIND_USER, owner);
 
     if (user && user->user->uid)
-        out_number(o, "uid", user->user->uid);
+        json_out_number(o, "uid", user->user->uid);
     if (user && !user->user->account)
-        out_bool(o, "account", false);
+        json_out_bool(o, "account", false);
 }
 
-static void run_write(struct out *o, const struct state *s, const struct object *instance, const struct object *from)
+static void run_write(struct json_out *o, const struct state *s, const struct object *instance,
+                      const struct object *from)
 {
     struct arena arena;
     struct work_doc work;
@@ -384,18 +385,18 @@ static void run_write(struct out *o, const struct state *s, const struct object 
     rc = instance_doc_read(instance_doc, &arena, &held, NULL);
     assert(rc == 0);
     (void)rc;
-    out_text_given(o, "kind", present ? kinds[present->kind].name : NULL);
-    out_text_given(o, "owner", from->owner);
-    out_text_given(o, "group", from->group);
+    out_text_if_set(o, "kind", present ? kinds[present->kind].name : NULL);
+    out_text_if_set(o, "owner", from->owner);
+    out_text_if_set(o, "group", from->group);
     user_write(o, s, from->owner);
     texts_write(o, "command", work.command, work.command_len);
     env_write(o, &work, &arena);
-    out_text_given(o, "image", work.image);
-    out_text_given(o, "pull", work.run.pull == PULL_ALWAYS ? "always" : NULL);
-    out_text_given(o, "run_as", work.run.run_as == RUN_AS_OWNER ? "owner" : NULL);
-    out_text_given(o, "rootfs", work.run.rootfs);
-    out_text_given(o, "workdir", work.workdir);
-    out_text_given(o, "runtime", work.workload.shape.runtime);
+    out_text_if_set(o, "image", work.image);
+    out_text_if_set(o, "pull", work.run.pull == PULL_ALWAYS ? "always" : NULL);
+    out_text_if_set(o, "run_as", work.run.run_as == RUN_AS_OWNER ? "owner" : NULL);
+    out_text_if_set(o, "rootfs", work.run.rootfs);
+    out_text_if_set(o, "workdir", work.workdir);
+    out_text_if_set(o, "runtime", work.workload.shape.runtime);
     vm_write(o, &work.run.vm);
     gpus_write(o, s, instance->instance->node, &work.workload.shape.gpu, held.instance.gpus, &arena);
     requests_write(o, &work.workload.shape, &arena);
@@ -410,25 +411,25 @@ static void run_write(struct out *o, const struct state *s, const struct object 
     checkpoint_write(o, &work.job.checkpoint);
     settings_write(o, now);
     if (work.install)
-        out_tree(o, "install", work.install);
+        json_out_tree(o, "install", work.install);
     fence_write(o, &work, present && present->kind == KIND_APP);
     arena_done(&arena);
 }
 
-static void instance_write(struct out *o, const struct state *s, const struct object *instance)
+static void instance_write(struct json_out *o, const struct state *s, const struct object *instance)
 {
     const struct instance_view *i = instance->instance;
     const struct object *from = i->state == BERTH_STOPPING ? NULL : instance_placed_from(s, i);
 
-    out_open(o, NULL, '{');
-    out_number(o, "id", i->number);
-    out_text(o, "workload", i->workload);
-    out_number(o, "ordinal", i->ordinal);
-    out_text(o, "state", from ? "run" : "stop");
-    out_number(o, "generation", i->generation);
+    json_out_open(o, NULL, '{');
+    json_out_number(o, "id", i->number);
+    json_out_text(o, "workload", i->workload);
+    json_out_number(o, "ordinal", i->ordinal);
+    json_out_text(o, "state", from ? "run" : "stop");
+    json_out_number(o, "generation", i->generation);
     if (from)
         run_write(o, s, instance, from);
-    out_close(o, '}');
+    json_out_close(o, '}');
 }
 
 static bool is_listed(const struct object *instance)
@@ -438,24 +439,24 @@ static bool is_listed(const struct object *instance)
     return (state != BERTH_RESERVED || PLANTED(CONFIG_RESERVED)) && state != BERTH_ENDED;
 }
 
-static void begin_write(struct out *o, const struct object *node)
+static void begin_write(struct json_out *o, const struct object *node)
 {
-    out_open(o, NULL, '{');
-    out_text(o, "node", node->id);
-    out_open(o, "instances", '[');
+    json_out_open(o, NULL, '{');
+    json_out_text(o, "node", node->id);
+    json_out_open(o, "instances", '[');
 }
 
-static void end_write(struct out *o, const struct state *s, const char *node)
+static void end_write(struct json_out *o, const struct state *s, const char *node)
 {
-    out_close(o, ']');
+    json_out_close(o, ']');
     optasks_config_write(o, s, node);
-    out_close(o, '}');
+    json_out_close(o, '}');
 }
 
 int node_config_write(const struct state *s, const char *node, struct str *to)
 {
     const struct object *object = state_find(s, KIND_NODE, node);
-    struct out o = {.to = to};
+    struct json_out o = {.to = to};
 
     if (!object)
         return -ENOENT;
@@ -496,14 +497,14 @@ static const struct node_config_part *part_cached(const struct node_config *c, s
     return part && part->number == number && part->mark == mark && mark ? part : NULL;
 }
 
-static void part_write(struct out *o, const struct state *s, const struct object *instance,
+static void part_write(struct json_out *o, const struct state *s, const struct object *instance,
                        const struct node_config *before, size_t *at, struct node_config *to)
 {
     struct node_config_part part = {.number = instance->instance->number, .mark = instance_mark(s, instance)};
     const struct node_config_part *kept = part_cached(before, at, part.number, part.mark);
 
     if (kept) {
-        out_key(o, NULL);
+        json_out_key(o, NULL);
         part.at = to->text.len;
         str_add_bytes(&to->text, before->text.at + kept->at, kept->len);
     } else {
@@ -531,7 +532,7 @@ static uint64_t whole_mark(const struct state *s, const struct object *node)
 void node_config_update(struct node_config *c, const struct state *s, const struct object *node)
 {
     struct node_config to = {.mark = whole_mark(s, node)};
-    struct out o = {.to = &to.text};
+    struct json_out o = {.to = &to.text};
     size_t at = 0;
 
     if (c->hash[0] && c->mark == to.mark)

@@ -41,7 +41,7 @@ static bool port_in(const struct berth_port *p, const struct berth_port *ports, 
     return false;
 }
 
-static int devices_check(struct call *c, const struct object *instance, size_t gpus_len)
+static int devices_check(struct request *c, const struct object *instance, size_t gpus_len)
 {
     struct instance_doc d;
     CLEANUP(json) json_t *doc = object_doc(instance);
@@ -55,7 +55,7 @@ static int devices_check(struct call *c, const struct object *instance, size_t g
     return 0;
 }
 
-static int ports_check(struct call *c, const struct object *instance, const struct berth_node *node)
+static int ports_check(struct request *c, const struct object *instance, const struct berth_node *node)
 {
     struct work_doc d;
     uint32_t port;
@@ -85,7 +85,7 @@ static bool removes_some(const struct berth_node *was, const struct berth_node *
     return false;
 }
 
-int node_check_in_use(struct call *c, const char *id, const json_t *old, const json_t *doc)
+int node_check_in_use(struct request *c, const char *id, const json_t *old, const json_t *doc)
 {
     const struct object *node = state_find(c->state, KIND_NODE, id);
     struct node_doc was = {0}, is = {0};
@@ -126,15 +126,15 @@ size_t node_instances(const struct node_view *node)
 
 /* Returns what an instance without a replacement waits for. Only a plan made after the drain, all of whose batches are
  * committed, can tell that no node fits. */
-static const char *waits_for_place(const struct call *c, const struct object *node, const char *workload)
+static const char *waits_for_place(const struct request *c, const struct object *node, const char *workload)
 {
-    const struct scheduler_status seen = scheduler_status(c->control->scheduler);
+    const struct scheduler_status status = scheduler_status(c->control->scheduler);
     struct berth_pending pending;
-    bool known = seen.revision >= node->revision && seen.batches == 0 && !scheduler_planning(c->control->scheduler);
+    bool known = status.revision >= node->revision && status.batches == 0 && !scheduler_planning(c->control->scheduler);
     return known && scheduler_pending(c->control->scheduler, workload, &pending) ? "place" : "plan";
 }
 
-static const char *waits_for(const struct call *c, const struct object *node, const struct object *instance)
+static const char *waits_for(const struct request *c, const struct object *node, const struct object *instance)
 {
     const struct state *s = c->state;
     const struct instance_view *v = instance->instance;
@@ -156,7 +156,7 @@ static const char *waits_for(const struct call *c, const struct object *node, co
     return migration_successor(s, instance) ? "min_available" : waits_for_place(c, node, v->workload);
 }
 
-json_t *node_drain_status(const struct call *c, const struct object *node)
+json_t *node_drain_status(const struct request *c, const struct object *node)
 {
     json_t *waiting = json_array();
     json_int_t left = 0;

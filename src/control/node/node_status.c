@@ -12,17 +12,17 @@
 #include "control/watch/derived.h"
 #include "wire/text/quantity.h"
 
-struct used {
+struct used_amount {
     char *resource;
     int64_t amount;
 };
 
-struct condition {
+struct node_status_condition {
     char *type, *text;
 };
 
 /* The value in the last journal record. */
-struct recorded {
+struct recorded_usage {
     char *resource;
     int percent; /* a multiple of USAGE_STEP */
 };
@@ -32,9 +32,9 @@ struct node_status {
     char *node;
     uint64_t created; /* revision that created the node: a node that was removed and added again is a different one */
     int64_t heard_ns;
-    VEC(struct used) usage;
-    VEC(struct recorded) recorded;
-    VEC(struct condition) conditions;
+    VEC(struct used_amount) usage;
+    VEC(struct recorded_usage) recorded;
+    VEC(struct node_status_condition) conditions;
     struct node_config config;
     uint64_t config_revision; /* state revision of `config` */
 };
@@ -137,12 +137,12 @@ void node_statuses_report(struct node_statuses *l, const struct object *node, co
         return;
     usage_clear(e);
     for (size_t i = 0; i < said->usage_len; i++) {
-        struct used used = {mem_strdup(said->usage[i].resource), said->usage[i].amount};
+        struct used_amount used = {mem_strdup(said->usage[i].resource), said->usage[i].amount};
         vec_push(&e->usage, used);
     }
     conditions_clear(e);
     for (size_t i = 0; i < said->conditions_len; i++) {
-        struct condition c = {mem_strdup(said->conditions[i].type), mem_strdup(said->conditions[i].text)};
+        struct node_status_condition c = {mem_strdup(said->conditions[i].type), mem_strdup(said->conditions[i].text)};
         vec_push(&e->conditions, c);
     }
 }
@@ -194,7 +194,7 @@ static int usage_record(struct node_status *e, const char *resource, int percent
     if (known) {
         e->recorded.at[at].percent = rounded;
     } else {
-        struct recorded fresh = {mem_strdup(resource), rounded};
+        struct recorded_usage fresh = {mem_strdup(resource), rounded};
         vec_push(&e->recorded, fresh);
     }
     *ret_changed = true;
@@ -208,7 +208,7 @@ static void node_record(const struct state *s, const struct object *node, struct
     bool changed = false;
     size_t told = 0;
     for (size_t i = 0; i < e->usage.len; i++) {
-        const struct used *used = &e->usage.at[i];
+        const struct used_amount *used = &e->usage.at[i];
         struct berth_node_use use;
         if (!berth_node_use(state_cluster((struct state *)s), node->id, used->resource, &use) || use.there <= 0)
             continue;

@@ -10,16 +10,16 @@
 #include "wire/text/document.h"
 #include "wire/text/words.h"
 
-struct move {
+struct state_move {
     const char *verb;
     enum berth_node_state to;
     int disabled; /* 1: set, 0: clear, -1: keep */
 };
 
 /* The state of a lost node takes effect when the node comes back. */
-static int move(struct call *c, const char *id, json_t *doc, const void *arg)
+static int move(struct request *c, const char *id, json_t *doc, const void *arg)
 {
-    const struct move *m = arg;
+    const struct state_move *m = arg;
     char now[TIMESTAMP_MAX];
     enum berth_node_state from = BERTH_NODE_READY;
     const char *state = json_string_value(json_object_get(doc, "state"));
@@ -42,7 +42,7 @@ static int move(struct call *c, const char *id, json_t *doc, const void *arg)
     return 0;
 }
 
-static int answer(struct call *c, const char *verb, int rc)
+static int answer(struct request *c, const char *verb, int rc)
 {
     const char *id = NULL;
     if (rc == 0)
@@ -53,32 +53,32 @@ static int answer(struct call *c, const char *verb, int rc)
     return crud_answer(c, KIND_NODE, id, false);
 }
 
-static int move_to(struct call *c, const struct move *m)
+static int move_to(struct request *c, const struct state_move *m)
 {
     return answer(c, m->verb, crud_edit(c, &node_crud, PERMIT_NODES, move, m));
 }
 
-int node_disable(struct call *c)
+int node_disable(struct request *c)
 {
-    static const struct move m = {"disable", BERTH_NODE_DRAINING, 1};
+    static const struct state_move m = {"disable", BERTH_NODE_DRAINING, 1};
     return move_to(c, &m);
 }
 
-int node_enable(struct call *c)
+int node_enable(struct request *c)
 {
-    static const struct move m = {"enable", BERTH_NODE_READY, 0};
+    static const struct state_move m = {"enable", BERTH_NODE_READY, 0};
     return move_to(c, &m);
 }
 
-int node_cordon(struct call *c)
+int node_cordon(struct request *c)
 {
-    static const struct move m = {"cordon", BERTH_NODE_CORDONED, -1};
+    static const struct state_move m = {"cordon", BERTH_NODE_CORDONED, -1};
     return move_to(c, &m);
 }
 
-int node_drain(struct call *c)
+int node_drain(struct request *c)
 {
-    static const struct move m = {"drain", BERTH_NODE_DRAINING, -1};
+    static const struct state_move m = {"drain", BERTH_NODE_DRAINING, -1};
     return move_to(c, &m);
 }
 
@@ -89,7 +89,7 @@ const char *const node_capability_keys[] = {"allocatable", "gpus",      "runtime
 const char *const node_setting_keys[] = {"labels", "taints", "zone", "rack", "domain", "rank", NULL};
 
 /* Replaces these keys by those of the body; other keys are kept. */
-static int replace_part(struct call *c, const char *id, json_t *doc, const void *arg)
+static int replace_part(struct request *c, const char *id, json_t *doc, const void *arg)
 {
     const char *const *keys = arg;
     const char *name;
@@ -97,13 +97,13 @@ static int replace_part(struct call *c, const char *id, json_t *doc, const void 
     CLEANUP(json) json_t *old = json_copy(doc);
     json_object_foreach((json_t *)c->body, name, value)
     {
-        char shown[QUOTE_MAX];
+        char quoted[QUOTE_MAX];
         bool known = false;
         for (const char *const *key = keys; *key && !known; key++)
             known = strcmp(*key, name) == 0;
         if (!known)
             return err_set(&c->err, EINVAL, "unknown key %s; PATCH /v1/nodes/%s accepts all keys of a node",
-                           quote(name, shown), id);
+                           quote(name, quoted), id);
     }
     for (const char *const *key = keys; *key; key++) {
         json_t *given = json_object_get(c->body, *key);
@@ -115,12 +115,12 @@ static int replace_part(struct call *c, const char *id, json_t *doc, const void 
     return probed_ceiling(old, doc, &c->err);
 }
 
-int node_put_capabilities(struct call *c)
+int node_put_capabilities(struct request *c)
 {
     return answer(c, "capabilities", crud_edit(c, &node_crud, PERMIT_NODES, replace_part, node_capability_keys));
 }
 
-int node_put_settings(struct call *c)
+int node_put_settings(struct request *c)
 {
     return answer(c, "settings", crud_edit(c, &node_crud, PERMIT_NODES, replace_part, node_setting_keys));
 }

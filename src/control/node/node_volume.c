@@ -19,7 +19,7 @@ static const char *member(const json_t *doc, const char *key)
 
 /* ---- volumes ---------------------------------------------------------------------------------------------------- */
 
-static int volume_belongs(struct call *c, const struct crud *k, const char *id, const json_t *doc,
+static int volume_belongs(struct request *c, const struct crud *k, const char *id, const json_t *doc,
                           const char **ret_owner, const char **ret_group)
 {
     char folded[ID_MAX + 1];
@@ -40,7 +40,7 @@ static int volume_belongs(struct call *c, const struct crud *k, const char *id, 
 }
 
 /* Accepts `kind` as the volume's type, as for resources in a cluster file. */
-static int volume_normalise(struct call *c, const struct crud *k, json_t *body)
+static int volume_normalise(struct request *c, const struct crud *k, json_t *body)
 {
     const char *word = json_string_value(json_object_get(body, "kind"));
     (void)c;
@@ -50,7 +50,7 @@ static int volume_normalise(struct call *c, const struct crud *k, json_t *body)
     return 0;
 }
 
-static int volume_prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+static int volume_prepare(struct request *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     const char *owner = "", *group = "";
     int rc = volume_belongs(c, k, id, old && !json_object_get(doc, "owner") ? old : doc, &owner, &group);
@@ -69,7 +69,7 @@ static int volume_prepare(struct call *c, const struct crud *k, const char *id, 
 
 /* A mounted volume's type, path and size cannot change, and only some users may create a volume that is a folder of a
  * node. */
-static int volume_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int volume_check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     static const char *const what[] = {"type", "path", "size"};
     struct volume_doc d;
@@ -122,7 +122,7 @@ static bool object_mounts(const struct object *o, const char *id)
     return mounts(doc, id);
 }
 
-static const struct change_item *in_change(const struct call *c, enum kind kind, const char *id)
+static const struct change_item *in_change(const struct request *c, enum kind kind, const char *id)
 {
     for (size_t i = 0; i < c->change.items.len; i++)
         if (c->change.items.at[i].kind == kind && strcmp(c->change.items.at[i].id, id) == 0)
@@ -130,7 +130,7 @@ static const struct change_item *in_change(const struct call *c, enum kind kind,
     return NULL;
 }
 
-const char *volume_mounted_by(struct call *c, const char *id)
+const char *volume_mounted_by(struct request *c, const char *id)
 {
     static const enum kind users[] = {KIND_APP, KIND_JOB, KIND_VM, KIND_SPEC};
     for (size_t k = 0; k < sizeof users / sizeof *users; k++) {
@@ -149,7 +149,8 @@ const char *volume_mounted_by(struct call *c, const char *id)
 }
 
 /* A workload that mounts a volume guards its revision, so no mount can begin while the volume is deleted. */
-static int volume_leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+static int volume_leaving(struct request *c, const struct crud *k, const char *id, const json_t *old,
+                          const json_t *next)
 {
     (void)k;
     (void)old;
@@ -175,7 +176,7 @@ const struct crud volume_crud = {
 
 /* ---- resources and profiles: objects identified by their name --------------------------------------------------- */
 
-static int named_prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+static int named_prepare(struct request *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     const json_t *name = json_object_get(doc, "name");
     (void)k;
@@ -186,7 +187,7 @@ static int named_prepare(struct call *c, const struct crud *k, const char *id, c
     return 0;
 }
 
-static int resource_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int resource_check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     struct doc_meta meta;
     struct berth_resource resource;
@@ -210,7 +211,7 @@ const struct crud resource_crud = {
 };
 
 /* Plans an empty cluster with the profile, so that a profile that plans would reject is rejected here. */
-static int profile_try(struct call *c, const struct berth_profile *profile)
+static int profile_try(struct request *c, const struct berth_profile *profile)
 {
     struct berth_cluster *cluster = berth_cluster_new();
     struct berth_snapshot *snapshot = berth_freeze(cluster, 0, 0);
@@ -224,7 +225,7 @@ static int profile_try(struct call *c, const struct berth_profile *profile)
     return rc;
 }
 
-static int profile_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int profile_check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     struct doc_meta meta;
     struct berth_profile profile;
@@ -235,7 +236,8 @@ static int profile_check(struct call *c, const struct crud *k, const char *id, c
     return rc < 0 ? rc : profile_try(c, &profile);
 }
 
-static int profile_leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+static int profile_leaving(struct request *c, const struct crud *k, const char *id, const json_t *old,
+                           const json_t *next)
 {
     (void)k;
     (void)old;
@@ -256,15 +258,16 @@ const struct crud profile_crud = {
 
 /* ---- instances: created by plans, reported by agents, read-only for users --------------------------------------- */
 
-static bool instance_pass(const struct call *c, const struct object *o)
+static bool instance_pass(const struct request *c, const struct object *o)
 {
-    const char *state = call_query(c, "state"), *workload = call_query(c, "workload"), *node = call_query(c, "node");
+    const char *state = request_query(c, "state"), *workload = request_query(c, "workload"),
+               *node = request_query(c, "node");
     const struct instance_view *v = o->instance;
     return (!state || strcmp(state, berth_state_name(v->state)) == 0) &&
            (!workload || strcmp(workload, v->workload) == 0) && (!node || strcmp(node, v->node) == 0);
 }
 
-static void instance_show(const struct call *c, const struct object *o, json_t *doc)
+static void instance_show(const struct request *c, const struct object *o, json_t *doc)
 {
     enum work_outcome outcome = outcome_of_instance(o->instance);
     (void)c;

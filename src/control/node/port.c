@@ -21,7 +21,7 @@ const struct system_port *system_port_at(size_t i)
 
 enum { INDEXES = (PORT_END - PORT_BASE) / PORT_BLOCK };
 
-static void taken_add(uint64_t *taken, int64_t index)
+static void add_used_port(uint64_t *taken, int64_t index)
 {
     if (index >= 0 && index < INDEXES)
         bits_add(taken, (size_t)index);
@@ -54,11 +54,11 @@ static void workloads_add(const struct change *c, uint64_t *taken)
         const struct object *const *list = state_list(c->state, holders[k], &len);
         for (size_t i = 0; i < len; i++)
             if (list[i]->work->port_index >= 0 && !rewritten(c, list[i]))
-                taken_add(taken, list[i]->work->port_index);
+                add_used_port(taken, list[i]->work->port_index);
     }
     for (size_t i = 0; i < c->items.len; i++)
         if (c->items.at[i].write && c->items.at[i].doc && kind_is_workload(c->items.at[i].kind))
-            taken_add(taken, index_of(c->items.at[i].doc));
+            add_used_port(taken, index_of(c->items.at[i].doc));
 }
 
 /* Instances of an earlier version of a workload, or of a deleted one, still use the ports of that version. */
@@ -68,7 +68,7 @@ static void specs_add(const struct change *c, uint64_t *taken)
     const struct object *const *list = state_list(c->state, KIND_SPEC, &len);
 
     for (size_t i = 0; i < len; i++)
-        taken_add(taken, list[i]->work->port_index);
+        add_used_port(taken, list[i]->work->port_index);
 }
 
 int port_index_take(struct change *c, int32_t *ret, struct berth_err *err)
@@ -78,7 +78,7 @@ int port_index_take(struct change *c, int32_t *ret, struct berth_err *err)
 
     for (size_t i = 0; (system = system_port_at(i)); i++)
         if (system->port >= PORT_BASE && system->port < PORT_BASE + INDEXES * PORT_BLOCK)
-            taken_add(taken, (system->port - PORT_BASE) / PORT_BLOCK);
+            add_used_port(taken, (system->port - PORT_BASE) / PORT_BLOCK);
     workloads_add(c, taken);
     specs_add(c, taken);
 

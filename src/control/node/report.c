@@ -23,46 +23,46 @@
 #include "wire/text/document.h"
 #include "wire/text/quantity.h"
 
-struct reporting {
-    struct call *c;
+struct report_handler {
+    struct request *c;
     const char *node;
     struct report_doc said;
     json_t *unknown; /* instances that must not be on the node */
 };
 
 /* A newer agent has reported for this node; the agent that receives this error must exit. */
-static int superseded(struct reporting *r, uint64_t known)
+static int refuse_superseded(struct report_handler *r, uint64_t known)
 {
     metric_add(r->c->control->metrics, METRIC_REPORTS, 1, 1);
     return err_set(&r->c->err, EALREADY, "node %s: epoch %" PRIu64 " is already known; the report is ignored", r->node,
                    known);
 }
 
-static int stale(struct reporting *r, const char *what, uint64_t known)
+static int refuse_stale(struct report_handler *r, const char *what, uint64_t known)
 {
     metric_add(r->c->control->metrics, METRIC_REPORTS, 1, 1);
     return err_set(&r->c->err, EAGAIN, "node %s: %s %" PRIu64 " is already known; the report is ignored", r->node, what,
                    known);
 }
 
-static int check_order(struct reporting *r, const json_t *node)
+static int check_order(struct report_handler *r, const json_t *node)
 {
     uint64_t known = (uint64_t)json_integer_value(json_object_get(node, "epoch")), epoch = 0, seq = 0;
     uint64_t durable = (uint64_t)json_integer_value(json_object_get(node, "seq"));
     if (PLANTED(REPORT_STALE))
         return 0;
     if (r->said.epoch < known)
-        return superseded(r, known);
+        return refuse_superseded(r, known);
     if (r->said.epoch == known && r->said.seq <= durable)
-        return stale(r, "report", durable);
-    if (!control_last_heard(r->c->control, r->node, &epoch, &seq))
+        return refuse_stale(r, "report", durable);
+    if (!control_last_report(r->c->control, r->node, &epoch, &seq))
         return 0;
     if (r->said.epoch < epoch)
-        return superseded(r, epoch);
-    return r->said.epoch == epoch && r->said.seq <= seq ? stale(r, "report", seq) : 0;
+        return refuse_superseded(r, epoch);
+    return r->said.epoch == epoch && r->said.seq <= seq ? refuse_stale(r, "report", seq) : 0;
 }
 
-static void set_since(const struct reporting *r, json_t *doc, const char *state)
+static void set_since(const struct report_handler *r, json_t *doc, const char *state)
 {
     char now[TIMESTAMP_MAX];
     (void)json_object_set_new(doc, "state", json_string(state));
@@ -72,7 +72,8 @@ static void set_since(const struct reporting *r, json_t *doc, const char *state)
 /* ---- use -------------------------------------------------------------------------------------------------------- */
 
 /* Only resources that the workload requests may become names in the cluster: an agent cannot fill it with others. */
-static bool usage_known(struct reporting *r, const struct object *instance, const json_t *present, const char *resource)
+static bool check_usage_names(struct report_handler *r, const struct object *instance, const json_t *present,
+                              const char *resource)
 {
     if (strcmp(resource, "cpu") == 0 || strcmp(resource, "memory") == 0 || json_object_get(present, resource))
         return true;
@@ -110,7 +111,7 @@ static void note_peak(json_t *doc, const char *resource, int64_t used)
     (void)json_object_set_new(all, resource, json_string(quantity_print(resource, used, amount)));
 }
 
-static void report_usage(struct reporting *r, const struct object *instance, const struct report_item *item,
+static void report_usage(struct report_handler *r, const struct object *instance, const struct report_item *item,
                          json_t *doc)
 {
     char now[TIMESTAMP_MAX], amount[QUANTITY_TEXT_MAX];
@@ -119,7 +120,8 @@ static void report_usage(struct reporting *r, const struct object *instance, con
         const char *resource = item->usage[i].resource;
         int64_t used = item->usage[i].amount;
         json_t *one = json_object_get(all, resource);
-        if (used > BERTH_AMOUNT_MAX || !usage_known(r, instance, all, resource) || !usage_differs(resource, one, used))
+        if (used > BERTH_AMOUNT_MAX || !check_usage_names(r, instance, all, resource) ||
+            !usage_differs(resource, one, used))
             continue;
         if (!all)
             (void)json_object_set_new(doc, "usage", all = json_object());
@@ -144,11 +146,12 @@ static void report_ports(const struct report_item *item, json_t *doc)
     (void)json_object_set_new(doc, "ports", ports);
 }
 
-static void tell(struct reporting *r, const struct object *o, const char *type, const struct report_item *item)
+static void add_report_event(struct report_handler *r, const struct object *o, const char *type,
+                             const struct report_item *item)
 {
     const struct object *work = state_find_work(r->c->state, o->instance->workload);
     const char *text = item->error && *item->error ? item->error : strcmp(type, "Failed") == 0 ? "no reason given" : "";
-    struct event event = {
+    struct object_event event = {
         .type = type,
         .kind = work ? work->kind : KIND_INSTANCE,
         .id = work ? work->id : o->id,
@@ -161,7 +164,7 @@ static void tell(struct reporting *r, const struct object *o, const char *type, 
 
 /* A workload whose pods fail waits before the next try, each time longer, until one of them is ready. A job's failures
  * are counted until its end. Returns the number of failures. */
-static int64_t note_failure(struct reporting *r, const char *workload)
+static int64_t note_failure(struct report_handler *r, const char *workload)
 {
     enum { FAILURES_MAX = 10000 };
     const char *id = arena_fmt(&r->c->arena, "since/%s", workload);
@@ -174,7 +177,7 @@ static int64_t note_failure(struct reporting *r, const char *workload)
     return fact.value;
 }
 
-static void note_health(struct reporting *r, const char *workload)
+static void note_health(struct report_handler *r, const char *workload)
 {
     const char *id = arena_fmt(&r->c->arena, "since/%s", workload);
     const struct object *work = state_find_work(r->c->state, workload);
@@ -184,7 +187,7 @@ static void note_health(struct reporting *r, const char *workload)
         change_delete(&r->c->change, KIND_FACT, id);
 }
 
-static const char *failure_text(const struct reporting *r, const struct report_item *item)
+static const char *failure_text(const struct report_handler *r, const struct report_item *item)
 {
     return item->error && *item->error ? item->error
            : item->words.exit_reported ? arena_fmt(&r->c->arena, "exit code %d", item->words.exit)
@@ -197,7 +200,8 @@ static enum work_outcome failure_outcome(const struct report_item *item)
 }
 
 /* Marks a workload as ended, so that no new instance is placed. */
-static void finish_work(struct reporting *r, const struct object *work, bool failed, const struct report_item *item)
+static void finish_work(struct report_handler *r, const struct object *work, bool failed,
+                        const struct report_item *item)
 {
     json_t *doc = change_edit(&r->c->change, work->kind, work->id);
     if (!doc || json_is_true(json_object_get(doc, "failed")) || json_is_true(json_object_get(doc, "cancelled")))
@@ -206,14 +210,14 @@ static void finish_work(struct reporting *r, const struct object *work, bool fai
                 failed ? failure_text(r, item) : NULL);
 }
 
-static int64_t failures_of(struct reporting *r, const char *workload)
+static int64_t failures_of(struct report_handler *r, const char *workload)
 {
     const char *id = arena_fmt(&r->c->arena, "since/%s", workload);
     return json_integer_value(json_object_get(change_read(&r->c->change, KIND_FACT, id), "value"));
 }
 
 /* Returns whether an array task may not be retried. Its failure then affects neither the other tasks nor the pause. */
-static bool task_is_final(struct reporting *r, const struct object *work, const struct work_doc *d)
+static bool task_is_final(struct report_handler *r, const struct object *work, const struct work_doc *d)
 {
     int64_t retries = d->run.restart_policy == RESTART_NEVER || !d->job.requeue ? 0
                       : d->run.retries >= 0                                     ? d->run.retries
@@ -224,7 +228,7 @@ static bool task_is_final(struct reporting *r, const struct object *work, const 
 /* Applies the restart policy to an instance that has ended on its own. Services are restarted by default. A job fails
  * when the retries of all its tasks together are used up; in an array only the task fails. Returns true if an array
  * task has failed for good. */
-static bool end_of_run(struct reporting *r, const struct object *o, const struct report_item *item)
+static bool end_of_run(struct report_handler *r, const struct object *o, const struct report_item *item)
 {
     struct work_doc d = {0};
     const struct object *work = state_find_work(r->c->state, o->instance->workload);
@@ -247,7 +251,8 @@ static bool end_of_run(struct reporting *r, const struct object *o, const struct
 }
 
 /* Records the use of the ended instance. */
-static void note_use(struct reporting *r, const struct object *o, const struct report_item *item, const json_t *doc)
+static void note_use(struct report_handler *r, const struct object *o, const struct report_item *item,
+                     const json_t *doc)
 {
     static const char *const outcomes[] = {
         [REPORT_ENDED] = "ended", [REPORT_FAILED] = "failed", [REPORT_STOPPED] = "stopped"};
@@ -260,16 +265,16 @@ static void note_use(struct reporting *r, const struct object *o, const struct r
 
 /* Handles the end of an instance: the record of a finished task is kept, anything else is deleted and frees its
  * resources. */
-static void instance_over(struct reporting *r, const struct object *o, const struct report_item *item)
+static void instance_ended(struct report_handler *r, const struct object *o, const struct report_item *item)
 {
     /* the instance was told to stop */
     bool asked = item->state == REPORT_STOPPED || o->instance->state == BERTH_STOPPING;
     if (asked)
-        tell(r, o, "Stopped", item);
+        add_report_event(r, o, "Stopped", item);
     else if (item->state == REPORT_FAILED || (item->error && *item->error))
-        tell(r, o, "Failed", item);
+        add_report_event(r, o, "Failed", item);
     else if (item->state == REPORT_ENDED)
-        tell(r, o, "Ended", item);
+        add_report_event(r, o, "Ended", item);
     bool final = o->instance->failed; /* stopped at its time limit */
     if (!asked)
         final = end_of_run(r, o, item);
@@ -312,7 +317,7 @@ static void report_words(const struct report_item *item, json_t *doc)
 }
 
 /* Returns the workload whose block contains the port, if the node has an instance of it; NULL: none. */
-static const struct object *port_holder(const struct reporting *r, int32_t port)
+static const struct object *port_holder(const struct report_handler *r, int32_t port)
 {
     static const enum kind holders[] = {KIND_APP, KIND_JOB, KIND_VM};
     int32_t index = port < PORT_BASE ? -1 : (port - PORT_BASE) / PORT_BLOCK;
@@ -330,7 +335,7 @@ static const struct object *port_holder(const struct reporting *r, int32_t port)
 }
 
 /* Notifies both workloads. Neither learns which the other one is: they may belong to different tenants. */
-static void tell_foreign_port(struct reporting *r, const struct object *o, int32_t port)
+static void add_foreign_port_events(struct report_handler *r, const struct object *o, int32_t port)
 {
     const struct object *works[] = {state_find_work(r->c->state, o->instance->workload), port_holder(r, port)};
     const char *const texts[] = {
@@ -340,12 +345,12 @@ static void tell_foreign_port(struct reporting *r, const struct object *o, int32
     };
     for (size_t i = 0; i < 2; i++)
         if (works[i] && works[0] != works[1])
-            events_later(r->c, &(struct event){.type = "PortConflict",
-                                               .kind = works[i]->kind,
-                                               .id = works[i]->id,
-                                               .owner = works[i]->owner,
-                                               .group = works[i]->group,
-                                               .message = texts[i]});
+            events_later(r->c, &(struct object_event){.type = "PortConflict",
+                                                      .kind = works[i]->kind,
+                                                      .id = works[i]->id,
+                                                      .owner = works[i]->owner,
+                                                      .group = works[i]->group,
+                                                      .message = texts[i]});
 }
 
 static enum berth_state reported_state(enum report_state said)
@@ -358,7 +363,7 @@ static enum berth_state reported_state(enum report_state said)
     }
 }
 
-static void report_state(struct reporting *r, const struct object *o, const struct report_item *item, json_t *doc)
+static void report_state(struct report_handler *r, const struct object *o, const struct report_item *item, json_t *doc)
 {
     enum berth_state from = o->instance->state, to = reported_state(item->state);
     if (!instance_transition_ok(from, to)) /* told to stop, and still running: no news */
@@ -377,7 +382,7 @@ static void report_state(struct reporting *r, const struct object *o, const stru
         (void)json_object_del(doc, "error");
 }
 
-static int report_item(struct reporting *r, const struct report_item *item)
+static int report_item(struct report_handler *r, const struct report_item *item)
 {
     char number[24];
     const struct object *o = state_find(r->c->state, KIND_INSTANCE, str_u64(item->id, number));
@@ -393,12 +398,12 @@ static int report_item(struct reporting *r, const struct report_item *item)
     CLEANUP(json) json_t *doc = json_deep_copy(was);
     uint64_t epoch = (uint64_t)json_integer_value(json_object_get(was, "epoch"));
     if (epoch == r->said.epoch && o->instance->report_seq >= r->said.seq)
-        return stale(r, "report", o->instance->report_seq);
+        return refuse_stale(r, "report", o->instance->report_seq);
 
     const struct object *work = state_find_work(r->c->state, o->instance->workload);
     bool done = item->state == REPORT_ENDED && work && work->kind == KIND_JOB;
     if (finished && !done) {
-        instance_over(r, o, item);
+        instance_ended(r, o, item);
         return 0;
     }
     report_state(r, o, item, doc);
@@ -408,7 +413,7 @@ static int report_item(struct reporting *r, const struct report_item *item)
     report_words(item, doc);
     int32_t port = item->words.foreign_port;
     if (port && json_integer_value(json_object_get(was, "foreign_port")) != port)
-        tell_foreign_port(r, o, port);
+        add_foreign_port_events(r, o, port);
     if (finished)
         note_use(r, o, item, doc);
     if (json_equal(was, doc))
@@ -422,7 +427,7 @@ static int report_item(struct reporting *r, const struct report_item *item)
 /* ---- the node --------------------------------------------------------------------------------------------------- */
 
 /* A lost node returns to its previous state; a joining node becomes ready unless an OpTask has to be done first. */
-static void report_node(struct reporting *r, const json_t *present)
+static void report_node(struct report_handler *r, const json_t *present)
 {
     uint64_t epoch = (uint64_t)json_integer_value(json_object_get(present, "epoch"));
     const char *state = json_string_value(json_object_get(present, "state"));
@@ -448,7 +453,7 @@ static void report_node(struct reporting *r, const json_t *present)
     }
 }
 
-static void answer(struct reporting *r, const struct object *node)
+static void answer(struct report_handler *r, const struct object *node)
 {
     struct control *control = r->c->control;
     r->c->answer.body =
@@ -456,42 +461,42 @@ static void answer(struct reporting *r, const struct object *node)
                   r->unknown, "lease_ns", (json_int_t)control->in_force.lease_ns);
 }
 
-struct written {
+struct written_report {
     const char *node;
     uint64_t epoch, seq;
 };
 
-static void report_durable(struct call *c, void *ctx)
+static void report_durable(struct request *c, void *ctx)
 {
-    const struct written *w = ctx;
+    const struct written_report *w = ctx;
     uint64_t epoch = 0, seq = 0;
-    bool later = control_last_heard(c->control, w->node, &epoch, &seq) &&
+    bool later = control_last_report(c->control, w->node, &epoch, &seq) &&
                  (epoch > w->epoch || (epoch == w->epoch && seq >= w->seq));
     if (!later) /* a later report may have been handled first */
-        control_heard(c->control, w->node, w->epoch, w->seq);
+        control_note_report(c->control, w->node, w->epoch, w->seq);
 }
 
 /* Renews the lease. A report that writes is recorded with the previous sequence number until its commit is durable,
  * because it is handled again after a conflict. */
-static void lease_renew(struct reporting *r)
+static void lease_renew(struct report_handler *r)
 {
-    struct call *c = r->c;
+    struct request *c = r->c;
     bool writes = !change_empty(&c->change);
     if (c->dry_run)
         return;
-    control_heard(c->control, r->node, r->said.epoch, writes ? r->said.seq - 1 : r->said.seq);
+    control_note_report(c->control, r->node, r->said.epoch, writes ? r->said.seq - 1 : r->said.seq);
     node_statuses_report(c->control->lives, state_find(c->state, KIND_NODE, r->node), &r->said, c->now_ns);
     metric_add(c->control->metrics, METRIC_REPORTS, 0, 1);
     if (!writes)
         return;
-    struct written w = {r->node, r->said.epoch, r->said.seq};
+    struct written_report w = {r->node, r->said.epoch, r->said.seq};
     c->durable = report_durable;
     c->durable_ctx = arena_dup(&c->arena, &w, sizeof w);
 }
 
-int node_report(struct call *c)
+int node_report(struct request *c)
 {
-    struct reporting r = {.c = c};
+    struct report_handler r = {.c = c};
     int rc = crud_id(c, KIND_NODE, c->args[0], &r.node);
     if (rc < 0 || !state_find(c->state, KIND_NODE, r.node) || !permit(&c->caller, PERMIT_REPORT, r.node, ""))
         return crud_not_found(c, KIND_NODE, c->args[0]);

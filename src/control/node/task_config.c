@@ -14,7 +14,7 @@
 enum { ROLES_MAX = 64 };
 
 /* Ordered by ID. */
-struct roles {
+struct task_roles {
     const struct object *at[ROLES_MAX];
     size_t len;
     uint64_t first; /* number of the first job */
@@ -31,12 +31,12 @@ static const struct object *job_of(const struct state *s, uint64_t number, const
 }
 
 /* Finds the jobs of the gang; at least the job itself. */
-static void roles_find(const struct state *s, const struct object *job, struct roles *ret)
+static void roles_find(const struct state *s, const struct object *job, struct task_roles *ret)
 {
     const char *gang = job->work->gang;
     const struct object *one = job;
 
-    *ret = (struct roles){.at = {job}, .len = 1, .first = strtoull(job->id, NULL, 10)};
+    *ret = (struct task_roles){.at = {job}, .len = 1, .first = strtoull(job->id, NULL, 10)};
     if (!*gang)
         return;
     for (size_t back = 1; back < ROLES_MAX && job_of(s, ret->first - 1, gang); back++)
@@ -47,19 +47,19 @@ static void roles_find(const struct state *s, const struct object *job, struct r
 
 /* ---- tasks of a gang -------------------------------------------------------------------------------------------- */
 
-struct peer {
+struct task_peer {
     uint32_t rank;
     uint64_t number;
     const char *node;
 };
 struct peers {
-    struct peer *at;
+    struct task_peer *at;
     size_t len, cap;
 };
 
 static int peer_compare(const void *a_, const void *b_)
 {
-    const struct peer *a = a_, *b = b_;
+    const struct task_peer *a = a_, *b = b_;
 
     if (a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
@@ -70,13 +70,13 @@ static void peers_add(const struct object *job, uint32_t before, struct peers *t
 {
     for (size_t i = 0; i < job->work->instances_len; i++) {
         const struct instance_view *one = job->work->instances[i]->instance;
-        struct peer peer = {before + one->ordinal, one->number, one->node};
+        struct task_peer peer = {before + one->ordinal, one->number, one->node};
         vec_push(to, peer);
     }
 }
 
 /* Finds one task for each rank that has or had an instance, in order; of several instances the newest. */
-static void peers_find(const struct roles *roles, struct peers *ret)
+static void peers_find(const struct task_roles *roles, struct peers *ret)
 {
     uint32_t before = 0;
     size_t kept = 0;
@@ -95,18 +95,18 @@ static void peers_find(const struct roles *roles, struct peers *ret)
 
 /* ---- nodes of a gang -------------------------------------------------------------------------------------------- */
 
-struct host {
+struct task_host {
     const char *node;
     uint32_t rank, slots; /* lowest rank on the node; number of tasks */
 };
 struct hosts {
-    struct host *at;
+    struct task_host *at;
     size_t len, cap;
 };
 
 static int by_node(const void *a, const void *b)
 {
-    const struct host *x = a, *y = b;
+    const struct task_host *x = a, *y = b;
     int order = strcmp(x->node, y->node);
 
     return order ? order : x->rank < y->rank ? -1 : x->rank > y->rank;
@@ -114,7 +114,7 @@ static int by_node(const void *a, const void *b)
 
 static int by_rank(const void *a, const void *b)
 {
-    const struct host *x = a, *y = b;
+    const struct task_host *x = a, *y = b;
 
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
@@ -125,7 +125,7 @@ static void hosts_find(const struct peers *peers, struct hosts *ret)
     size_t kept = 0;
 
     for (size_t i = 0; i < peers->len; i++) {
-        struct host host = {peers->at[i].node, peers->at[i].rank, 1};
+        struct task_host host = {peers->at[i].node, peers->at[i].rank, 1};
         vec_push(ret, host);
     }
     if (ret->len == 0)
@@ -148,36 +148,36 @@ static bool is_starting(const struct instance_view *i)
     return i->state == BERTH_ASSIGNED || i->state == BERTH_STARTING;
 }
 
-static void array_write(struct out *o, const struct job_array *a, uint32_t ordinal)
+static void array_write(struct json_out *o, const struct job_array *a, uint32_t ordinal)
 {
     uint64_t last = a->from + (uint64_t)a->step * (a->count - 1);
 
-    out_number(o, "index", a->from + (uint64_t)a->step * ordinal);
-    out_number(o, "first", a->from);
-    out_number(o, "last", last);
-    out_number(o, "step", a->step);
+    json_out_number(o, "index", a->from + (uint64_t)a->step * ordinal);
+    json_out_number(o, "first", a->from);
+    json_out_number(o, "last", last);
+    json_out_number(o, "step", a->step);
 }
 
-static void hosts_write(struct out *o, const struct state *s, const struct hosts *hosts)
+static void hosts_write(struct json_out *o, const struct state *s, const struct hosts *hosts)
 {
     struct arena arena;
 
     arena_init(&arena);
-    out_open(o, "hosts", '[');
+    json_out_open(o, "hosts", '[');
     for (size_t i = 0; i < hosts->len; i++) {
-        out_open(o, NULL, '{');
-        out_text(o, "node", hosts->at[i].node);
+        json_out_open(o, NULL, '{');
+        json_out_text(o, "node", hosts->at[i].node);
         /* All tasks are on one node: it reaches itself, whatever address other nodes use. */
-        out_text(o, "address", hosts->len == 1 ? "127.0.0.1" : node_place(s, hosts->at[i].node, &arena).address);
-        out_number(o, "slots", hosts->at[i].slots);
-        out_close(o, '}');
+        json_out_text(o, "address", hosts->len == 1 ? "127.0.0.1" : node_place(s, hosts->at[i].node, &arena).address);
+        json_out_number(o, "slots", hosts->at[i].slots);
+        json_out_close(o, '}');
     }
-    out_close(o, ']');
+    json_out_close(o, ']');
     arena_done(&arena);
 }
 
 /* Writes where the peers are, and the task's index among those on its node. */
-static void places_write(struct out *o, const struct state *s, const struct peers *peers, const char *node,
+static void places_write(struct json_out *o, const struct state *s, const struct peers *peers, const char *node,
                          uint32_t rank)
 {
     struct hosts hosts = {0};
@@ -188,8 +188,8 @@ static void places_write(struct out *o, const struct state *s, const struct peer
     hosts_find(peers, &hosts);
     while (at + 1 < hosts.len && strcmp(hosts.at[at].node, node) != 0)
         at++;
-    out_number(o, "local_rank", before);
-    out_number(o, "node_rank", at);
+    json_out_number(o, "local_rank", before);
+    json_out_number(o, "node_rank", at);
     hosts_write(o, s, &hosts);
     vec_done(&hosts);
 }
@@ -207,10 +207,10 @@ static void ranks_renumber(struct peers *peers, uint32_t *rank, uint32_t *size)
     *size = (uint32_t)peers->len;
 }
 
-static void gang_write(struct out *o, const struct state *s, const struct instance_view *i, const struct object *job,
-                       const struct work_doc *work)
+static void gang_write(struct json_out *o, const struct state *s, const struct instance_view *i,
+                       const struct object *job, const struct work_doc *work)
 {
-    struct roles roles;
+    struct task_roles roles;
     struct peers peers = {0};
     uint32_t size = 0, rank = i->ordinal;
     bool gang = *job->work->gang;
@@ -226,16 +226,17 @@ static void gang_write(struct out *o, const struct state *s, const struct instan
         if (roles.len == 1 && work->workload.gang_min && work->workload.gang_min < size)
             ranks_renumber(&peers, &rank, &size);
     }
-    out_number(o, "rank", rank);
-    out_number(o, "size", size);
+    json_out_number(o, "rank", rank);
+    json_out_number(o, "size", size);
     if (peers.len) {
-        out_number(o, "port", TASK_PORT_BASE + roles.first % TASK_PORTS);
+        json_out_number(o, "port", TASK_PORT_BASE + roles.first % TASK_PORTS);
         places_write(o, s, &peers, i->node, rank);
     }
     vec_done(&peers);
 }
 
-void task_config_write(struct out *o, const struct state *s, const struct object *instance, const struct work_doc *work)
+void task_config_write(struct json_out *o, const struct state *s, const struct object *instance,
+                       const struct work_doc *work)
 {
     const struct instance_view *i = instance->instance;
     const struct object *job = state_find(s, KIND_JOB, i->workload);
@@ -243,20 +244,20 @@ void task_config_write(struct out *o, const struct state *s, const struct object
 
     if (!job || (!array && job->work->replicas <= 1 && !*job->work->gang))
         return;
-    out_open(o, "task", '{');
-    out_text_given(o, "role", work->job.role);
+    json_out_open(o, "task", '{');
+    out_text_if_set(o, "role", work->job.role);
     if (array)
         array_write(o, &work->job.array, i->ordinal);
     else
         gang_write(o, s, i, job, work);
-    out_close(o, '}');
+    json_out_close(o, '}');
 }
 
 uint64_t task_config_mark(const struct state *s, const struct object *instance)
 {
     const struct object *job = state_find(s, KIND_JOB, instance->instance->workload);
     uint64_t mark = 0;
-    struct roles roles;
+    struct task_roles roles;
 
     if (!job || !*job->work->gang)
         return 0;

@@ -16,7 +16,7 @@ enum { TASK_PORT_BASE = 61000, TASK_PORTS = 4000 };
 
 /* Writes the member "task"; writes nothing for a workload that is not a job, or a job with one task. `work` is the
  * document that the instance was placed from. */
-void task_config_write(struct out *o, const struct state *s, const struct object *instance,
+void task_config_write(struct json_out *o, const struct state *s, const struct object *instance,
                        const struct work_doc *work);
 /* Returns a hash; as long as it, the instance and its job are unchanged, task_config_write writes the same. */
 uint64_t task_config_mark(const struct state *s, const struct object *instance);

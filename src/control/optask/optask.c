@@ -69,7 +69,7 @@ static void content_hash(const json_t *doc, char ret[static HASH_HEX])
 }
 
 /* Compares the hash that came with a script, or stores the script's hash. */
-static int script_hash_check(struct call *c, json_t *doc, const char *script, const char *key)
+static int script_hash_check(struct request *c, json_t *doc, const char *script, const char *key)
 {
     char hash[HASH_HEX];
     const json_t *given = json_object_get(doc, key);
@@ -84,7 +84,7 @@ static int script_hash_check(struct call *c, json_t *doc, const char *script, co
 }
 
 /* Makes a key if the request has none: it describes the task, and equal content gets an equal key. */
-static int identify(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
+static int identify(struct request *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
 {
     char hash[HASH_HEX];
     const char *given = arg ? arg : text_of_key(doc, "id"), *ready = text_of_key(doc, "ready");
@@ -96,7 +96,7 @@ static int identify(struct call *c, const struct crud *k, const char *arg, json_
     return crud_id(c, k->kind, given, ret_id);
 }
 
-static int prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+static int prepare(struct request *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     char hash[HASH_HEX];
     const char *was = old ? text_of_key(old, "content") : NULL;
@@ -116,7 +116,7 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
 
 /* ---- steps ------------------------------------------------------------------------------------------------------ */
 
-static void step_add(struct call *c, const char *node, const char *optask)
+static void step_add(struct request *c, const char *node, const char *optask)
 {
     const char *id = opstep_id(&c->arena, node, optask);
     if (change_read(&c->change, KIND_OPSTEP, id))
@@ -126,7 +126,7 @@ static void step_add(struct call *c, const char *node, const char *optask)
     change_put(&c->change, KIND_OPSTEP, id, step);
 }
 
-static int steps_by_name(struct call *c, const char *id, const struct optask_doc *d)
+static int steps_by_name(struct request *c, const char *id, const struct optask_doc *d)
 {
     for (size_t i = 0; i < d->nodes_len; i++) {
         const char *node = NULL;
@@ -139,14 +139,14 @@ static int steps_by_name(struct call *c, const char *id, const struct optask_doc
     return 0;
 }
 
-static bool labels_hold(struct call *c, const struct optask_doc *d, const char *id, const json_t *node)
+static bool labels_hold(struct request *c, const struct optask_doc *d, const char *id, const json_t *node)
 {
     struct node_doc read;
     const struct domain_doc like = {.require = d->require, .require_len = d->require_len};
     return node_doc_read(node, &c->arena, &read, NULL) == 0 && domain_has(&like, id, &read.node);
 }
 
-static int steps_by_label(struct call *c, const char *id, const struct optask_doc *d)
+static int steps_by_label(struct request *c, const char *id, const struct optask_doc *d)
 {
     size_t len, found = 0;
     const struct object *const *nodes = state_list(c->state, KIND_NODE, &len);
@@ -164,7 +164,7 @@ static int steps_by_label(struct call *c, const char *id, const struct optask_do
                            "yaml'");
 }
 
-static int steps_make(struct call *c, const char *id, const json_t *doc)
+static int steps_make(struct request *c, const char *id, const json_t *doc)
 {
     struct optask_doc d;
     int rc = optask_doc_read(doc, &c->arena, &d, &c->err);
@@ -173,7 +173,7 @@ static int steps_make(struct call *c, const char *id, const json_t *doc)
     return d.nodes_len ? steps_by_name(c, id, &d) : steps_by_label(c, id, &d);
 }
 
-int optasks_join(struct call *c, const char *id, const json_t *node)
+int optasks_join(struct request *c, const char *id, const json_t *node)
 {
     size_t len;
     const struct object *const *tasks = state_list(c->state, KIND_OPTASK, &len);
@@ -202,14 +202,14 @@ int optasks_join(struct call *c, const char *id, const json_t *node)
 /* ---- rules ------------------------------------------------------------------------------------------------------ */
 
 /* The routes check this permission, transactions do not. */
-static int may_operate(struct call *c)
+static int may_operate(struct request *c)
 {
     return permit(&c->caller, PERMIT_NODES, "", "")
                ? 0
                : err_set(&c->err, EACCES, "role %s may not change nodes", c->caller.role);
 }
 
-static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     (void)k;
     (void)old;
@@ -217,7 +217,7 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     return rc < 0 ? rc : steps_make(c, id, doc);
 }
 
-static int leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+static int on_delete(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
 {
     size_t len;
     (void)k;
@@ -272,7 +272,7 @@ static const char *optask_totals_state(const struct optask_doc *d, const struct 
     return w->all && w->counts[OPSTEP_UNDONE] == w->all ? "undone" : w->all || !d->init ? "done" : "waiting";
 }
 
-static json_t *step_shown(const struct object *step)
+static json_t *step_json(const struct object *step)
 {
     static const char *const keys[] = {"node", "optask", "state", "attempt", "since", "fault", "error", "exit", "undo"};
     CLEANUP(json) json_t *doc = object_doc(step);
@@ -283,7 +283,7 @@ static json_t *step_shown(const struct object *step)
     return shown;
 }
 
-static void show(const struct call *c, const struct object *o, json_t *doc)
+static void show(const struct request *c, const struct object *o, json_t *doc)
 {
     size_t len;
     struct optask_totals w = {0};
@@ -296,7 +296,7 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
             continue;
         optask_totals_add(&w, v);
         if (alone)
-            (void)json_array_append_new(nodes, step_shown(steps[i]));
+            (void)json_array_append_new(nodes, step_json(steps[i]));
     }
     (void)json_object_set_new(status, "state", json_string(optask_totals_state(o->optask, &w)));
     (void)json_object_set_new(status, "all", json_integer((json_int_t)w.all));
@@ -319,28 +319,28 @@ const struct crud optask_crud = {
     .identify = identify,
     .prepare = prepare,
     .check = check,
-    .leaving = leaving,
+    .leaving = on_delete,
     .show = show,
 };
 
 /* ---- verbs ------------------------------------------------------------------------------------------------------ */
 
-int optask_of_node(struct call *c)
+int optask_of_node(struct request *c)
 {
     size_t len;
-    const struct object *node = call_object(c, KIND_NODE, c->args[0], PERMIT_NODES);
+    const struct object *node = request_object(c, KIND_NODE, c->args[0], PERMIT_NODES);
     if (!node)
         return -c->err.code;
     const struct object *const *steps = opsteps_of_node(c->state, node->id, &len);
     json_t *items = json_array();
     for (size_t i = 0; i < len; i++)
-        (void)json_array_append_new(items, step_shown(steps[i]));
+        (void)json_array_append_new(items, step_json(steps[i]));
     c->answer.revision = state_revision(c->state);
     c->answer.body = json_pack("{s:o, s:I}", "items", items, "revision", (json_int_t)c->answer.revision);
     return 0;
 }
 
-int optask_create(struct call *c)
+int optask_create(struct request *c)
 {
     const char *id = NULL, *made = NULL, *arg = c->args[0] && *c->args[0] ? c->args[0] : NULL;
     bool is_new = false;
@@ -380,7 +380,7 @@ static bool can_give_up(const struct opstep_view *v)
 }
 
 /* Counts the failures that remain when these steps are retried: they were known and do not block the retry. */
-static size_t failures_left(const struct call *c, const char *id, const struct optask_act *act)
+static size_t failures_left(const struct request *c, const char *id, const struct optask_act *act)
 {
     size_t len, left = 0;
     const struct object *const *steps = state_list(c->state, KIND_OPSTEP, &len);
@@ -392,7 +392,7 @@ static size_t failures_left(const struct call *c, const char *id, const struct o
     return left;
 }
 
-static void step_restart(struct call *c, const struct object *o, bool undo, size_t excused)
+static void step_restart(struct request *c, const struct object *o, bool undo, size_t excused)
 {
     json_t *step = change_edit(&c->change, KIND_OPSTEP, o->id);
     if (undo && can_give_up(o->opstep) && o->opstep->attempt == 0) {
@@ -407,7 +407,7 @@ static void step_restart(struct call *c, const struct object *o, bool undo, size
 }
 
 /* Restarts steps, either to be run or to be undone. */
-static int steps_restart(struct call *c, const char *verb, bool undo)
+static int steps_restart(struct request *c, const char *verb, bool undo)
 {
     struct optask_act act;
     const char *id = NULL;
@@ -445,12 +445,12 @@ static int steps_restart(struct call *c, const char *verb, bool undo)
     return crud_answer(c, KIND_OPTASK, id, false);
 }
 
-int optask_retry(struct call *c)
+int optask_retry(struct request *c)
 {
     return steps_restart(c, "retry", false);
 }
 
-int optask_undo(struct call *c)
+int optask_undo(struct request *c)
 {
     return steps_restart(c, "undo", true);
 }

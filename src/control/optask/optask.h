@@ -15,13 +15,13 @@
 #include "control/api/crud.h"
 #include "wire/doc/optask_doc.h"
 
-struct optasks;
-struct optasks *optasks_new(struct control *control);
-void optasks_free(struct optasks *o);
+struct optask_loop;
+struct optask_loop *optasks_new(struct control *control);
+void optasks_free(struct optask_loop *o);
 /* Handles a changed, new or deleted object; the state knows the change already. */
-void optasks_event(struct optasks *o, enum kind kind, const char *id);
+void optasks_event(struct optask_loop *o, enum kind kind, const char *id);
 /* Starts the steps that may start; at most one transaction is in progress. */
-void optasks_step(struct optasks *o);
+void optasks_step(struct optask_loop *o);
 
 /* Returns "NODE/OPTASK", in the arena. */
 const char *opstep_id(struct arena *arena, const char *node, const char *optask);
@@ -61,14 +61,14 @@ bool opsteps_block_join(const struct state *s, const char *node);
 json_t *opsteps_show(const struct state *s, const char *node);
 
 /* Creates the steps of OpTasks with `init` for a joining node. `node` is its document as it will be written. */
-int optasks_join(struct call *c, const char *id, const json_t *node);
+int optasks_join(struct request *c, const char *id, const json_t *node);
 /* Deletes the steps of a released node. */
-void opsteps_release(struct call *c, const char *node);
+void opsteps_release(struct request *c, const char *node);
 
 /* Writes the member "optasks" of a node_config: steps to run or to undo; writes nothing if there are none. */
-struct out;
-void optasks_config_write(struct out *o, const struct state *s, const char *node);
+struct json_out;
+void optasks_config_write(struct json_out *o, const struct state *s, const char *node);
 /* Returns a hash; as long as it is unchanged, optasks_config_write writes the same. */
 uint64_t optasks_config_mark(const struct state *s, const char *node);
 
-call_run optask_create, optask_retry, optask_undo, optask_report, optask_of_node;
+request_verb optask_create, optask_retry, optask_undo, optask_report, optask_of_node;

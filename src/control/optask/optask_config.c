@@ -3,7 +3,7 @@
 #include "control/optask/optask.h"
 #include "control/watch/derived_out.h"
 
-void optasks_config_write(struct out *o, const struct state *s, const char *node)
+void optasks_config_write(struct json_out *o, const struct state *s, const char *node)
 {
     size_t len, listed = 0;
     const struct object *const *steps = opsteps_of_node(s, node, &len);
@@ -14,26 +14,26 @@ void optasks_config_write(struct out *o, const struct state *s, const char *node
             continue;
         const struct optask_doc *d = task->optask;
         if (listed++ == 0)
-            out_open(o, "optasks", '[');
-        out_open(o, NULL, '{');
-        out_text(o, "key", task->id);
-        out_number(o, "attempt", v->attempt);
-        out_text(o, "do", v->undo ? "undo" : "run");
-        out_text_given(o, "content", d->content);
-        out_text(o, "language", optask_language_name((enum optask_language)d->language));
-        out_text(o, "script", d->script);
-        out_text_given(o, "sha256", d->sha256);
-        out_text_given(o, "undo", d->undo);
-        out_text_given(o, "undo_sha256", d->undo_sha256);
-        out_open(o, "args", '[');
+            json_out_open(o, "optasks", '[');
+        json_out_open(o, NULL, '{');
+        json_out_text(o, "key", task->id);
+        json_out_number(o, "attempt", v->attempt);
+        json_out_text(o, "do", v->undo ? "undo" : "run");
+        out_text_if_set(o, "content", d->content);
+        json_out_text(o, "language", optask_language_name((enum optask_language)d->language));
+        json_out_text(o, "script", d->script);
+        out_text_if_set(o, "sha256", d->sha256);
+        out_text_if_set(o, "undo", d->undo);
+        out_text_if_set(o, "undo_sha256", d->undo_sha256);
+        json_out_open(o, "args", '[');
         for (size_t k = 0; k < d->args_len; k++)
-            out_text(o, NULL, d->args[k]);
-        out_close(o, ']');
-        out_number(o, "timeout_ns", (uint64_t)d->timeout_ns);
-        out_close(o, '}');
+            json_out_text(o, NULL, d->args[k]);
+        json_out_close(o, ']');
+        json_out_number(o, "timeout_ns", (uint64_t)d->timeout_ns);
+        json_out_close(o, '}');
     }
     if (listed)
-        out_close(o, ']');
+        json_out_close(o, ']');
 }
 
 uint64_t optasks_config_mark(const struct state *s, const char *node)

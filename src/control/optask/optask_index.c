@@ -7,7 +7,7 @@
 #include "base/mem.h"
 
 /* A name and its counts: a step, or an OpTask. */
-struct entry {
+struct opindex_entry {
     char *id; /* NULL: the entry is free */
     uint32_t task;
     bool active, failed, open; /* of a step */
@@ -15,14 +15,14 @@ struct entry {
     struct optask_counts counts;
 };
 
-struct table {
+struct opindex_table {
     struct map map;
-    VEC(struct entry) at;
+    VEC(struct opindex_entry) at;
     VEC(uint32_t) unused;
 };
 
 struct opindex {
-    struct table steps, tasks;
+    struct opindex_table steps, tasks;
     VEC(const char *) open;
 };
 
@@ -35,15 +35,15 @@ static uint64_t hash_of(const char *id)
 
 static bool same(const void *ctx, uint32_t at, const void *id)
 {
-    return strcmp(((const struct table *)ctx)->at.at[at].id, id) == 0;
+    return strcmp(((const struct opindex_table *)ctx)->at.at[at].id, id) == 0;
 }
 
-static uint32_t find(const struct table *t, const char *id)
+static uint32_t find(const struct opindex_table *t, const char *id)
 {
     return map_find(&t->map, hash_of(id), same, t, id);
 }
 
-static uint32_t find_or_add(struct table *t, const char *id)
+static uint32_t find_or_add(struct opindex_table *t, const char *id)
 {
     uint32_t at = find(t, id);
     if (at != MAP_NONE)
@@ -54,20 +54,20 @@ static uint32_t find_or_add(struct table *t, const char *id)
         at = (uint32_t)t->at.len;
         vec_resize(&t->at, t->at.len + 1);
     }
-    t->at.at[at] = (struct entry){.id = mem_strdup(id)};
+    t->at.at[at] = (struct opindex_entry){.id = mem_strdup(id)};
     map_add(&t->map, hash_of(id), at);
     return at;
 }
 
-static void drop(struct table *t, uint32_t at)
+static void drop(struct opindex_table *t, uint32_t at)
 {
     map_drop(&t->map, hash_of(t->at.at[at].id), at);
     mem_free(t->at.at[at].id);
-    t->at.at[at] = (struct entry){0};
+    t->at.at[at] = (struct opindex_entry){0};
     vec_push(&t->unused, at);
 }
 
-static void table_done(struct table *t)
+static void table_done(struct opindex_table *t)
 {
     for (size_t i = 0; i < t->at.len; i++)
         mem_free(t->at.at[i].id);
@@ -108,7 +108,7 @@ static size_t place_of(const struct opindex *ix, const char *id)
     return low;
 }
 
-static void open_set(struct opindex *ix, struct entry *step, bool open)
+static void open_set(struct opindex *ix, struct opindex_entry *step, bool open)
 {
     size_t at = place_of(ix, step->id);
     if (open && !step->open) {
@@ -123,7 +123,7 @@ static void open_set(struct opindex *ix, struct entry *step, bool open)
     step->open = open;
 }
 
-static void count_set(struct opindex *ix, struct entry *step, bool active, bool failed)
+static void count_set(struct opindex *ix, struct opindex_entry *step, bool active, bool failed)
 {
     struct optask_counts *counts = &ix->tasks.at.at[step->task].counts;
     counts->active = counts->active + active - step->active;
@@ -132,9 +132,9 @@ static void count_set(struct opindex *ix, struct entry *step, bool active, bool 
     step->failed = failed;
 }
 
-static void gone(struct opindex *ix, uint32_t at)
+static void entry_removed(struct opindex *ix, uint32_t at)
 {
-    struct entry *step = &ix->steps.at.at[at];
+    struct opindex_entry *step = &ix->steps.at.at[at];
     uint32_t task = step->task;
     count_set(ix, step, false, false);
     open_set(ix, step, false);
@@ -148,7 +148,7 @@ void opindex_note(struct opindex *ix, const char *id, const struct opstep_view *
     uint32_t at = find(&ix->steps, id);
     if (!v) {
         if (at != MAP_NONE)
-            gone(ix, at);
+            entry_removed(ix, at);
         return;
     }
     if (at == MAP_NONE) {
@@ -157,7 +157,7 @@ void opindex_note(struct opindex *ix, const char *id, const struct opstep_view *
         at = find_or_add(&ix->steps, id);
         ix->steps.at.at[at].task = task;
     }
-    struct entry *step = &ix->steps.at.at[at];
+    struct opindex_entry *step = &ix->steps.at.at[at];
     bool over = v->state == OPSTEP_DONE || v->state == OPSTEP_UNDONE;
     bool active = opstep_active(v->state);
     count_set(ix, step, active, opstep_failed(v));

@@ -14,7 +14,7 @@
 enum { WRITES_MAX = 1000, AGAIN_S = 1 };
 #define SECOND_NS INT64_C(1000000000)
 
-struct optasks {
+struct optask_loop {
     struct control *control;
     struct opindex *index;
     bool dirty, busy;
@@ -25,7 +25,7 @@ struct optasks {
 
 /* One check of all open steps. */
 struct optask_pass {
-    struct optasks *all;
+    struct optask_loop *all;
     struct change change;
     struct arena arena;
     const struct object *const *tasks;
@@ -34,14 +34,14 @@ struct optask_pass {
     int64_t now_ns;
 };
 
-struct optasks *optasks_new(struct control *control)
+struct optask_loop *optasks_new(struct control *control)
 {
-    struct optasks *o = mem_zalloc(sizeof *o);
-    *o = (struct optasks){.control = control, .index = opindex_new(), .dirty = true, .unread = true};
+    struct optask_loop *o = mem_zalloc(sizeof *o);
+    *o = (struct optask_loop){.control = control, .index = opindex_new(), .dirty = true, .unread = true};
     return o;
 }
 
-void optasks_free(struct optasks *o)
+void optasks_free(struct optask_loop *o)
 {
     if (!o)
         return;
@@ -49,20 +49,20 @@ void optasks_free(struct optasks *o)
     mem_free(o);
 }
 
-static size_t open_len(const struct optasks *o)
+static size_t open_len(const struct optask_loop *o)
 {
     size_t len;
     (void)opindex_open(o->index, &len);
     return len;
 }
 
-static void index_note(struct optasks *o, const char *id, const struct object *step)
+static void index_note(struct optask_loop *o, const char *id, const struct object *step)
 {
     bool orphan = step && !state_find(o->control->state, KIND_OPTASK, step->opstep->optask);
     opindex_note(o->index, id, step ? step->opstep : NULL, orphan);
 }
 
-void optasks_event(struct optasks *o, enum kind kind, const char *id)
+void optasks_event(struct optask_loop *o, enum kind kind, const char *id)
 {
     bool of_it = kind == KIND_OPTASK || kind == KIND_OPSTEP, around = kind == KIND_NODE || kind == KIND_INSTANCE;
     const struct object *it = of_it ? state_find(o->control->state, kind, id) : NULL;
@@ -73,7 +73,7 @@ void optasks_event(struct optasks *o, enum kind kind, const char *id)
     o->dirty = o->dirty || of_it || (around && open_len(o));
 }
 
-static void index_read(struct optasks *o)
+static void index_read(struct optask_loop *o)
 {
     size_t len;
     const struct object *const *steps = state_list(o->control->state, KIND_OPSTEP, &len);
@@ -256,9 +256,9 @@ static void all_check(struct optask_pass *l)
 }
 
 /* After a failure the check is repeated: at once after a conflict, else after a pause. */
-static void written(void *ctx, const struct store_result *result)
+static void on_written(void *ctx, const struct store_result *result)
 {
-    struct optasks *o = ctx;
+    struct optask_loop *o = ctx;
     const struct control_env *env = &o->control->env;
     int64_t now_ns = env->steady_ns(env->ctx);
     o->busy = false;
@@ -268,7 +268,7 @@ static void written(void *ctx, const struct store_result *result)
     env->wake_at(env->ctx, o->again_ns > now_ns ? o->again_ns : now_ns);
 }
 
-void optasks_step(struct optasks *o)
+void optasks_step(struct optask_loop *o)
 {
     struct control *c = o->control;
     struct optask_pass l = {.all = o};
@@ -287,11 +287,11 @@ void optasks_step(struct optasks *o)
     all_check(&l);
     o->look_ns = steady_ns + SECOND_NS;
     struct commit_note note = {.who = "berth", .verb = "optask"};
-    int rc = l.writes ? commit_submit(c, &l.change, &note, written, o, &err) : 0;
+    int rc = l.writes ? commit_submit(c, &l.change, &note, on_written, o, &err) : 0;
     o->busy = rc > 0;
     if (rc < 0) {
         log_write(c->env.log, l.now_ns, LEVEL_WARN, "optask.failed", LOG_TEXT("text", err.text));
-        written(o, &(struct store_result){.rc = rc});
+        on_written(o, &(struct store_result){.rc = rc});
     }
     change_done(&l.change);
     arena_done(&l.arena);

@@ -34,7 +34,7 @@ json_t *opsteps_show(const struct state *s, const char *node)
     return shown;
 }
 
-void opsteps_release(struct call *c, const char *node)
+void opsteps_release(struct request *c, const char *node)
 {
     size_t len;
     const struct object *const *steps = opsteps_of_node(c->state, node, &len);
@@ -42,59 +42,59 @@ void opsteps_release(struct call *c, const char *node)
         change_delete(&c->change, KIND_OPSTEP, steps[i]->id);
 }
 
-static void event_add(struct call *c, const char *optask, const char *node, const struct opstep_report *said)
+static void event_add(struct request *c, const char *optask, const char *node, const struct opstep_report *report)
 {
-    const char *state = opstep_state_name((enum opstep_state)said->state);
-    struct event event = {
-        .type = said->fault ? "OpTaskFailed" : "OpTask",
+    const char *state = opstep_state_name((enum opstep_state)report->state);
+    struct object_event event = {
+        .type = report->fault ? "OpTaskFailed" : "OpTask",
         .kind = KIND_OPTASK,
         .id = optask,
         .owner = "",
         .group = "",
-        .message =
-            arena_fmt(&c->arena, "%s on %s%s%s", state, node, said->error ? ": " : "", said->error ? said->error : ""),
+        .message = arena_fmt(&c->arena, "%s on %s%s%s", state, node, report->error ? ": " : "",
+                             report->error ? report->error : ""),
     };
     events_later(c, &event);
 }
 
 /* Returns whether the report counts. A step that was given up as lost may still report how it ended; a reported end is
  * final. */
-static bool report_counts(const struct opstep_view *v, const struct opstep_report *said)
+static bool report_counts(const struct opstep_view *v, const struct opstep_report *report)
 {
-    if (said->attempt != v->attempt)
-        return said->attempt > v->attempt && opstep_listed(v);
+    if (report->attempt != v->attempt)
+        return report->attempt > v->attempt && opstep_listed(v);
     return opstep_listed(v) || (v->state == OPSTEP_FAILED && v->fault == OPFAULT_LOST);
 }
 
-static void report_apply(struct call *c, const struct object *step, const struct opstep_report *said)
+static void report_apply(struct request *c, const struct object *step, const struct opstep_report *report)
 {
     const struct opstep_view *v = step->opstep;
-    if (said->state == (unsigned)v->state && said->attempt == v->attempt) /* no news */
+    if (report->state == (unsigned)v->state && report->attempt == v->attempt) /* no news */
         return;
     json_t *doc = change_edit(&c->change, KIND_OPSTEP, step->id);
-    opstep_move(doc, (enum opstep_state)said->state, c->now_ns);
-    (void)json_object_set_new(doc, "attempt", json_integer((json_int_t)said->attempt));
-    if (!v->undo || said->fault) /* an undone step keeps showing its failure */
+    opstep_move(doc, (enum opstep_state)report->state, c->now_ns);
+    (void)json_object_set_new(doc, "attempt", json_integer((json_int_t)report->attempt));
+    if (!v->undo || report->fault) /* an undone step keeps showing its failure */
         opstep_clear_fault(doc);
-    if (said->fault)
-        (void)json_object_set_new(doc, "fault", json_string(opstep_fault_name((enum opstep_fault)said->fault)));
-    if (said->error && *said->error)
-        (void)json_object_set_new(doc, "error", json_string(said->error));
-    if (said->exit_reported)
-        (void)json_object_set_new(doc, "exit", json_integer(said->exit));
-    event_add(c, v->optask, v->node, said);
+    if (report->fault)
+        (void)json_object_set_new(doc, "fault", json_string(opstep_fault_name((enum opstep_fault)report->fault)));
+    if (report->error && *report->error)
+        (void)json_object_set_new(doc, "error", json_string(report->error));
+    if (report->exit_reported)
+        (void)json_object_set_new(doc, "exit", json_integer(report->exit));
+    event_add(c, v->optask, v->node, report);
 }
 
-int optask_report(struct call *c)
+int optask_report(struct request *c)
 {
-    struct opstep_report said = {0};
+    struct opstep_report report = {0};
     const char *node = NULL, *optask = NULL;
     int rc = crud_id(c, KIND_NODE, c->args[0], &node);
     if (rc < 0 || !state_find(c->state, KIND_NODE, node) || !permit(&c->caller, PERMIT_REPORT, node, ""))
         return crud_not_found(c, KIND_NODE, c->args[0]);
     rc = node_epoch_check(c, node);
     if (rc == 0)
-        rc = opstep_report_read(c->body, &c->arena, &said, &c->err);
+        rc = opstep_report_read(c->body, &c->arena, &report, &c->err);
     if (rc == 0)
         rc = crud_id(c, KIND_OPTASK, c->args[1], &optask);
     if (rc < 0)
@@ -103,8 +103,8 @@ int optask_report(struct call *c)
     if (!step)
         return crud_not_found(c, KIND_OPTASK, c->args[1]);
     crud_name(c, KIND_OPTASK, optask, "report");
-    if (report_counts(step->opstep, &said))
-        report_apply(c, step, &said);
+    if (report_counts(step->opstep, &report))
+        report_apply(c, step, &report);
     c->answer.body = json_object();
     return 0;
 }

@@ -172,7 +172,7 @@ void batches_assumed(const struct batches *u, struct str *to)
     str_add_char(to, '[');
     for (const struct batch *batch = u->first; batch; batch = batch->next)
         for (size_t i = 0; i < batch->steps.len; i++) {
-            const struct step *s = &batch->steps.at[i];
+            const struct batch_step *s = &batch->steps.at[i];
             char number[24];
             if (!state_is_assumed(u->control->state, s->fact ? KIND_FACT : KIND_INSTANCE,
                                   s->fact ? s->fact : str_u64(s->instance, number)))
@@ -197,7 +197,7 @@ void batches_assumed(const struct batches *u, struct str *to)
 static void roll_back_later(struct batches *u);
 
 /* Rolls back one step of the first batch. */
-static void step_drop(struct batch *u, struct step *s)
+static void step_drop(struct batch *u, struct batch_step *s)
 {
     roll_back_later(u->batches);
     batch_step_roll_back(u, s);
@@ -230,7 +230,7 @@ static void omit_ended_jobs(struct batch *u)
 static bool steps_build(struct batch *u, struct change *change, struct batch_quota_trial *trial, bool take)
 {
     for (size_t i = 0; i < u->steps.len; i++) {
-        struct step *s = &u->steps.at[i];
+        struct batch_step *s = &u->steps.at[i];
         size_t tried = trial->tried.len;
         if (batch_step_places(s) != take)
             continue;
@@ -336,7 +336,7 @@ static void count_placed(struct batch *u)
     struct control *c = u->batches->control;
     int64_t now_ns = control_now_ns(c);
     for (size_t i = 0; i < u->steps.len; i++) {
-        const struct step *s = &u->steps.at[i];
+        const struct batch_step *s = &u->steps.at[i];
         if (s->fact)
             continue;
         metric_add(c->metrics, METRIC_ACTIONS, s->op, 1);
@@ -412,7 +412,7 @@ static void cycle_write(struct batch *u, struct str *to)
     batch_basis_write(b, u->number, u->of, to);
     str_add(to, ",\"actions\":[");
     for (size_t i = 0; i < u->steps.len; i++) {
-        const struct step *s = &u->steps.at[i];
+        const struct batch_step *s = &u->steps.at[i];
         struct batch_action a = {s->op, s->cause, s->workload, s->node, s->ordinal, s->instance, s->score, s->rival};
         if (!s->fact)
             batch_action_write(&a, to);

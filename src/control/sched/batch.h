@@ -32,8 +32,8 @@ size_t batches_add(struct batches *u, struct berth_plan *plan, struct batch_basi
 size_t batches_len(const struct batches *u);
 /* Appends a JSON array of the currently assumed changes. */
 void batches_assumed(const struct batches *u, struct str *to);
-/* What failed since the last call. BATCHES_CONFLICT: a batch met a conflict; plan again at once. BATCHES_STORE_FAILED: the store
- * refused a commit. */
+/* What failed since the last call. BATCHES_CONFLICT: a batch met a conflict; plan again at once. BATCHES_STORE_FAILED:
+ * the store refused a commit. */
 enum batches_failure { BATCHES_OK, BATCHES_CONFLICT, BATCHES_STORE_FAILED };
 enum batches_failure batches_failure(struct batches *u);
 /* Returns a counter that grows whenever an assumed change is rolled back: a plan frozen earlier counts on that

@@ -19,7 +19,7 @@ static uint64_t generation_of(const struct state *s, const char *workload)
 }
 
 /* Assumes a new instance and puts its document into the step. */
-static int assume_place(struct batch *u, const struct berth_action *a, struct step *step)
+static int assume_place(struct batch *u, const struct berth_action *a, struct batch_step *step)
 {
     struct state *s = u->batches->control->state;
     struct instance_doc d = {
@@ -53,7 +53,7 @@ static int assume_change(struct batch *u, const struct berth_action *a)
     if (state_is_assumed(s, KIND_INSTANCE, text))
         return -EAGAIN; /* an earlier batch is about to change it; its document does not show that yet */
     if (gone)
-        return state_assume_gone(s, a->instance, NULL);
+        return state_assume_removed(s, a->instance, NULL);
     if (a->op == BERTH_ADJUST)
         return 0; /* a limit is not counted; the agent's report that confirms it changes the cluster */
     if (!o)
@@ -76,7 +76,7 @@ static int assume_change(struct batch *u, const struct berth_action *a)
 
 void batch_assume(struct batch *u, const struct berth_action *a)
 {
-    struct step step = {
+    struct batch_step step = {
         .op = a->op,
         .cause = a->cause,
         .workload = arena_strdup(&u->arena, a->workload),
@@ -101,7 +101,7 @@ void batch_assume(struct batch *u, const struct berth_action *a)
 
 void batch_assume_fact(struct batch *u, const struct berth_fact *fact)
 {
-    struct step step = {.fact = fact_doc_id(fact, &u->arena), .remembered = *fact};
+    struct batch_step step = {.fact = fact_doc_id(fact, &u->arena), .remembered = *fact};
     step.remembered.key = arena_strdup(&u->arena, fact->key ? fact->key : "");
     if (!fact->over)
         step.doc = fact_doc_make(fact);
@@ -111,7 +111,7 @@ void batch_assume_fact(struct batch *u, const struct berth_fact *fact)
         json_decref(step.doc);
 }
 
-void batch_step_roll_back(struct batch *u, const struct step *step)
+void batch_step_roll_back(struct batch *u, const struct batch_step *step)
 {
     struct state *s = u->batches->control->state;
     if (step->fact) {

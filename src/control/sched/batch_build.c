@@ -50,9 +50,9 @@ static bool ledger_write(struct batch *u, struct change *change, const char *nod
 /* A pod that has an instance gets another one because the first is lost, moves or stops; the commit depends on all of
  * the pod's instances. If a node has come back or a task has ended meanwhile, there is nothing to replace. */
 static bool guard_other_instances(struct batch *u, struct change *change, const struct object *work,
-                                  const struct step *s)
+                                  const struct batch_step *s)
 {
-    if (!batch_ordinal_taken(&u->taken, change->state, work, s->ordinal, &u->arena))
+    if (!batch_ordinal_used(&u->taken, change->state, work, s->ordinal, &u->arena))
         return true;
     for (size_t i = 0; i < work->work->instances_len; i++) {
         const struct object *o = work->work->instances[i];
@@ -113,7 +113,7 @@ static bool guard_quotas(struct batch *u, struct change *change, const struct ob
 
 /* A reserved place is assigned under the same guards as a new one is taken. The workload is one of them: it decides how
  * many pods are wanted and whether a pod may have a second instance. Returns the workload, or NULL after a conflict. */
-static const struct object *rests_on_place(struct batch *u, struct change *change, const struct step *s)
+static const struct object *rests_on_place(struct batch *u, struct change *change, const struct batch_step *s)
 {
     const struct object *work = state_find_work(change->state, s->workload);
     bool rests = work && guard_object(u, change, work->kind, work->id) && guard_object(u, change, KIND_NODE, s->node) &&
@@ -122,7 +122,7 @@ static const struct object *rests_on_place(struct batch *u, struct change *chang
     return rests ? work : NULL;
 }
 
-static bool step_place(struct batch *u, struct change *change, const struct step *s)
+static bool step_place(struct batch *u, struct change *change, const struct batch_step *s)
 {
     const struct object *work = rests_on_place(u, change, s);
     if (!work || (s->op == BERTH_PLACE && !bind_volumes(u, change, work, s->node)))
@@ -142,7 +142,7 @@ const char *batch_stopped_for(const struct batch *u, uint64_t instance)
     return NULL;
 }
 
-static bool step_change(struct batch *u, struct change *change, const struct step *s)
+static bool step_change(struct batch *u, struct change *change, const struct batch_step *s)
 {
     const char *id = batch_instance_id(&u->arena, s->instance);
     if (!guard_object(u, change, KIND_INSTANCE, id))
@@ -152,7 +152,7 @@ static bool step_change(struct batch *u, struct change *change, const struct ste
         return false; /* the node is back */
     if (s->op == BERTH_LOSE || (s->op == BERTH_STOP && o->instance->state == BERTH_RESERVED)) {
         if (s->op == BERTH_LOSE)
-            usage_note_gone(change, o, "lost", u->basis.now_ns);
+            usage_note_removed(change, o, "lost", u->basis.now_ns);
         job_note_task_stopped(change, o, s->op, s->cause, NULL, u->basis.now_ns);
         change_delete(change, KIND_INSTANCE, id);
         return true;
@@ -177,7 +177,7 @@ static bool step_change(struct batch *u, struct change *change, const struct ste
 
 /* Returns whether the fact of a migration is unchanged: the fact that the step writes, or the fact of the instance that
  * stops or is replaced. */
-static bool migration_unchanged(struct batch *u, struct change *change, const struct step *s)
+static bool migration_unchanged(struct batch *u, struct change *change, const struct batch_step *s)
 {
     uint64_t of = s->op == BERTH_STOP ? s->instance : 0;
     if (s->op == BERTH_PLACE || s->op == BERTH_RESERVE)
@@ -189,7 +189,7 @@ static bool migration_unchanged(struct batch *u, struct change *change, const st
     return !o || (unchanged_since(u, o) && change_guard(change, KIND_FACT, id));
 }
 
-bool batch_step_build(struct batch *u, struct change *change, const struct step *s)
+bool batch_step_build(struct batch *u, struct change *change, const struct batch_step *s)
 {
     if (!migration_unchanged(u, change, s))
         return false;

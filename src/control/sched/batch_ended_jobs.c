@@ -16,7 +16,7 @@ struct ended_jobs {
     VEC(const char *) gangs;
 };
 
-static bool is_over(const struct object *work)
+static bool is_finished(const struct object *work)
 {
     return work->work->cancelled || work->work->failed || work->work->ended;
 }
@@ -38,12 +38,12 @@ static void ended_jobs_add(struct ended_jobs *e, const struct object *work)
         vec_push(&e->gangs, work->work->gang);
 }
 
-static bool places(const struct step *s)
+static bool places(const struct batch_step *s)
 {
     return !s->fact && (s->op == BERTH_PLACE || s->op == BERTH_RESERVE || s->op == BERTH_PROMOTE);
 }
 
-static bool preempts(const struct step *s)
+static bool preempts(const struct batch_step *s)
 {
     return !s->fact && s->op == BERTH_STOP && s->cause == BERTH_CAUSE_PREEMPTED;
 }
@@ -52,13 +52,13 @@ static void ended_jobs_find(struct batch *u, struct ended_jobs *e)
 {
     const struct state *state = u->batches->control->state;
     for (size_t i = 0; i < u->steps.len; i++) {
-        const struct step *s = &u->steps.at[i];
+        const struct batch_step *s = &u->steps.at[i];
         const struct object *work = s->fact ? NULL : state_find_work(state, s->workload);
         char id[24];
         if (!work)
             continue;
         const struct object *o = places(s) ? NULL : state_find(state, KIND_INSTANCE, str_u64(s->instance, id));
-        if (places(s) ? is_over(work) : o && job_would_end(state, o, s->op, s->cause, &u->arena))
+        if (places(s) ? is_finished(work) : o && job_would_end(state, o, s->op, s->cause, &u->arena))
             ended_jobs_add(e, work);
     }
 }
@@ -71,7 +71,7 @@ static bool is_ended_job(const struct ended_jobs *e, const struct object *work)
 
 /* ---- victims of omitted pods ------------------------------------------------------------------------------------ */
 
-static bool waits_for(const struct step *s, uint64_t instance)
+static bool waits_for(const struct batch_step *s, uint64_t instance)
 {
     const json_t *waits = json_object_get(s->doc, "waits");
     for (size_t i = 0; i < json_array_size(waits); i++)
@@ -81,7 +81,7 @@ static bool waits_for(const struct step *s, uint64_t instance)
 }
 
 /* Returns whether the two stop together: tasks of one gang, or instances of one pod. */
-static bool together(const struct state *state, const struct step *a, const struct step *b)
+static bool together(const struct state *state, const struct batch_step *a, const struct batch_step *b)
 {
     const struct object *x = state_find_work(state, a->workload), *y = state_find_work(state, b->workload);
     if (strcmp(a->workload, b->workload) == 0 && a->ordinal == b->ordinal)
@@ -96,7 +96,7 @@ static unsigned waiters_of(const struct batch *u, uint64_t instance)
 {
     unsigned by = 0;
     for (size_t i = 0; i < u->steps.len; i++) {
-        const struct step *s = &u->steps.at[i];
+        const struct batch_step *s = &u->steps.at[i];
         if (places(s) && waits_for(s, instance))
             by |= s->omitted ? BY_OMITTED : BY_PLACED;
     }
@@ -112,7 +112,7 @@ static size_t omit_victims(struct batch *u)
     for (size_t i = 0; i < u->steps.len; i++)
         by[i] = preempts(&u->steps.at[i]) ? waiters_of(u, u->steps.at[i].instance) : 0;
     for (size_t i = 0; i < u->steps.len; i++) {
-        struct step *s = &u->steps.at[i];
+        struct batch_step *s = &u->steps.at[i];
         unsigned all = 0;
         for (size_t k = 0; preempts(s) && k < u->steps.len; k++)
             if (by[k] && together(u->batches->control->state, s, &u->steps.at[k]))
@@ -129,7 +129,7 @@ size_t batch_mark_ended(struct batch *u)
     size_t n = 0;
     ended_jobs_find(u, &e);
     for (size_t i = 0; e.jobs.len && i < u->steps.len; i++) {
-        struct step *s = &u->steps.at[i];
+        struct batch_step *s = &u->steps.at[i];
         const struct object *work = places(s) ? state_find_work(u->batches->control->state, s->workload) : NULL;
         s->omitted = work && is_ended_job(&e, work);
         n += s->omitted;

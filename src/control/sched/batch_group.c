@@ -211,15 +211,15 @@ static void action_add(struct batch_groups *g, const struct berth_action *a)
         each_quota(g, a, freed_key_add, NULL);
 }
 
-struct telling {
+struct group_visitor {
     void (*tell)(struct batch_groups *g, uint32_t key, void *ctx);
     void *ctx;
     bool any; /* `tell` was called */
 };
 
-static void group_key_tell(struct batch_groups *g, uint64_t hash, void *ctx)
+static void group_key_visit(struct batch_groups *g, uint64_t hash, void *ctx)
 {
-    struct telling *t = ctx;
+    struct group_visitor *t = ctx;
     uint32_t key = key_find(&g->keys, hash);
     if (key == MAP_NONE)
         return;
@@ -233,20 +233,20 @@ static void action_keys(struct batch_groups *g, const struct berth_action *a,
                         void (*tell)(struct batch_groups *g, uint32_t key, void *ctx), void *ctx)
 {
     const char *gang = gang_of(g, a->workload);
-    struct telling telling = {tell, ctx, false};
+    struct group_visitor telling = {tell, ctx, false};
     if (*gang)
-        group_key_tell(g, text_key(KEY_GANG, gang, 0), &telling);
+        group_key_visit(g, text_key(KEY_GANG, gang, 0), &telling);
     if (a->op == BERTH_STOP)
-        group_key_tell(g, text_key(KEY_AWAITED, "", a->instance), &telling);
+        group_key_visit(g, text_key(KEY_AWAITED, "", a->instance), &telling);
     if (goes(a) || places(a))
-        group_key_tell(g, text_key(KEY_POD, a->workload, a->ordinal), &telling);
+        group_key_visit(g, text_key(KEY_POD, a->workload, a->ordinal), &telling);
     if (takes(a) || makes_room(g, a))
-        group_key_tell(g, text_key(KEY_NODE, a->node, 0), &telling);
+        group_key_visit(g, text_key(KEY_NODE, a->node, 0), &telling);
     for (size_t i = 0; a->op == BERTH_RESERVE && i < a->waits_len; i++)
-        group_key_tell(g, text_key(KEY_AWAITED, "", a->waits[i]), &telling);
-    each_volume(g, a, group_key_tell, &telling);
+        group_key_visit(g, text_key(KEY_AWAITED, "", a->waits[i]), &telling);
+    each_volume(g, a, group_key_visit, &telling);
     if (goes(a) || telling.any)
-        each_quota(g, a, group_key_tell, &telling);
+        each_quota(g, a, group_key_visit, &telling);
 }
 
 static void join(struct batch_groups *g, uint32_t key, void *ctx)

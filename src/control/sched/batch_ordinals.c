@@ -5,8 +5,8 @@
 
 enum { FEW = 64, ORDINALS_MAX = 1 << 20 };
 
-bool batch_ordinal_taken(struct batch_ordinal_taken *t, const struct state *s, const struct object *work,
-                         uint32_t ordinal, struct arena *arena)
+bool batch_ordinal_used(struct batch_used_ordinals *t, const struct state *s, const struct object *work,
+                        uint32_t ordinal, struct arena *arena)
 {
     const struct object *const *at = (const struct object *const *)work->work->instances;
     uint64_t len = 0;
@@ -18,7 +18,7 @@ bool batch_ordinal_taken(struct batch_ordinal_taken *t, const struct state *s, c
                 len = (uint64_t)at[i]->instance->ordinal + 1;
         if (len > ORDINALS_MAX)
             return true;
-        *t = (struct batch_ordinal_taken){work, state_revision(s), len, ARENA_ARRAY(arena, uint64_t, bits_words(len))};
+        *t = (struct batch_used_ordinals){work, state_revision(s), len, ARENA_ARRAY(arena, uint64_t, bits_words(len))};
         for (size_t i = 0; i < work->work->instances_len; i++)
             bits_add(t->bits, at[i]->instance->ordinal);
     }

@@ -6,7 +6,7 @@
 #include "control/state/state.h"
 
 /* Initialised to zeroes. */
-struct batch_ordinal_taken {
+struct batch_used_ordinals {
     const struct object *work;
     uint64_t revision; /* state revision of the lookup */
     uint64_t len;
@@ -14,5 +14,5 @@ struct batch_ordinal_taken {
 };
 
 /* Returns false if the pod has no instance, true if it has one or may have one. */
-bool batch_ordinal_taken(struct batch_ordinal_taken *t, const struct state *s, const struct object *work,
-                         uint32_t ordinal, struct arena *arena);
+bool batch_ordinal_used(struct batch_used_ordinals *t, const struct state *s, const struct object *work,
+                        uint32_t ordinal, struct arena *arena);

@@ -11,7 +11,7 @@
 #include "core/queue/quota_ledger.h"
 
 /* One action or fact, with all data needed to commit it later, when the plan has been freed. */
-struct step {
+struct batch_step {
     enum berth_op op;
     enum berth_cause cause;
     const char *workload, *node;
@@ -31,15 +31,15 @@ struct batch {
     struct batches *batches;
     struct arena arena;
     struct batch_basis basis;
-    VEC(struct step) steps;
+    VEC(struct batch_step) steps;
     struct str reasons; /* why pods stay unplaced; set on the plan's first batch */
-    struct batch_ordinal_taken taken;
+    struct batch_used_ordinals taken;
     size_t number, of;
     bool whole;  /* all steps are committed, or none */
     bool frees;  /* some step frees resources at once; later batches may use them */
     bool broken; /* the batch is whole and one of its steps could not be assumed */
-    /* state_assumption_losses() when the batch was assumed; if the value has changed, the batch is no longer assumed in the
-     * cluster */
+    /* state_assumption_losses() when the batch was assumed; if the value has changed, the batch is no longer assumed in
+     * the cluster */
     uint64_t dropped;
 };
 
@@ -60,7 +60,7 @@ struct batches {
 void batch_assume(struct batch *u, const struct berth_action *a);
 void batch_assume_fact(struct batch *u, const struct berth_fact *fact);
 /* Rolls the step back: the cluster shows the documents' state again. */
-void batch_step_roll_back(struct batch *u, const struct step *step);
+void batch_step_roll_back(struct batch *u, const struct batch_step *step);
 const char *batch_instance_id(struct arena *arena, uint64_t number);
 
 /* batch_ended_jobs.c: marks the steps to be left out (step.vain) by the present state. Returns the number of marked
@@ -69,21 +69,21 @@ size_t batch_mark_ended(struct batch *u);
 
 /* batch_build.c: writes the step into the change. Returns false if an object that the step depends on has changed since
  * the plan was made. */
-bool batch_step_build(struct batch *u, struct change *change, const struct step *s);
+bool batch_step_build(struct batch *u, struct change *change, const struct batch_step *s);
 /* Returns whether the step places or promotes an instance, or makes a reservation. */
-bool batch_step_places(const struct step *s);
+bool batch_step_places(const struct batch_step *s);
 
 /* batch_quota.c: rows of the quota ledger from before the trial, to undo it. */
-struct batch_quota_tried {
+struct batch_quota_undo {
     uint64_t id;
     struct quota_row was; /* id 0: there was no row */
 };
 struct batch_quota_trial {
-    VEC(struct batch_quota_tried) tried;
+    VEC(struct batch_quota_undo) tried;
     bool takes; /* limits exist, and some tried step places an instance */
 };
 /* Applies the step to the ledger, until batch_quota_undo. Returns false if a quota would be exceeded. */
-bool batch_quota_try(struct batch *u, struct batch_quota_trial *t, const struct step *s);
+bool batch_quota_try(struct batch *u, struct batch_quota_trial *t, const struct batch_step *s);
 /* Undoes all tried rows except the first `len`. */
 void batch_quota_undo(struct batch *u, struct batch_quota_trial *t, size_t len);
 /* Returns the workload for which the instance is stopped; NULL: no step of this batch waits for the instance. */

@@ -9,24 +9,24 @@
 #include "control/sched/batch_parts.h"
 #include "core/queue/quota_ledger.h"
 
-bool batch_step_places(const struct step *s)
+bool batch_step_places(const struct batch_step *s)
 {
     return !s->fact && (s->op == BERTH_PLACE || s->op == BERTH_RESERVE || s->op == BERTH_PROMOTE);
 }
 
 static void row_try(struct batch_quota_trial *t, struct state *s, uint64_t id, const struct quota_row *now)
 {
-    struct batch_quota_tried tried = {id, quota_ledger_put(state_ledger(s), state_cluster(s), id, now)};
+    struct batch_quota_undo tried = {id, quota_ledger_put(state_ledger(s), state_cluster(s), id, now)};
     vec_push(&t->tried, tried);
 }
 
 static void row_undo(struct batch_quota_trial *t, struct state *s)
 {
-    struct batch_quota_tried tried = t->tried.at[--t->tried.len];
+    struct batch_quota_undo tried = t->tried.at[--t->tried.len];
     (void)quota_ledger_put(state_ledger(s), state_cluster(s), tried.id, tried.was.id ? &tried.was : NULL);
 }
 
-static bool new_instance_try(struct batch_quota_trial *t, struct state *s, const struct step *step)
+static bool new_instance_try(struct batch_quota_trial *t, struct state *s, const struct batch_step *step)
 {
     const struct berth_cluster *c = state_cluster(s);
     uint32_t slot = cluster_instance_find(c, step->instance);
@@ -44,7 +44,7 @@ static bool new_instance_try(struct batch_quota_trial *t, struct state *s, const
 }
 
 /* Tries a change of an existing instance; an instance that is not in the ledger needs no check. */
-static void known_instance_try(struct batch_quota_trial *t, struct state *s, const struct step *step)
+static void known_instance_try(struct batch_quota_trial *t, struct state *s, const struct batch_step *step)
 {
     struct quota_row now = quota_ledger_row(state_ledger(s), step->instance);
     bool gone = step->op == BERTH_LOSE || (step->op == BERTH_STOP && now.state == BERTH_RESERVED);
@@ -54,7 +54,7 @@ static void known_instance_try(struct batch_quota_trial *t, struct state *s, con
     row_try(t, s, step->instance, gone ? NULL : &now);
 }
 
-bool batch_quota_try(struct batch *u, struct batch_quota_trial *t, const struct step *step)
+bool batch_quota_try(struct batch *u, struct batch_quota_trial *t, const struct batch_step *step)
 {
     struct control *control = u->batches->control;
     struct state *s = control->state;

@@ -42,31 +42,32 @@ const struct object *migration_successor(const struct state *s, const struct obj
     return NULL;
 }
 
-struct phase {
+struct migration_phase {
     const char *name;
     int progress; /* percent */
 };
 
-static struct phase phase_of(const struct berth_fact *fact, const struct object *old, const struct object *heir)
+static struct migration_phase phase_of(const struct berth_fact *fact, const struct object *old,
+                                       const struct object *heir)
 {
     enum berth_migration_phase phase = berth_migration_phase(fact->value);
     bool begun = heir && heir->instance->state != BERTH_RESERVED && heir->instance->state != BERTH_ASSIGNED;
 
     if (phase == BERTH_MIGRATION_UNDONE)
-        return (struct phase){"undone", 100};
+        return (struct migration_phase){"undone", 100};
     if (phase == BERTH_MIGRATION_STOPPING || old->instance->state == BERTH_STOPPING)
-        return (struct phase){"stopping", 90};
+        return (struct migration_phase){"stopping", 90};
     if (heir && heir->instance->ready)
-        return (struct phase){"switching", 75};
+        return (struct migration_phase){"switching", 75};
     if (heir)
-        return (struct phase){"starting", begun ? 50 : 25};
-    return (struct phase){"waiting", 0};
+        return (struct migration_phase){"starting", begun ? 50 : 25};
+    return (struct migration_phase){"waiting", 0};
 }
 
-static json_t *shown(struct call *c, const struct object *old, const struct berth_fact *fact)
+static json_t *migration_json(struct request *c, const struct object *old, const struct berth_fact *fact)
 {
     const struct object *heir = migration_successor(c->state, old);
-    struct phase phase = phase_of(fact, old, heir);
+    struct migration_phase phase = phase_of(fact, old, heir);
     const char *to = heir ? heir->instance->node : fact->key;
     enum berth_cause cause = berth_migration_cause(fact->value);
     char since[TIMESTAMP_MAX];
@@ -82,7 +83,7 @@ static json_t *shown(struct call *c, const struct object *old, const struct bert
     return item;
 }
 
-int migration_list(struct call *c)
+int migration_list(struct request *c)
 {
     size_t len;
     const struct object *const *facts = state_list(c->state, KIND_FACT, &len);
@@ -94,8 +95,8 @@ int migration_list(struct call *c)
             continue;
         const char *instance = facts[i]->id + sizeof prefix - 1;
         const struct object *old = state_find(c->state, KIND_INSTANCE, instance);
-        if (old && call_sees(c, old) && fact_of(c->state, instance, &c->arena, &fact))
-            (void)json_array_append_new(items, shown(c, old, &fact));
+        if (old && request_may_see(c, old) && fact_of(c->state, instance, &c->arena, &fact))
+            (void)json_array_append_new(items, migration_json(c, old, &fact));
     }
     c->answer.body = json_pack("{s:o}", "items", items);
     c->answer.revision = state_revision(c->state);
@@ -113,7 +114,7 @@ static const struct key migrate_rows[] = {
 };
 KEY_TABLE(migrate_keys, "migrate", migrate_rows);
 
-static int target_of(struct call *c, const struct object *old, const char **ret)
+static int target_of(struct request *c, const struct object *old, const char **ret)
 {
     struct migrate_args asked = {0};
     struct reader r;
@@ -122,7 +123,7 @@ static int target_of(struct call *c, const struct object *old, const char **ret)
     *ret = "";
     if (rc < 0 || !asked.to || !*asked.to)
         return rc;
-    const struct object *node = call_object(c, KIND_NODE, asked.to, PERMIT_CLUSTER);
+    const struct object *node = request_object(c, KIND_NODE, asked.to, PERMIT_CLUSTER);
     if (!node)
         return -c->err.code;
     if (strcmp(node->id, old->instance->node) == 0)
@@ -132,7 +133,7 @@ static int target_of(struct call *c, const struct object *old, const char **ret)
 }
 
 /* Checks that the instance can be moved: a second instance of its pod may run beside it for a while. */
-static int check_movable(struct call *c, const struct object *old)
+static int check_movable(struct request *c, const struct object *old)
 {
     const struct object *work = state_find_work(c->state, old->instance->workload);
     enum berth_state state = old->instance->state;
@@ -151,8 +152,8 @@ static int check_movable(struct call *c, const struct object *old)
     return 0;
 }
 
-static void fact_put(struct call *c, const struct object *old, enum berth_migration_phase phase, enum berth_cause cause,
-                     const char *to)
+static void fact_put(struct request *c, const struct object *old, enum berth_migration_phase phase,
+                     enum berth_cause cause, const char *to)
 {
     struct berth_fact fact = {.kind = BERTH_FACT_MIGRATION,
                               .subject = old->instance->number,
@@ -162,10 +163,10 @@ static void fact_put(struct call *c, const struct object *old, enum berth_migrat
     change_put(&c->change, KIND_FACT, arena_fmt(&c->arena, "%s%s", prefix, old->id), fact_doc_make(&fact));
 }
 
-int instance_migrate(struct call *c)
+int instance_migrate(struct request *c)
 {
     const char *to;
-    const struct object *old = call_object(c, KIND_INSTANCE, c->args[0], PERMIT_MANAGE);
+    const struct object *old = request_object(c, KIND_INSTANCE, c->args[0], PERMIT_MANAGE);
     if (!old)
         return -c->err.code;
     int rc = target_of(c, old, &to);
@@ -180,7 +181,7 @@ int instance_migrate(struct call *c)
 
 /* ---- undo a migration ------------------------------------------------------------------------------------------- */
 
-static int check_undoable(struct call *c, const struct object *old, const struct berth_fact *fact)
+static int check_undoable(struct request *c, const struct object *old, const struct berth_fact *fact)
 {
     const struct object *node = state_find(c->state, KIND_NODE, old->instance->node);
     enum berth_cause cause = berth_migration_cause(fact->value);
@@ -200,10 +201,10 @@ static int check_undoable(struct call *c, const struct object *old, const struct
     return err_set(&c->err, EBUSY, "%s has changed; its pods are being replaced one by one", old->instance->workload);
 }
 
-int migration_undo(struct call *c)
+int migration_undo(struct request *c)
 {
     struct berth_fact fact;
-    const struct object *old = call_object(c, KIND_INSTANCE, c->args[0], PERMIT_MANAGE);
+    const struct object *old = request_object(c, KIND_INSTANCE, c->args[0], PERMIT_MANAGE);
     if (!old)
         return -c->err.code;
     if (!fact_of(c->state, old->id, &c->arena, &fact) || berth_migration_phase(fact.value) == BERTH_MIGRATION_UNDONE)

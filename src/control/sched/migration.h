@@ -13,6 +13,6 @@ extern const struct key_table migrate_keys;
 /* Returns the instance that replaces `old`; NULL: none yet. */
 const struct object *migration_successor(const struct state *s, const struct object *old);
 
-int migration_list(struct call *c);
-int instance_migrate(struct call *c);
-int migration_undo(struct call *c);
+int migration_list(struct request *c);
+int instance_migrate(struct request *c);
+int migration_undo(struct request *c);

@@ -78,7 +78,7 @@ static bool routes_read(const struct state *s, struct arena *arena, json_t **ret
 
 /* ---- at submission ---------------------------------------------------------------------------------------------- */
 
-int route_new(struct call *c, const char *id, json_t *doc)
+int route_new(struct request *c, const char *id, json_t *doc)
 {
     struct routes_doc routes;
     struct work_doc d;
@@ -146,12 +146,12 @@ static void event_add_moved(struct control *c, const struct object *job, const c
 {
     CLEANUP(str) struct str text = {0};
     str_addf(&text, "moved from queue %s to %s by a routing rule (/v1/routes)", job->work->queue, to);
-    struct event event = {.type = "Moved",
-                          .kind = KIND_JOB,
-                          .id = job->id,
-                          .owner = job->owner,
-                          .group = job->group,
-                          .message = str_text(&text)};
+    struct object_event event = {.type = "Moved",
+                                 .kind = KIND_JOB,
+                                 .id = job->id,
+                                 .owner = job->owner,
+                                 .group = job->group,
+                                 .message = str_text(&text)};
     events_add(c->events, c->now_ns, &event);
 }
 
@@ -207,13 +207,13 @@ static const char *queue_candidate(const void *ctx, size_t i)
     return i < len ? queues[i]->id : NULL;
 }
 
-int queue_check_exists(struct call *c, const char *key, const char *queue)
+int queue_check_exists(struct request *c, const char *key, const char *queue)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     if (change_guard(&c->change, KIND_QUEUE, queue) || strcmp(queue, QUEUE_DEFAULT) == 0)
         return 0;
     const char *guess = suggest(queue, queue_candidate, c->state);
-    return err_set(&c->err, EINVAL, "%s: there is no queue %s%s%s%s see 'berth queues'", key, quote(queue, shown),
+    return err_set(&c->err, EINVAL, "%s: there is no queue %s%s%s%s see 'berth queues'", key, quote(queue, quoted),
                    guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : ";");
 }
 
@@ -243,7 +243,7 @@ static bool has_cycle(const struct routes_doc *d, const char *from)
     return false;
 }
 
-static int rules_check(struct call *c, const struct routes_doc *d)
+static int rules_check(struct request *c, const struct routes_doc *d)
 {
     for (size_t i = 0; i < d->rules_len; i++) {
         const struct route_rule *r = &d->rules[i];
@@ -262,7 +262,7 @@ static int rules_check(struct call *c, const struct routes_doc *d)
     return 0;
 }
 
-bool routes_use_queue(struct call *c, const char *queue)
+bool routes_use_queue(struct request *c, const char *queue)
 {
     struct routes_doc d;
     const json_t *doc = change_read(&c->change, KIND_SETTING, ROUTES_ID);
@@ -274,7 +274,7 @@ bool routes_use_queue(struct call *c, const char *queue)
     return false;
 }
 
-int routes_get(struct call *c)
+int routes_get(struct request *c)
 {
     const json_t *doc = change_read(&c->change, KIND_SETTING, ROUTES_ID);
     json_t *rules = json_object_get(doc, "rules");
@@ -283,7 +283,7 @@ int routes_get(struct call *c)
     return 0;
 }
 
-int routes_put(struct call *c)
+int routes_put(struct request *c)
 {
     struct routes_doc d;
     CLEANUP(json) json_t *next = json_deep_copy(c->body);

@@ -31,7 +31,7 @@ struct plan_run {
     void *clock_ctx;
 };
 
-struct forced {
+struct forced_cycle {
     scheduler_planned_fn *planned;
     void *ctx;
     uint64_t cycle; /* the first cycle that includes what the caller has committed */
@@ -43,7 +43,7 @@ struct wait_since {
     int64_t since_ns;  /* 0: since before the first plan */
 };
 
-struct waits {
+struct wait_times {
     struct wait_since *at;
     size_t len, cap;
     struct map by_workload;
@@ -59,10 +59,10 @@ struct scheduler {
     struct berth_plan *plan;
     struct plan_policy policy;
     struct map pending; /* workload to its index among the plan's pending workloads */
-    struct waits waits;
+    struct wait_times waits;
     struct scheduler_status seen;
     int64_t next_steady_ns; /* ten seconds after the last cycle */
-    VEC(struct forced) forced;
+    VEC(struct forced_cycle) forced;
     size_t changes; /* since the cluster was rebuilt */
     struct {
         uint64_t workload, round;
@@ -90,10 +90,10 @@ static uint64_t hash_name(const char *workload)
 
 static bool same_wait(const void *ctx, uint32_t at, const void *workload)
 {
-    return ((const struct waits *)ctx)->at[at].workload == *(const uint64_t *)workload;
+    return ((const struct wait_times *)ctx)->at[at].workload == *(const uint64_t *)workload;
 }
 
-static void waits_done(struct waits *w)
+static void wait_times_done(struct wait_times *w)
 {
     mem_free(w->at);
     map_done(&w->by_workload);
@@ -122,7 +122,7 @@ void scheduler_free(struct scheduler *s)
         arena_done(&s->plan_run.arena);
     }
     batches_free(s->batches);
-    waits_done(&s->waits);
+    wait_times_done(&s->waits);
     vec_done(&s->forced);
     mem_free(s);
 }
@@ -200,12 +200,12 @@ static void pending_report(struct scheduler *s)
             continue;
         struct berth_pending pending = berth_plan_pending(s->plan, i);
         pending_sentence(&pending, work, &text);
-        struct event event = {.type = "FailedScheduling",
-                              .kind = work->kind,
-                              .id = id,
-                              .owner = work->owner,
-                              .group = work->group,
-                              .message = str_text(&text)};
+        struct object_event event = {.type = "FailedScheduling",
+                                     .kind = work->kind,
+                                     .id = id,
+                                     .owner = work->owner,
+                                     .group = work->group,
+                                     .message = str_text(&text)};
         events_add(s->control->events, s->seen.now_ns, &event);
         s->told[slot].workload = hash;
         s->told[slot].round = round;
@@ -259,9 +259,9 @@ static void pending_add(struct scheduler *s, size_t i)
 
 /* Records since when each workload of the new plan has waited, from the previous record. The record outlives both
  * plans, so it holds hashes of workload IDs. */
-static void waits_note(struct scheduler *s, const struct plan_run *m)
+static void wait_times_note(struct scheduler *s, const struct plan_run *m)
 {
-    struct waits now = {0};
+    struct wait_times now = {0};
     for (size_t i = 0; i < berth_plan_pendings(m->plan); i++) {
         uint64_t workload = hash_name(berth_plan_pending_name(m->plan, i));
         uint32_t at = map_find(&s->waits.by_workload, workload, same_wait, &s->waits, &workload);
@@ -271,13 +271,13 @@ static void waits_note(struct scheduler *s, const struct plan_run *m)
         map_add(&now.by_workload, workload, (uint32_t)now.len);
         vec_push(&now, wait);
     }
-    waits_done(&s->waits);
+    wait_times_done(&s->waits);
     s->waits = now;
 }
 
 static void keep_plan(struct scheduler *s, struct plan_run *m)
 {
-    waits_note(s, m);
+    wait_times_note(s, m);
     last_plan_drop(s);
     s->plan = take_ptr(&m->plan);
     s->snapshot = take_ptr(&m->snapshot);
@@ -312,7 +312,7 @@ static void forced_answer(struct scheduler *s)
 {
     uint64_t done = s->seen.cycles - s->planning; /* without the plan that is being made */
     for (size_t i = 0; i < s->forced.len;) {
-        struct forced f = s->forced.at[i];
+        struct forced_cycle f = s->forced.at[i];
         if (f.cycle > done) {
             i++;
             continue;
@@ -372,12 +372,12 @@ static void policies_report(struct scheduler *s, struct plan_policy *p)
     while ((policy = plan_policy_failure(p, &why))) {
         CLEANUP(str) struct str text = {0};
         str_addf(&text, "the formula fails, so jobs are ordered by creation time: %s", why);
-        struct event event = {.type = "PolicyFailed",
-                              .kind = KIND_POLICY,
-                              .id = policy,
-                              .owner = "",
-                              .group = "",
-                              .message = str_text(&text)};
+        struct object_event event = {.type = "PolicyFailed",
+                                     .kind = KIND_POLICY,
+                                     .id = policy,
+                                     .owner = "",
+                                     .group = "",
+                                     .message = str_text(&text)};
         events_add(s->control->events, s->control->now_ns, &event);
         log_write(s->control->env.log, s->control->now_ns, LEVEL_ERROR, "policy.failed", LOG_TEXT("policy", policy),
                   LOG_TEXT("text", why));
@@ -391,7 +391,7 @@ static bool is_empty(const struct berth_plan *plan)
     return berth_plan_actions(plan) == 0 && berth_plan_facts(plan) == 0;
 }
 
-static void made(void *ctx)
+static void on_plan_done(void *ctx)
 {
     struct scheduler *s = ctx;
     struct control *c = s->control;
@@ -479,7 +479,7 @@ static void begin(struct scheduler *s, int64_t now_ns, int64_t steady_ns)
         batches_assumed(s->batches, &m->basis.assumed);
     m->snapshot = berth_freeze(state_cluster(c->state), now_ns, c->in_force.seed);
     m->took_ns = c->env.steady_ns(c->env.ctx) - steady_ns;
-    c->env.run(c->env.ctx, make, made, s);
+    c->env.run(c->env.ctx, make, on_plan_done, s);
 }
 
 int64_t scheduler_step(struct scheduler *s, int64_t steady_ns)
@@ -507,14 +507,14 @@ void scheduler_stop(struct scheduler *s)
 {
     s->stopping = true;
     while (s->forced.len) { /* no further plan will be made: the callers see that and answer */
-        struct forced f = s->forced.at[--s->forced.len];
+        struct forced_cycle f = s->forced.at[--s->forced.len];
         f.planned(f.ctx);
     }
 }
 
 void scheduler_force(struct scheduler *s, scheduler_planned_fn *planned, void *ctx)
 {
-    struct forced f = {planned, ctx, s->seen.cycles + 1};
+    struct forced_cycle f = {planned, ctx, s->seen.cycles + 1};
     vec_push(&s->forced, f);
     s->control->env.wake_at(s->control->env.ctx, 0);
 }

@@ -390,11 +390,11 @@ static void plan_on_rolled_back_change_is_discarded(void **state)
     k.steady_ns += INT64_C(2000000000);
     /* The node is back, but the plan that declares its pod lost was made before. The next plan knows about the node but
      * counts the pod as gone: it would place a second pod beside the one that still runs. */
-    struct request back = {.method = "POST",
-                           .path = "/v1/nodes/n0/report",
-                           .peer = ADMIN,
-                           .remote = "192.0.2.1",
-                           .body = "{\"epoch\": 1, \"seq\": 2, \"instances\": []}"};
+    struct request_input back = {.method = "POST",
+                                 .path = "/v1/nodes/n0/report",
+                                 .peer = ADMIN,
+                                 .remote = "192.0.2.1",
+                                 .body = "{\"epoch\": 1, \"seq\": 2, \"instances\": []}"};
     back.body_len = strlen(back.body);
     control_handle(k.control, &back, plan_when_answered, &k);
     (void)scheduler_step(control_scheduler(k.control), k.steady_ns);

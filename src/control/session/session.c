@@ -55,15 +55,15 @@ static size_t agent_position(const struct session_hub *r, const char *node)
     return from;
 }
 
-struct agent *agent_find(const struct session_hub *r, const char *node)
+struct agent_connection *agent_find(const struct session_hub *r, const char *node)
 {
     size_t at = agent_position(r, node);
     return at < r->agents.len && strcmp(r->agents.at[at]->node, node) == 0 ? r->agents.at[at] : NULL;
 }
 
-struct agent *agent_get(struct session_hub *r, const char *node)
+struct agent_connection *agent_get(struct session_hub *r, const char *node)
 {
-    struct agent *a = agent_find(r, node);
+    struct agent_connection *a = agent_find(r, node);
     if (a)
         return a;
     size_t at = agent_position(r, node);
@@ -77,7 +77,7 @@ struct agent *agent_get(struct session_hub *r, const char *node)
     return a;
 }
 
-static void agent_free(struct agent *a)
+static void agent_free(struct agent_connection *a)
 {
     mem_free(a->node);
     mem_free(a);
@@ -85,7 +85,7 @@ static void agent_free(struct agent *a)
 
 static void agent_ready(void *ctx)
 {
-    struct agent *a = ctx;
+    struct agent_connection *a = ctx;
     if (!a->up)
         session_hub_wake(a->session_hub); /* some sessions may have ended while the agent was disconnected */
     a->up = true;
@@ -94,9 +94,9 @@ static void agent_ready(void *ctx)
             session_flush(e);
 }
 
-static void agent_gone(void *ctx, const char *why, struct str *last)
+static void on_agent_gone(void *ctx, const char *why, struct str *last)
 {
-    struct agent *a = ctx;
+    struct agent_connection *a = ctx;
     a->stream = NULL;
     a->up = false;
     a->away_ns = session_hub_now_ns(a->session_hub);
@@ -110,7 +110,7 @@ const struct stream_feed agent_feed = {
     .beat = "\n",
     .backlog_max = AGENT_BACKLOG_MAX,
     .ready = agent_ready,
-    .gone = agent_gone,
+    .gone = on_agent_gone,
 };
 
 /* ---- clients ---------------------------------------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ static const char *error_sentence(const char *code)
     return "the token is no longer valid, or its rights have changed";
 }
 
-static void client_gone(struct session *e)
+static void on_client_gone(struct session *e)
 {
     if (!e->stream)
         return;
@@ -136,9 +136,9 @@ static void client_gone(struct session *e)
 static void client_ready(void *ctx)
 {
     struct session *e = ctx;
-    struct call *agent_request = take_ptr(&e->agent_request);
+    struct request *agent_request = take_ptr(&e->agent_request);
     if (agent_request)
-        call_answer(agent_request, session_output_forward(e, agent_request));
+        request_answer(agent_request, session_output_forward(e, agent_request));
 }
 
 /* `again`: the log is interrupted and can be resumed. */
@@ -158,7 +158,7 @@ static void client_ended(void *ctx, const char *why, struct str *last)
     struct session *e = ctx;
     if (why)
         error_line(last, e, error_sentence(why), strcmp(why, "slow") == 0 || strcmp(why, "stopping") == 0);
-    client_gone(e);
+    on_client_gone(e);
 }
 
 const struct stream_feed lines_feed = {
@@ -199,10 +199,10 @@ struct session *session_find(const struct session_hub *r, const char *id)
     return e && !e->why ? e : NULL; /* a session whose end is pending counts as ended */
 }
 
-int session_check(struct call *c, const char *user, const char *node)
+int session_check(struct request *c, const char *user, const char *node)
 {
     const struct session_hub *r = c->control->session_hub;
-    const struct agent *a = agent_find(r, node);
+    const struct agent_connection *a = agent_find(r, node);
     size_t own = 0;
     for (const struct session *e = r->sessions; e; e = e->next)
         own += strcmp(e->user, user) == 0;
@@ -218,7 +218,7 @@ int session_check(struct call *c, const char *user, const char *node)
     return 0;
 }
 
-int session_open(struct call *c, enum session_verb verb, const char *id, const char *user, const char *node,
+int session_open(struct request *c, enum session_verb verb, const char *id, const char *user, const char *node,
                  const json_t *line, struct session **ret)
 {
     struct session_hub *r = c->control->session_hub;
@@ -239,7 +239,7 @@ int session_open(struct call *c, enum session_verb verb, const char *id, const c
         r->sessions->link = &e->next;
     r->sessions = e;
     r->len++;
-    session_tell_agent(e, json_copy((json_t *)line));
+    session_send_to_agent(e, json_copy((json_t *)line));
     *ret = e;
     return 0;
 }
@@ -261,7 +261,7 @@ static int text_add(const char *at, size_t len, void *to)
     return 0;
 }
 
-void session_tell_agent(struct session *e, json_t *line)
+void session_send_to_agent(struct session *e, json_t *line)
 {
     CLEANUP(str) struct str text = {0};
     (void)json_object_set_new(line, "call", json_string(e->id));
@@ -271,18 +271,18 @@ void session_tell_agent(struct session *e, json_t *line)
     stream_write(e->agent->stream, text.at, text.len);
 }
 
-static void refuse_waiting(struct call **waiting, int code, const char *text)
+static void refuse_waiting(struct request **waiting, int code, const char *text)
 {
-    struct call *c = take_ptr(waiting);
+    struct request *c = take_ptr(waiting);
     if (c)
-        call_answer(c, err_set(&c->err, code, "%s", text));
+        request_answer(c, err_set(&c->err, code, "%s", text));
 }
 
 void session_answer(struct session *e, int rc)
 {
-    struct call *c = take_ptr(&e->asked);
+    struct request *c = take_ptr(&e->asked);
     if (c)
-        call_answer(c, rc);
+        request_answer(c, rc);
     if (!e->lines || e->headed || rc < 0 || !e->stream)
         return;
     CLEANUP(str) struct str line = {0};
@@ -300,7 +300,7 @@ void session_close(struct session *e, const char *why)
 {
     const char *said = why ? why : "the session was closed";
     if (e->agent->up)
-        session_tell_agent(e, json_pack("{s:b}", "close", 1));
+        session_send_to_agent(e, json_pack("{s:b}", "close", 1));
     refuse_waiting(&e->agent_request, ENOENT, "the client has disconnected");
     refuse_waiting(&e->input, ENOENT, said);
     if (e->asked) {
@@ -328,15 +328,15 @@ bool session_has_room(const struct session *e)
 }
 
 /* Sends a piece of a log with the cursor that follows it. A piece without bytes may contain only a cursor. */
-static void log_line_send(struct session *e, const struct call *agent_request)
+static void log_line_send(struct session *e, const struct request *agent_request)
 {
     CLEANUP(str) struct str line = {0};
-    const char *cursor = call_query(agent_request, "cursor"), *gap = call_query(agent_request, "gap");
+    const char *cursor = request_query(agent_request, "cursor"), *gap = request_query(agent_request, "gap");
     bool gapped = gap && strcmp(gap, "true") == 0;
-    if (!cursor && !gapped && !agent_request->request->body_len)
+    if (!cursor && !gapped && !agent_request->input->body_len)
         return;
     str_add(&line, gapped ? "{\"gap\":true,\"out\":\"" : "{\"out\":\"");
-    str_add_base64(&line, agent_request->request->body, agent_request->request->body_len);
+    str_add_base64(&line, agent_request->input->body, agent_request->input->body_len);
     str_add_char(&line, '"');
     if (cursor && strlen(cursor) <= SESSION_CURSOR_MAX) {
         str_add(&line, ",\"cursor\":");
@@ -346,11 +346,11 @@ static void log_line_send(struct session *e, const struct call *agent_request)
     stream_write(e->stream, line.at, line.len);
 }
 
-static void output_send(struct session *e, const char *stream, const struct call *agent_request)
+static void output_send(struct session *e, const char *stream, const struct request *agent_request)
 {
     CLEANUP(str) struct str line = {0};
-    const char *at = agent_request->request->body;
-    size_t len = agent_request->request->body_len;
+    const char *at = agent_request->input->body;
+    size_t len = agent_request->input->body_len;
     if (e->lines) {
         log_line_send(e, agent_request);
         return;
@@ -394,21 +394,21 @@ static void session_end(struct session *e, const char *error, int64_t exit_code)
 }
 
 /* Parses the error of {"error": TEXT}; NULL: none. */
-static const char *end_error(struct call *c)
+static const char *end_error(struct request *c)
 {
     CLEANUP(json) json_t *said = NULL;
-    if (!c->request->body_len)
+    if (!c->input->body_len)
         return NULL;
-    said = json_loadb(c->request->body, c->request->body_len, JSON_REJECT_DUPLICATES, NULL);
+    said = json_loadb(c->input->body, c->input->body_len, JSON_REJECT_DUPLICATES, NULL);
     const char *text = json_string_value(json_object_get(said, "error"));
     return text && *text ? arena_strdup(&c->arena, text) : NULL;
 }
 
-int session_output_forward(struct session *e, struct call *agent_request)
+int session_output_forward(struct session *e, struct request *agent_request)
 {
-    const char *stream = call_query(agent_request, "stream"), *end = call_query(agent_request, "end");
+    const char *stream = request_query(agent_request, "stream"), *end = request_query(agent_request, "end");
     uint64_t exit_code = 0;
-    int rc = call_query_number(agent_request, "exit", 0, 255, 0, &exit_code);
+    int rc = request_query_number(agent_request, "exit", 0, 255, 0, &exit_code);
     if (rc < 0)
         return rc;
     agent_request->answer.body = json_object();
@@ -425,34 +425,35 @@ int session_output_forward(struct session *e, struct call *agent_request)
 
 /* ---- from the client to the agent ------------------------------------------------------------------------------- */
 
-bool session_input_forward(struct session *e, struct call *c)
+bool session_input_forward(struct session *e, struct request *c)
 {
-    const char *eof = call_query(c, "eof");
+    const char *eof = request_query(c, "eof");
     if (!e->agent->up || !stream_room(e->agent->stream))
         return false;
     json_t *line = json_object();
-    if (c->request->body_len) {
+    if (c->input->body_len) {
         CLEANUP(str) struct str text = {0};
-        str_add_base64(&text, c->request->body, c->request->body_len);
+        str_add_base64(&text, c->input->body, c->input->body_len);
         (void)json_object_set_new(line, "input", json_stringn(text.at, text.len));
     }
     e->eof = eof && (!*eof || strcmp(eof, "true") == 0);
     if (e->eof)
         (void)json_object_set_new(line, "eof", json_true());
     c->answer.body = json_object();
-    session_tell_agent(e, line);
+    session_send_to_agent(e, line);
     return true;
 }
 
 void session_flush(struct session *e)
 {
-    struct agent *a = e->agent;
+    struct agent_connection *a = e->agent;
     if (e->resized && a->up && stream_room(a->stream)) {
         e->resized = false;
-        session_tell_agent(e, json_pack("{s:I, s:I}", "rows", (json_int_t)e->rows, "columns", (json_int_t)e->columns));
+        session_send_to_agent(e,
+                              json_pack("{s:I, s:I}", "rows", (json_int_t)e->rows, "columns", (json_int_t)e->columns));
     }
     if (e->input && session_input_forward(e, e->input))
-        call_answer(take_ptr(&e->input), 0);
+        request_answer(take_ptr(&e->input), 0);
 }
 
 /* ---- timeouts --------------------------------------------------------------------------------------------------- */
@@ -467,12 +468,12 @@ void session_hub_pump(struct session_hub *r)
 }
 
 /* Tells whether the agent has been disconnected for too long. */
-static bool agent_away(const struct agent *a, int64_t steady_ns)
+static bool agent_away(const struct agent_connection *a, int64_t steady_ns)
 {
     return !a->up && steady_ns - a->away_ns >= SESSION_AWAY_NS;
 }
 
-static bool node_lost(const struct session_hub *r, const char *node)
+static bool is_node_lost(const struct session_hub *r, const char *node)
 {
     const struct object *o = state_find(control_state(r->control), KIND_NODE, node);
     return !o || o->node->state == BERTH_NODE_LOST;
@@ -485,7 +486,7 @@ static const char *session_overdue(struct session *e, int64_t steady_ns)
         e->again = true;
         return "the agent of the node is not connected any more";
     }
-    if (age_ns >= SESSION_AWAY_NS && node_lost(e->session_hub, e->agent->node))
+    if (age_ns >= SESSION_AWAY_NS && is_node_lost(e->session_hub, e->agent->node))
         return "the node is lost";
     if (e->verb == SESSION_SIGNAL && age_ns >= SESSION_SIGNAL_NS)
         return "the agent of the node does not respond; it is unknown whether the signal was sent";
@@ -506,7 +507,7 @@ void session_hub_tick(struct session_hub *r, int64_t steady_ns)
     session_hub_pump(r);
     size_t kept = 0;
     for (size_t i = 0; i < r->agents.len; i++) {
-        struct agent *a = r->agents.at[i];
+        struct agent_connection *a = r->agents.at[i];
         if (a->stream || a->sessions || !agent_away(a, steady_ns))
             r->agents.at[kept++] = a;
         else

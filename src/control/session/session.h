@@ -40,10 +40,10 @@ void session_hub_stop(struct session_hub *r);
 size_t session_hub_len(const struct session_hub *r);
 
 /* Verbs for agents. */
-call_run session_agent_stream, session_agent_output;
+request_verb session_agent_stream, session_agent_output;
 /* Verbs for users. */
-call_run session_instance_logs, session_app_logs, session_job_logs, session_vm_logs, session_optask_logs;
-call_run session_exec, session_signal;
-call_run session_output, session_input, session_resize, session_delete;
+request_verb session_instance_logs, session_app_logs, session_job_logs, session_vm_logs, session_optask_logs;
+request_verb session_exec, session_signal;
+request_verb session_output, session_input, session_resize, session_delete;
 
 extern const struct key_table exec_keys, signal_keys, resize_keys;

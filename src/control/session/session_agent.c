@@ -9,7 +9,7 @@
 #include "wire/text/words.h"
 
 /* Returns the node that an argument names, if the caller is its agent; NULL otherwise. */
-static const struct object *own_node(struct call *c)
+static const struct object *own_node(struct request *c)
 {
     const char *id;
     if (crud_id(c, KIND_NODE, c->args[0], &id) < 0)
@@ -19,7 +19,7 @@ static const struct object *own_node(struct call *c)
 }
 
 /* Ends the agent's previous connection and its sessions, which the agent has dropped with that connection. */
-static void agent_replace(struct agent *a, uint64_t epoch)
+static void agent_replace(struct agent_connection *a, uint64_t epoch)
 {
     static const char replaced[] = "{\"type\":\"end\",\"code\":\"replaced\"}\n";
     for (struct session *e = a->session_hub->sessions; e; e = e->next) {
@@ -36,18 +36,18 @@ static void agent_replace(struct agent *a, uint64_t epoch)
     a->up = false;
 }
 
-int session_agent_stream(struct call *c)
+int session_agent_stream(struct request *c)
 {
     const struct object *node = own_node(c);
     uint64_t epoch;
     if (!node)
         return crud_not_found(c, KIND_NODE, c->args[0]);
-    if (!call_query(c, "epoch"))
+    if (!request_query(c, "epoch"))
         return err_set(&c->err, EINVAL, "epoch: expected the number by which the agent reports");
-    int rc = call_query_number(c, "epoch", 1, INT64_MAX, 0, &epoch);
+    int rc = request_query_number(c, "epoch", 1, INT64_MAX, 0, &epoch);
     if (rc < 0)
         return rc;
-    struct agent *a = agent_get(c->control->session_hub, node->id);
+    struct agent_connection *a = agent_get(c->control->session_hub, node->id);
     uint64_t known = a->epoch > node->node->epoch ? a->epoch : node->node->epoch;
     if (epoch < known)
         return err_set(&c->err, EAGAIN, "node %s: epoch %" PRIu64 " is already known; a newer agent is running",
@@ -64,27 +64,27 @@ int session_agent_stream(struct call *c)
 }
 
 /* The same text for every cause: an agent learns nothing about the sessions of other agents. */
-static int session_missing(struct call *c)
+static int session_missing(struct request *c)
 {
-    char shown[QUOTE_MAX];
-    return err_set(&c->err, ENOENT, "no client is connected to call %s", quote(c->args[1], shown));
+    char quoted[QUOTE_MAX];
+    return err_set(&c->err, ENOENT, "no client is connected to call %s", quote(c->args[1], quoted));
 }
 
-int session_agent_output(struct call *c)
+int session_agent_output(struct request *c)
 {
     const struct object *node = own_node(c);
     struct session *e = session_find(c->control->session_hub, c->args[1]);
     if (!node || !e || strcmp(e->agent->node, node->id) != 0)
         return session_missing(c);
-    const char *stream = call_query(c, "stream"), *end = call_query(c, "end");
+    const char *stream = request_query(c, "stream"), *end = request_query(c, "end");
     bool ends = end && strcmp(end, "true") == 0;
     if (!ends && (!stream || (strcmp(stream, "out") != 0 && strcmp(stream, "err") != 0)))
         return err_set(&c->err, EINVAL, "stream: expected out or err, unless end is true");
-    struct call *earlier = take_ptr(&e->agent_request);
+    struct request *earlier = take_ptr(&e->agent_request);
     if (earlier) /* its sender has given up waiting */
-        call_answer(earlier, err_set(&earlier->err, EBUSY,
-                                     "another input arrived before this one was processed; send one "
-                                     "at a time"));
+        request_answer(earlier, err_set(&earlier->err, EBUSY,
+                                        "another input arrived before this one was processed; send one "
+                                        "at a time"));
     if (session_has_room(e))
         return session_output_forward(e, c);
     e->agent_request = c;

@@ -52,7 +52,7 @@ static inline void end_answered(void *ctx, struct answer *a)
     e->body = json_incref(a->body);
     if (!a->stream)
         return;
-    struct sink sink = {.ctx = e, .send = sink_send, .end = sink_end, .backlog = sink_backlog};
+    struct stream_sink sink = {.ctx = e, .send = sink_send, .end = sink_end, .backlog = sink_backlog};
     e->stream = take_ptr(&a->stream);
     (void)snprintf(e->type, sizeof e->type, "%s", stream_content_type(e->stream));
     stream_start(e->stream, &sink);
@@ -71,7 +71,7 @@ static inline void send_request(struct kit *k, const char *who, const char *meth
             if (query.text[i] == '&' || query.text[i] == '=')
                 query.text[i] = '\0';
     }
-    struct request request = {
+    struct request_input request = {
         .method = method,
         .path = path,
         .peer = who,

@@ -11,7 +11,7 @@ enum { SESSION_ID_LEN = 16 };
 enum session_verb { SESSION_LOGS, SESSION_EXEC, SESSION_SIGNAL };
 
 /* A node's agent, kept while it is connected or while sessions wait for it. */
-struct agent {
+struct agent_connection {
     struct session_hub *session_hub;
     char *node;
     uint64_t epoch;
@@ -27,11 +27,11 @@ struct session {
     char id[SESSION_ID_LEN + 1];
     enum session_verb verb;
     char *user; /* the user that opened the session */
-    struct agent *agent;
-    struct stream *stream;      /* the client's stream; NULL: not connected yet */
-    struct call *asked;         /* request that waits for the agent's first output (logs) or final answer (signals) */
-    struct call *agent_request; /* the agent's request with output that waits for room */
-    struct call *input;         /* the client's request with input that waits for room */
+    struct agent_connection *agent;
+    struct stream *stream; /* the client's stream; NULL: not connected yet */
+    struct request *asked; /* request that waits for the agent's first output (logs) or final answer (signals) */
+    struct request *agent_request; /* the agent's request with output that waits for room */
+    struct request *input;         /* the client's request with input that waits for room */
     /* `lines`: the log is sent as lines of JSON; `headed`: the first line, with the instance, was sent */
     bool lines, headed;
     uint64_t instance; /* source of the log; 0: an OpTask */
@@ -45,7 +45,7 @@ struct session {
 
 struct session_hub {
     struct control *control;
-    VEC(struct agent *) agents; /* sorted by node */
+    VEC(struct agent_connection *) agents; /* sorted by node */
     struct session *sessions;
     size_t len;
     bool stopping;
@@ -57,16 +57,16 @@ int64_t session_hub_now_ns(const struct session_hub *r);
 /* Requests a call of session_hub_pump soon. */
 void session_hub_wake(struct session_hub *r);
 /* Returns NULL if no such agent is known. */
-struct agent *agent_find(const struct session_hub *r, const char *node);
+struct agent_connection *agent_find(const struct session_hub *r, const char *node);
 /* Returns the agent of a node, creating the entry if needed. */
-struct agent *agent_get(struct session_hub *r, const char *node);
+struct agent_connection *agent_get(struct session_hub *r, const char *node);
 /* Returns NULL if there is no such session, or if its end is pending. */
 struct session *session_find(const struct session_hub *r, const char *id);
 /* Checks that the limits permit one more session of this user, and that the node's agent is connected. -EDQUOT, -ENOSPC
  * with c->err. */
-int session_check(struct call *c, const char *user, const char *node);
+int session_check(struct request *c, const char *user, const char *node);
 /* Checks the limits, opens a session and tells the agent: `line` is a JSON object to which "call" is added. */
-int session_open(struct call *c, enum session_verb verb, const char *id, const char *user, const char *node,
+int session_open(struct request *c, enum session_verb verb, const char *id, const char *user, const char *node,
                  const json_t *line, struct session **ret);
 /* Ends and frees the session; notifies the agent and all waiting requests. `why` NULL: the client has closed the
  * session. */
@@ -74,16 +74,16 @@ void session_close(struct session *e, const char *why);
 /* Frees a session that has ended normally, without notifications. */
 void session_free(struct session *e);
 /* Sends a line about the session to its agent, which must have room. */
-void session_tell_agent(struct session *e, json_t *line);
+void session_send_to_agent(struct session *e, json_t *line);
 /* Forwards a client's input to the agent and fills in the answer. Returns false if there is no room now. */
-bool session_input_forward(struct session *e, struct call *c);
+bool session_input_forward(struct session *e, struct request *c);
 /* Sends what waits for the agent, as far as there is room. */
 void session_flush(struct session *e);
 /* Tells whether the client's stream has room for output of the agent. */
 bool session_has_room(const struct session *e);
 /* Forwards output of the agent to the client, and fills in the answer. Returns -EINVAL with the error of `brought`. May
  * free the session. */
-int session_output_forward(struct session *e, struct call *agent_request);
+int session_output_forward(struct session *e, struct request *agent_request);
 /* Answers the request in `asked`. */
 void session_answer(struct session *e, int rc);
 /* Makes a random id that cannot be guessed. */

@@ -15,7 +15,7 @@
 #include "wire/text/words.h"
 
 /* The target of a session. */
-struct place {
+struct session_target {
     uint64_t instance;
     const char *node;   /* in the request's arena */
     const char *optask; /* instead of an instance; NULL: none */
@@ -24,7 +24,7 @@ struct place {
 
 /* ---- the target ------------------------------------------------------------------------------------------------- */
 
-static int node_check(struct call *c, const char *node)
+static int node_check(struct request *c, const char *node)
 {
     const struct object *o = state_find(c->state, KIND_NODE, node);
     if (!o)
@@ -34,11 +34,11 @@ static int node_check(struct call *c, const char *node)
     return 0;
 }
 
-static int place_of(struct call *c, const struct object *instance, struct place *ret)
+static int place_of(struct request *c, const struct object *instance, struct session_target *ret)
 {
     int rc = node_check(c, instance->instance->node);
     if (rc == 0)
-        *ret = (struct place){instance->instance->number, arena_strdup(&c->arena, instance->instance->node)};
+        *ret = (struct session_target){instance->instance->number, arena_strdup(&c->arena, instance->instance->node)};
     return rc;
 }
 
@@ -48,7 +48,7 @@ static bool has_begun(const struct object *instance)
 }
 
 /* Requires an instance with processes: running or stopping. */
-static int running_place(struct call *c, const struct object *instance, struct place *ret)
+static int running_place(struct request *c, const struct object *instance, struct session_target *ret)
 {
     enum berth_state state = instance->instance->state;
     if (state != BERTH_RUNNING && state != BERTH_STOPPING)
@@ -58,7 +58,8 @@ static int running_place(struct call *c, const struct object *instance, struct p
 
 /* Finds the latest deleted instance of a workload whose log may still exist, with this ordinal and this number (-1:
  * any). */
-static bool last_instance(struct call *c, const char *workload, int64_t ordinal, int64_t instance, struct place *ret)
+static bool last_instance(struct request *c, const char *workload, int64_t ordinal, int64_t instance,
+                          struct session_target *ret)
 {
     CLEANUP(json) json_t *ends = last_end_show(c->state, workload);
     size_t i;
@@ -70,7 +71,7 @@ static bool last_instance(struct call *c, const char *workload, int64_t ordinal,
         if (!node || (ordinal >= 0 && json_integer_value(json_object_get(end, "ordinal")) != ordinal) ||
             (instance >= 0 && number != instance))
             continue;
-        *ret = (struct place){(uint64_t)number, arena_strdup(&c->arena, node)};
+        *ret = (struct session_target){(uint64_t)number, arena_strdup(&c->arena, node)};
         return true;
     }
     return false;
@@ -78,9 +79,9 @@ static bool last_instance(struct call *c, const char *workload, int64_t ordinal,
 
 /* ---- logs ------------------------------------------------------------------------------------------------------- */
 
-static int query_bool(struct call *c, const char *name, bool *ret)
+static int query_bool(struct request *c, const char *name, bool *ret)
 {
-    const char *text = call_query(c, name);
+    const char *text = request_query(c, name);
     *ret = text && (!*text || strcmp(text, "true") == 0);
     if (!text || *ret || strcmp(text, "false") == 0)
         return 0;
@@ -88,24 +89,24 @@ static int query_bool(struct call *c, const char *name, bool *ret)
 }
 
 /* Parses the number of lines from the end of the log; -1: all. */
-static int query_tail(struct call *c, int64_t *ret)
+static int query_tail(struct request *c, int64_t *ret)
 {
     enum { TAIL_MAX = 1000000000 };
-    const char *text = call_query(c, "tail");
+    const char *text = request_query(c, "tail");
     uint64_t tail = 0;
     *ret = -1;
     if (!text || strcmp(text, "-1") == 0)
         return 0;
-    int rc = call_query_number(c, "tail", 0, TAIL_MAX, 0, &tail);
+    int rc = request_query_number(c, "tail", 0, TAIL_MAX, 0, &tail);
     if (rc == 0)
         *ret = (int64_t)tail;
     return rc;
 }
 
 /* NULL: no cursor. */
-static int query_cursor(struct call *c, const char **ret)
+static int query_cursor(struct request *c, const char **ret)
 {
-    const char *text = call_query(c, "cursor");
+    const char *text = request_query(c, "cursor");
     bool good = !text || (*text && strlen(text) <= SESSION_CURSOR_MAX);
     for (const char *p = text; p && *p; p++)
         good = good && *p > ' ' && *p < 0x7f;
@@ -115,7 +116,7 @@ static int query_cursor(struct call *c, const char **ret)
     return 0;
 }
 
-static int logs_open(struct call *c, const struct place *place)
+static int logs_open(struct request *c, const struct session_target *place)
 {
     bool follow = false, lines = false;
     int64_t tail = -1;
@@ -160,9 +161,9 @@ static int logs_open(struct call *c, const struct place *place)
 }
 
 /* Opens the log of a deleted instance, if it was the last one of a workload that the caller may read. */
-static int deleted_instance_logs(struct call *c, const char *node)
+static int deleted_instance_logs(struct request *c, const char *node)
 {
-    struct place place = {0};
+    struct session_target place = {0};
     int64_t number;
     size_t len;
     if (!str_parse_i64(c->args[0], &number) || number <= 0)
@@ -171,7 +172,7 @@ static int deleted_instance_logs(struct call *c, const char *node)
     for (size_t i = 0; i < len; i++) {
         bool named = memmem(list[i]->doc.at, list[i]->doc.len, c->args[0], strlen(c->args[0]));
         const struct object *work = named ? state_find_work(c->state, list[i]->id) : NULL;
-        if (!work || !call_sees(c, work) || !last_instance(c, work->id, -1, number, &place) ||
+        if (!work || !request_may_see(c, work) || !last_instance(c, work->id, -1, number, &place) ||
             strcmp(place.node, node) != 0)
             continue;
         int rc = node_check(c, place.node);
@@ -180,11 +181,11 @@ static int deleted_instance_logs(struct call *c, const char *node)
     return crud_not_found(c, KIND_INSTANCE, c->args[0]);
 }
 
-int session_instance_logs(struct call *c)
+int session_instance_logs(struct request *c)
 {
-    struct place place = {0};
-    const char *node = call_query(c, "node");
-    const struct object *o = call_object(c, KIND_INSTANCE, c->args[0], PERMIT_READ);
+    struct session_target place = {0};
+    const char *node = request_query(c, "node");
+    const struct object *o = request_object(c, KIND_INSTANCE, c->args[0], PERMIT_READ);
     if (!o && c->err.code == ENOENT && node)
         return deleted_instance_logs(c, node);
     if (!o)
@@ -229,20 +230,20 @@ static const struct object *best_instance(const struct object *work, int64_t ord
     return best;
 }
 
-static int work_logs(struct call *c, enum kind kind)
+static int work_logs(struct request *c, enum kind kind)
 {
-    struct place place = {0};
+    struct session_target place = {0};
     bool previous = false;
     uint64_t wanted = 0;
-    const struct object *work = call_object(c, kind, c->args[0], PERMIT_READ);
+    const struct object *work = request_object(c, kind, c->args[0], PERMIT_READ);
     if (!work)
         return -c->err.code;
     int rc = query_bool(c, "previous", &previous);
     if (rc == 0)
-        rc = call_query_number(c, "ordinal", 0, UINT32_MAX, 0, &wanted);
+        rc = request_query_number(c, "ordinal", 0, UINT32_MAX, 0, &wanted);
     if (rc < 0)
         return rc;
-    int64_t ordinal = call_query(c, "ordinal") ? (int64_t)wanted : -1;
+    int64_t ordinal = request_query(c, "ordinal") ? (int64_t)wanted : -1;
     const struct object *o = previous ? NULL : best_instance(work, ordinal);
     if (o) {
         rc = place_of(c, o, &place);
@@ -255,26 +256,26 @@ static int work_logs(struct call *c, enum kind kind)
     return rc < 0 ? rc : logs_open(c, &place);
 }
 
-int session_app_logs(struct call *c)
+int session_app_logs(struct request *c)
 {
     return work_logs(c, KIND_APP);
 }
 
-int session_job_logs(struct call *c)
+int session_job_logs(struct request *c)
 {
     return work_logs(c, KIND_JOB);
 }
 
-int session_vm_logs(struct call *c)
+int session_vm_logs(struct request *c)
 {
     return work_logs(c, KIND_VM);
 }
 
-int session_optask_logs(struct call *c)
+int session_optask_logs(struct request *c)
 {
-    struct place place = {.node = call_query(c, "node")};
+    struct session_target place = {.node = request_query(c, "node")};
     size_t len;
-    const struct object *o = call_object(c, KIND_OPTASK, c->args[0], PERMIT_NODES);
+    const struct object *o = request_object(c, KIND_OPTASK, c->args[0], PERMIT_NODES);
     if (!o)
         return -c->err.code;
     int rc = query_bool(c, "undo", &place.undo);
@@ -298,7 +299,7 @@ int session_optask_logs(struct call *c)
 
 /* ---- actions that are recorded before they run ------------------------------------------------------------------ */
 
-struct opening {
+struct session_open {
     enum session_verb verb;
     char id[SESSION_ID_LEN + 1];
     const char *user, *node;
@@ -306,14 +307,14 @@ struct opening {
 };
 
 /* Tells the agent once the journal's record is durable. */
-static void opening_durable(struct call *c, void *ctx)
+static void on_session_open_durable(struct request *c, void *ctx)
 {
-    const struct opening *o = ctx;
+    const struct session_open *o = ctx;
     struct session *e = NULL;
     CLEANUP(json) json_t *line = json_loads(o->line, 0, NULL);
     int rc = session_open(c, o->verb, o->id, o->user, o->node, line, &e);
     if (rc < 0) {
-        call_refuse(c, rc);
+        request_refuse(c, rc);
         return;
     }
     if (o->verb == SESSION_SIGNAL) {
@@ -330,7 +331,7 @@ static char *text_in(struct arena *arena, const json_t *value)
 
 /* Writes a journal record of the action before it runs, although no document changes. `line` is for the agent; `audit`
  * is for the record. */
-static int record_and_open(struct call *c, const struct object *instance, const struct place *place,
+static int record_and_open(struct request *c, const struct object *instance, const struct session_target *place,
                            enum session_verb verb, const json_t *line, json_t *audit)
 {
     CLEANUP(json) json_t *note = json_pack("{s:o}", "errand", audit);
@@ -339,12 +340,12 @@ static int record_and_open(struct call *c, const struct object *instance, const 
     (void)json_object_set_new(audit, "workload", json_string(instance->instance->workload));
     crud_name(c, KIND_INSTANCE, instance->id, verb == SESSION_EXEC ? "exec" : "signal");
     c->change.note = text_in(&c->arena, note);
-    struct opening *o = arena_dup(&c->arena, &(struct opening){.verb = verb}, sizeof *o);
+    struct session_open *o = arena_dup(&c->arena, &(struct session_open){.verb = verb}, sizeof *o);
     session_id_make(c->control, o->id);
     o->user = arena_strdup(&c->arena, c->caller.user);
     o->node = place->node;
     o->line = text_in(&c->arena, line);
-    c->durable = opening_durable;
+    c->durable = on_session_open_durable;
     c->durable_ctx = o;
     c->answer.body = verb == SESSION_EXEC ? json_pack("{s:s}", "call", o->id) : json_pack("{s:s}", "status", "sent");
     return 0;
@@ -372,10 +373,10 @@ static const struct key exec_rows[] = {
 };
 KEY_TABLE(exec_keys, "exec", exec_rows);
 
-static int exec_read(struct call *c, struct exec_doc *d)
+static int exec_read(struct request *c, struct exec_doc *d)
 {
     struct reader r;
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     reader_init(&r, &c->arena, &c->err);
     int rc = table_read(&r, c->body, &exec_keys, d);
     if (rc < 0)
@@ -386,12 +387,12 @@ static int exec_read(struct call *c, struct exec_doc *d)
         return err_set(&c->err, EINVAL, "rows and columns: expected numbers up to %d", UINT16_MAX);
     for (size_t i = 0; i < d->env_len; i++)
         if (!*d->env[i].key || strchr(d->env[i].key, '='))
-            return err_set(&c->err, EINVAL, "env: %s is not a valid variable name", quote(d->env[i].key, shown));
+            return err_set(&c->err, EINVAL, "env: %s is not a valid variable name", quote(d->env[i].key, quoted));
     return 0;
 }
 
 /* Returns the line for the agent; `words` is the command. A new reference. */
-static json_t *exec_line(const struct exec_doc *d, const struct place *place, json_t *words)
+static json_t *exec_line(const struct exec_doc *d, const struct session_target *place, json_t *words)
 {
     json_t *line = json_pack("{s:s, s:I, s:O, s:b}", "verb", "exec", "instance", (json_int_t)place->instance, "command",
                              words, "terminal", d->terminal);
@@ -406,11 +407,11 @@ static json_t *exec_line(const struct exec_doc *d, const struct place *place, js
     return line;
 }
 
-int session_exec(struct call *c)
+int session_exec(struct request *c)
 {
     struct exec_doc d = {0};
-    struct place place = {0};
-    const struct object *o = call_object(c, KIND_INSTANCE, c->args[0], PERMIT_MANAGE);
+    struct session_target place = {0};
+    const struct object *o = request_object(c, KIND_INSTANCE, c->args[0], PERMIT_MANAGE);
     if (!o)
         return -c->err.code;
     int rc = exec_read(c, &d);
@@ -439,13 +440,13 @@ static const struct key signal_rows[] = {
 };
 KEY_TABLE(signal_keys, "signal", signal_rows);
 
-int session_signal(struct call *c)
+int session_signal(struct request *c)
 {
     struct signal_doc d = {"TERM"};
-    struct place place = {0};
+    struct session_target place = {0};
     struct reader r;
-    char shown[QUOTE_MAX];
-    const struct object *o = call_object(c, KIND_INSTANCE, c->args[0], PERMIT_MANAGE);
+    char quoted[QUOTE_MAX];
+    const struct object *o = request_object(c, KIND_INSTANCE, c->args[0], PERMIT_MANAGE);
     if (!o)
         return -c->err.code;
     reader_init(&r, &c->arena, &c->err);
@@ -453,7 +454,7 @@ int session_signal(struct call *c)
     const char *name = rc == 0 ? signal_name_find(d.signal) : NULL;
     if (rc == 0 && !name)
         rc = err_set(&c->err, EINVAL, "signal: there is no signal %s; expected a name like HUP, TERM or USR1",
-                     quote(d.signal, shown));
+                     quote(d.signal, quoted));
     if (rc == 0)
         rc = running_place(c, o, &place);
     if (rc == 0)
@@ -470,17 +471,17 @@ int session_signal(struct call *c)
 /* ---- open sessions ---------------------------------------------------------------------------------------------- */
 
 /* NULL with c->err: the same text for a missing session and for a session of another user. */
-static struct session *own_session(struct call *c)
+static struct session *own_session(struct request *c)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     struct session *e = session_find(c->control->session_hub, c->args[0]);
     if (e && e->verb == SESSION_EXEC && c->caller.user[0] && strcmp(e->user, c->caller.user) == 0)
         return e;
-    (void)err_set(&c->err, ENOENT, "you have no call %s; it may have ended", quote(c->args[0], shown));
+    (void)err_set(&c->err, ENOENT, "you have no call %s; it may have ended", quote(c->args[0], quoted));
     return NULL;
 }
 
-int session_output(struct call *c)
+int session_output(struct request *c)
 {
     struct session *e = own_session(c);
     if (!e)
@@ -493,7 +494,7 @@ int session_output(struct call *c)
     return rc;
 }
 
-int session_input(struct call *c)
+int session_input(struct request *c)
 {
     struct session *e = own_session(c);
     bool eof = false;
@@ -521,7 +522,7 @@ static const struct key resize_rows[] = {
 };
 KEY_TABLE(resize_keys, "resize", resize_rows);
 
-int session_resize(struct call *c)
+int session_resize(struct request *c)
 {
     struct resize_doc d = {0};
     struct reader r;
@@ -542,7 +543,7 @@ int session_resize(struct call *c)
     return 0;
 }
 
-int session_delete(struct call *c)
+int session_delete(struct request *c)
 {
     struct session *e = own_session(c);
     if (!e)

@@ -131,7 +131,7 @@ void change_delete(struct change *c, enum kind kind, const char *id)
 }
 
 /* A growing text in an arena. */
-struct text {
+struct arena_text {
     struct arena *arena;
     char *at;
     size_t len, room;
@@ -139,7 +139,7 @@ struct text {
 
 static int text_append(const char *piece, size_t len, void *ctx)
 {
-    struct text *t = ctx;
+    struct arena_text *t = ctx;
     if (t->len + len > t->room) {
         size_t room = 2 * t->room > t->len + len ? 2 * t->room : t->len + len;
         char *at = arena_alloc(t->arena, room);
@@ -156,7 +156,7 @@ const char *change_item_text(struct change *c, struct change_item *item, size_t 
 {
     enum { ROOM = 1024 }; /* most documents are smaller */
     if (!item->text && item->doc) {
-        struct text t = {.arena = c->arena, .at = arena_alloc(c->arena, ROOM), .room = ROOM};
+        struct arena_text t = {.arena = c->arena, .at = arena_alloc(c->arena, ROOM), .room = ROOM};
         (void)json_dump_callback(item->doc, text_append, &t, JSON_COMPACT);
         item->text = t.at;
         item->text_len = t.len;

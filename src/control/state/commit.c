@@ -9,7 +9,7 @@
 #include "control/control_parts.h"
 #include "journal/record.h"
 
-struct building {
+struct txn_builder {
     struct arena *arena;
     VEC(struct store_op) ops;
     VEC(struct store_guard) guards;
@@ -30,7 +30,7 @@ static bool unchanged(const struct control *c, const struct change_item *item, c
     return o && o->doc.len == len && memcmp(o->doc.at, text, len) == 0;
 }
 
-static void add_op(struct building *b, const struct control *c, struct change *change, struct change_item *item)
+static void add_op(struct txn_builder *b, const struct control *c, struct change *change, struct change_item *item)
 {
     size_t len;
     const char *text = change_item_text(change, item, &len);
@@ -43,7 +43,7 @@ static void add_op(struct building *b, const struct control *c, struct change *c
     vec_push(&b->ops, op);
 }
 
-static void add_kind(struct building *b, const struct control *c, struct change *change, unsigned kind, bool gone)
+static void add_kind(struct txn_builder *b, const struct control *c, struct change *change, unsigned kind, bool gone)
 {
     for (size_t i = 0; i < change->items.len; i++)
         if (change->items.at[i].kind == kind && change->items.at[i].write && !change->items.at[i].doc == gone)
@@ -52,7 +52,7 @@ static void add_kind(struct building *b, const struct control *c, struct change 
 
 /* Orders the operations: an object is written after the objects that it refers to, and removed before them. Instances
  * are removed first of all, because a removed instance frees ports and devices for a new one. */
-static void add_ops(struct building *b, const struct control *c, struct change *change)
+static void add_ops(struct txn_builder *b, const struct control *c, struct change *change)
 {
     for (unsigned k = KINDS; k-- > KIND_INSTANCE;)
         add_kind(b, c, change, k, true);
@@ -63,7 +63,7 @@ static void add_ops(struct building *b, const struct control *c, struct change *
 }
 
 /* Writes the ledger document without a guard: only its revision matters. */
-static void add_quota_ledger(struct building *b, const struct control *c)
+static void add_quota_ledger(struct txn_builder *b, const struct control *c)
 {
     char key[OBJECT_KEY_MAX];
     const char *text =
@@ -74,7 +74,8 @@ static void add_quota_ledger(struct building *b, const struct control *c)
     vec_push(&b->ops, op);
 }
 
-static void add_record(struct building *b, const struct control *c, const struct commit_note *note, struct str *record)
+static void add_record(struct txn_builder *b, const struct control *c, const struct commit_note *note,
+                       struct str *record)
 {
     struct journal_head head = {.kind = note->verb,
                                 .at_ns = c->now_ns,
@@ -99,7 +100,7 @@ int commit_submit(struct control *c, struct change *change, const struct commit_
         return err_set(err, EIO, "%s", c->broken);
     CLEANUP(str) struct str record = {0};
     struct arena_mark mark = arena_mark(change->arena);
-    struct building b = {.arena = change->arena};
+    struct txn_builder b = {.arena = change->arena};
     add_ops(&b, c, change);
     if (commit_affects_quotas(c->state, change))
         add_quota_ledger(&b, c);

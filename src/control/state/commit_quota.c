@@ -25,7 +25,7 @@ static bool is_true(const json_t *doc, const char *key)
     return json_is_true(json_object_get(doc, key));
 }
 
-static bool is_over(const json_t *doc)
+static bool is_finished(const json_t *doc)
 {
     return is_true(doc, "cancelled") || is_true(doc, "failed") || is_true(doc, "ended");
 }
@@ -68,7 +68,7 @@ static bool work_changes_quota_use(struct state *s, const struct change_item *it
         return true; /* instances left from a deleted workload of this name now belong to the new one */
     const struct work_view *was = o->work;
     bool was_over = was->cancelled || was->failed || was->ended;
-    return (was_over && !is_over(item->doc)) || (was->system && !is_true(item->doc, "system")) ||
+    return (was_over && !is_finished(item->doc)) || (was->system && !is_true(item->doc, "system")) ||
            strcmp(was->owner, text_at(item->doc, "owner")) != 0 ||
            strcmp(was->queue, queue_of(item->kind, item->doc)) != 0;
 }

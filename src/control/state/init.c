@@ -7,14 +7,14 @@
 #include "control/system/settings_table.h"
 #include "wire/doc/api.h"
 
-struct started {
+struct init_result {
     int rc;
     bool done;
 };
 
-static void started(void *ctx, const struct store_result *result)
+static void on_initialised(void *ctx, const struct store_result *result)
 {
-    *(struct started *)ctx = (struct started){.rc = result->rc, .done = true};
+    *(struct init_result *)ctx = (struct init_result){.rc = result->rc, .done = true};
 }
 
 static json_t *fresh(int64_t now_ns, const char *id, const char *display)
@@ -30,7 +30,7 @@ int control_init(struct control *c, char ret_token[static TOKEN_TEXT_MAX], struc
         return err_set(err, EEXIST, "this folder already contains a cluster");
     struct arena arena;
     struct change change;
-    struct started result = {0};
+    struct init_result result = {0};
     unsigned char random[40];
     char text[TOKEN_TEXT_MAX];
     const char *token_id;
@@ -51,7 +51,7 @@ int control_init(struct control *c, char ret_token[static TOKEN_TEXT_MAX], struc
     }
     change_put(&change, KIND_SETTING, SETTINGS_ID, settings);
     struct commit_note note = {.who = "berth", .verb = "init"};
-    int rc = commit_submit(c, &change, &note, started, &result, err);
+    int rc = commit_submit(c, &change, &note, on_initialised, &result, err);
     if (rc > 0) {
         store_drain(c->store);
         rc = result.done ? result.rc : -EIO;

@@ -26,7 +26,7 @@ struct cached_spec {
 
 struct cached_spec *cached_spec_ref(const struct object *o)
 {
-    struct cached_spec *k = ((const struct entry *)o)->cached_spec;
+    struct cached_spec *k = ((const struct state_entry *)o)->cached_spec;
     k->refs++;
     return k;
 }
@@ -41,7 +41,7 @@ void cached_spec_unref(struct cached_spec *k)
     mem_free(k);
 }
 
-void cached_spec_drop(struct entry *e)
+void cached_spec_drop(struct state_entry *e)
 {
     cached_spec_unref(e->cached_spec);
     e->cached_spec = NULL;
@@ -60,7 +60,7 @@ static int cached_spec_read(struct cached_spec *k, struct object *o)
     }
 }
 
-void cached_spec_set(struct entry *e, const json_t *doc)
+void cached_spec_set(struct state_entry *e, const json_t *doc)
 {
     cached_spec_drop(e);
     struct cached_spec *k = mem_zalloc(sizeof *k);

@@ -36,7 +36,7 @@ static bool same_entry(const void *ctx, uint32_t slot, const void *key)
     return o->kind == k->kind && strcmp(o->id, k->id) == 0;
 }
 
-struct entry *state_entry(const struct state *s, enum kind kind, const char *id)
+struct state_entry *state_entry(const struct state *s, enum kind kind, const char *id)
 {
     struct entry_key key = {kind, id};
     uint32_t slot = map_find(&s->map, key_hash(kind, id), same_entry, s, &key);
@@ -45,7 +45,7 @@ struct entry *state_entry(const struct state *s, enum kind kind, const char *id)
 
 const struct object *state_find(const struct state *s, enum kind kind, const char *id)
 {
-    const struct entry *e = state_entry(s, kind, id);
+    const struct state_entry *e = state_entry(s, kind, id);
     return e ? &e->object : NULL;
 }
 
@@ -79,7 +79,7 @@ static int object_compare(const void *a, const void *b)
     return id_compare(x->kind, x->id, y->id);
 }
 
-static void table_sort(struct table *t)
+static void table_sort(struct object_table *t)
 {
     if (t->unsorted && t->len)
         qsort(t->at, t->len, sizeof(struct object *), object_compare);
@@ -87,7 +87,7 @@ static void table_sort(struct table *t)
 }
 
 /* Returns the position of the id, or the position where it would be inserted. */
-static size_t table_position(const struct table *t, const struct object *o)
+static size_t table_position(const struct object_table *t, const struct object *o)
 {
     size_t low = 0, high = t->len;
     if (high && object_compare(&t->at[high - 1], &o) < 0)
@@ -102,7 +102,7 @@ static size_t table_position(const struct table *t, const struct object *o)
     return low;
 }
 
-static void table_add(struct table *t, struct object *o, bool loading)
+static void table_add(struct object_table *t, struct object *o, bool loading)
 {
     if (t->skipped && t->len == t->cap) {
         size_t skipped = t->skipped;
@@ -121,7 +121,7 @@ static void table_add(struct table *t, struct object *o, bool loading)
     t->unsorted = t->unsorted || loading;
 }
 
-static void table_drop(struct table *t, const struct object *o)
+static void table_drop(struct object_table *t, const struct object *o)
 {
     table_sort(t);
     size_t at = table_position(t, o);
@@ -138,7 +138,7 @@ static void table_drop(struct table *t, const struct object *o)
 
 const struct object *const *state_list(const struct state *s, enum kind kind, size_t *ret_len)
 {
-    const struct table *t = &s->tables[kind];
+    const struct object_table *t = &s->tables[kind];
     assert(!t->unsorted); /* sorted by state_load */
     *ret_len = t->len;
     return (const struct object *const *)t->at;
@@ -155,9 +155,9 @@ static uint64_t object_hash(const struct object *o)
     return hash_pair(hash_pair(key_hash(o->kind, o->id), o->revision), hash_bytes(o->doc.at, o->doc.len, 0));
 }
 
-static struct entry *entry_add(struct state *s, enum kind kind, const char *id)
+static struct state_entry *entry_add(struct state *s, enum kind kind, const char *id)
 {
-    struct entry *e = mem_zalloc(sizeof *e);
+    struct state_entry *e = mem_zalloc(sizeof *e);
     e->object = (struct object){.kind = kind, .id = mem_strdup(id), .owner = "", .group = ""};
     if (s->free_slots.len)
         e->slot = s->free_slots.at[--s->free_slots.len];
@@ -171,7 +171,7 @@ static struct entry *entry_add(struct state *s, enum kind kind, const char *id)
     return e;
 }
 
-static void entry_free(struct entry *e)
+static void entry_free(struct state_entry *e)
 {
     view_drop(e);
     mem_free((void *)e->object.doc.at);
@@ -179,7 +179,7 @@ static void entry_free(struct entry *e)
     mem_free(e);
 }
 
-static void entry_drop(struct state *s, struct entry *e)
+static void entry_drop(struct state *s, struct state_entry *e)
 {
     map_drop(&s->map, key_hash(e->object.kind, e->object.id), e->slot);
     table_drop(&s->tables[e->object.kind], &e->object);
@@ -227,7 +227,7 @@ static void numbers_track(struct state *s, const struct object *o, const json_t 
 
 int object_sync(struct state *s, struct berth_cluster *cluster, const struct object *o, struct berth_err *err)
 {
-    struct parsed parsed;
+    struct parsed_doc parsed;
     struct arena_mark mark = arena_mark(&s->scratch);
     json_t *doc = object_doc(o);
     int rc = doc_parse(o->kind, doc, &s->scratch, &parsed, err);
@@ -302,13 +302,13 @@ static int quota_spent_changed(struct state *s, const char *id, struct berth_err
     return of ? object_sync(s, s->cluster, of, err) : 0;
 }
 
-static uint64_t version_of(const struct entry *e)
+static uint64_t version_of(const struct state_entry *e)
 {
     return e && e->object.kind == KIND_PREDICTION ? e->view.prediction.version : 0;
 }
 
 /* Stores the document in the entry; cannot fail. */
-static void entry_write(struct state *s, struct entry *e, const struct parsed *parsed, const json_t *doc,
+static void entry_write(struct state *s, struct state_entry *e, const struct parsed_doc *parsed, const json_t *doc,
                         const struct store_event *event)
 {
     char *text = mem_alloc(event->value.len + 1);
@@ -332,11 +332,11 @@ static void entry_write(struct state *s, struct entry *e, const struct parsed *p
 }
 
 /* An assumption about an instance survives documents that do not confirm it. */
-static int project_doc(struct state *s, const struct object *o, const struct parsed *parsed, struct berth_err *err)
+static int project_doc(struct state *s, const struct object *o, const struct parsed_doc *parsed, struct berth_err *err)
 {
-    struct parsed p = *parsed;
+    struct parsed_doc p = *parsed;
     struct berth_instance *i = &p.instance.instance;
-    const struct assumed *a = o->kind == KIND_INSTANCE ? assumed_find(s, i->id) : NULL;
+    const struct assumed_change *a = o->kind == KIND_INSTANCE ? assumed_find(s, i->id) : NULL;
     if (a && !assumed_confirms(a, i)) {
         if (a->gone)
             return 0;
@@ -383,7 +383,7 @@ static int update_dependents(struct state *s, const struct object *o, struct ber
         if (of->instance->generation != work->work->generation && !assumed_find(s, of->instance->number))
             rc = object_sync(s, s->cluster, of, err);
         if (strcmp(of->group, work->group) != 0)
-            view_owner(s, (struct entry *)of);
+            view_owner(s, (struct state_entry *)of);
     }
     if (o->kind == KIND_FACT)
         rc = backoff_changed(s, o->id, err);
@@ -393,11 +393,11 @@ static int update_dependents(struct state *s, const struct object *o, struct ber
 static int apply_doc(struct state *s, enum kind kind, const char *id, const json_t *doc,
                      const struct store_event *event, struct berth_err *err)
 {
-    struct parsed parsed;
+    struct parsed_doc parsed;
     int rc = doc_parse(kind, doc, &s->scratch, &parsed, err);
     if (rc < 0)
         return rc;
-    struct entry *e = state_entry(s, kind, id);
+    struct state_entry *e = state_entry(s, kind, id);
     struct dependents_before was = dependents_before(e);
     uint64_t version = version_of(e);
     const struct object unknown = {.kind = kind, .id = id, .owner = "", .group = ""};
@@ -409,7 +409,7 @@ static int apply_doc(struct state *s, enum kind kind, const char *id, const json
     }
     if (rc < 0)
         return rc;
-    const struct assumed *a = kind == KIND_INSTANCE ? assumed_find(s, parsed.instance.instance.id) : NULL;
+    const struct assumed_change *a = kind == KIND_INSTANCE ? assumed_find(s, parsed.instance.instance.id) : NULL;
     if (a && assumed_confirms(a, &parsed.instance.instance))
         assumed_settle(s, a->id);
     if (!e)
@@ -444,9 +444,9 @@ static int apply_put(struct state *s, enum kind kind, const char *id, const stru
     return rc;
 }
 
-static int apply_gone(struct state *s, enum kind kind, const char *id, struct berth_err *err)
+static int apply_removal(struct state *s, enum kind kind, const char *id, struct berth_err *err)
 {
-    struct entry *e = state_entry(s, kind, id);
+    struct state_entry *e = state_entry(s, kind, id);
     if (!e)
         return 0;
     if (kind == KIND_FACT)
@@ -488,7 +488,7 @@ int state_apply(struct state *s, const struct store_event *event, struct berth_e
         s->revision = event->revision;
         return err_set(err, EBADMSG, "the key %s has an unknown kind", event->key);
     }
-    int rc = event->gone ? apply_gone(s, kind, id, err) : apply_put(s, kind, id, event, err);
+    int rc = event->gone ? apply_removal(s, kind, id, err) : apply_put(s, kind, id, event, err);
     if (rc < 0)
         (void)err_prefix(err, "%s", event->key);
     s->revision = event->revision;
@@ -515,14 +515,14 @@ uint64_t state_hash_of(const struct state *s, enum kind kind)
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
-struct loading {
+struct state_load {
     struct state *state;
     struct berth_err *err;
 };
 
 static int load_entry(void *ctx, const struct store_entry *entry)
 {
-    struct loading *l = ctx;
+    struct state_load *l = ctx;
     struct store_event event = {
         .key = entry->key, .value = entry->value, .created = entry->created, .revision = entry->revision};
     uint64_t revision = l->state->revision;
@@ -551,7 +551,7 @@ int state_load(struct store *store, struct state **ret, struct berth_err *err)
 int state_load_from(state_range *range, void *ctx, uint64_t revision, struct state **ret, struct berth_err *err)
 {
     struct state *s = mem_zalloc(sizeof *s);
-    struct loading l = {.state = s, .err = err};
+    struct state_load l = {.state = s, .err = err};
     s->cluster = berth_cluster_new();
     s->caps = cap_book_new();
     s->ledger = quota_ledger_new();

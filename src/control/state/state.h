@@ -219,7 +219,7 @@ int state_audit(struct state *s, struct berth_err *err);
  * that confirms it (state_apply) settles it; state_revert reverts it after a failed commit. */
 int state_assume(struct state *s, const struct berth_instance *instance, struct berth_err *err);
 int state_assume_fact(struct state *s, const struct berth_fact *fact, struct berth_err *err);
-int state_assume_gone(struct state *s, uint64_t id, struct berth_err *err);
+int state_assume_removed(struct state *s, uint64_t id, struct berth_err *err);
 /* Makes the cluster match the object's document again, or its absence. */
 void state_revert(struct state *s, enum kind kind, const char *id);
 size_t state_assumed(const struct state *s);

@@ -23,13 +23,13 @@ static uint32_t assumed_position(const struct state *s, uint64_t id)
     return map_find(&s->assumed_map, hash_u64(id), same_assumed, s, &id);
 }
 
-const struct assumed *assumed_find(const struct state *s, uint64_t id)
+const struct assumed_change *assumed_find(const struct state *s, uint64_t id)
 {
     uint32_t at = assumed_position(s, id);
     return at == MAP_NONE ? NULL : &s->assumed.at[at];
 }
 
-static void assumed_add(struct state *s, struct assumed a)
+static void assumed_add(struct state *s, struct assumed_change a)
 {
     uint32_t at = assumed_position(s, a.id);
     if (at != MAP_NONE) { /* assumed again before the first assumption was settled */
@@ -47,7 +47,7 @@ void assumed_settle(struct state *s, uint64_t id)
         return;
     map_drop(&s->assumed_map, hash_u64(id), at);
     if (at != last) {
-        struct assumed moved = s->assumed.at[last];
+        struct assumed_change moved = s->assumed.at[last];
         map_drop(&s->assumed_map, hash_u64(moved.id), last);
         s->assumed.at[at] = moved;
         map_add(&s->assumed_map, hash_u64(moved.id), at);
@@ -55,7 +55,7 @@ void assumed_settle(struct state *s, uint64_t id)
     s->assumed.len--;
 }
 
-bool assumed_confirms(const struct assumed *a, const struct berth_instance *i)
+bool assumed_confirms(const struct assumed_change *a, const struct berth_instance *i)
 {
     return a->fresh || i->state == BERTH_ENDED || (!a->gone && i->state == a->state);
 }
@@ -66,21 +66,21 @@ int state_assume(struct state *s, const struct berth_instance *instance, struct 
     int rc = berth_instance_put(s->cluster, instance, err);
     if (rc < 0)
         return rc;
-    struct assumed a = {.id = instance->id,
-                        .node = state_entry(s, KIND_NODE, instance->node),
-                        .fresh = !state_find(s, KIND_INSTANCE, str_u64(instance->id, id)),
-                        .state = instance->state,
-                        .since_ns = instance->since_ns};
+    struct assumed_change a = {.id = instance->id,
+                               .node = state_entry(s, KIND_NODE, instance->node),
+                               .fresh = !state_find(s, KIND_INSTANCE, str_u64(instance->id, id)),
+                               .state = instance->state,
+                               .since_ns = instance->since_ns};
     assumed_add(s, a);
     return 0;
 }
 
-int state_assume_gone(struct state *s, uint64_t id, struct berth_err *err)
+int state_assume_removed(struct state *s, uint64_t id, struct berth_err *err)
 {
     int rc = berth_instance_remove(s->cluster, id, err);
     if (rc < 0)
         return rc;
-    struct assumed a = {.id = id, .gone = true};
+    struct assumed_change a = {.id = id, .gone = true};
     assumed_add(s, a);
     return 0;
 }

@@ -12,7 +12,7 @@
 enum { KEPT_MAX = 8 };
 
 /* An object with the memory that it owns. Its address never changes. */
-struct entry {
+struct state_entry {
     struct object object;
     union {
         struct user_view user;
@@ -33,11 +33,11 @@ struct entry {
     char *domain;                    /* of a node */
     struct cached_spec *cached_spec; /* spec_cache.h; NULL for other kinds */
     uint32_t slot;
-    struct entry *on_node, *of_work; /* of an instance: the entries that list it; NULL: none */
+    struct state_entry *on_node, *of_work; /* of an instance: the entries that list it; NULL: none */
     bool linked;
 };
 
-struct table {
+struct object_table {
     struct object **at; /* sorted by id, unless `unsorted` */
     size_t len, cap;
     size_t skipped; /* unused positions before `at`: low numbers are removed first */
@@ -45,21 +45,21 @@ struct table {
 };
 
 /* The planned but uncommitted change of an instance. */
-struct assumed {
+struct assumed_change {
     uint64_t id;
-    const struct entry *node; /* its node; NULL: the instance is removed, or the node is gone */
-    bool fresh, gone;         /* a new instance without a document; a removed instance */
-    enum berth_state state;   /* the planned state and its time */
+    const struct state_entry *node; /* its node; NULL: the instance is removed, or the node is gone */
+    bool fresh, gone;               /* a new instance without a document; a removed instance */
+    enum berth_state state;         /* the planned state and its time */
     int64_t since_ns;
 };
 
 struct state {
-    struct table tables[KINDS];
+    struct object_table tables[KINDS];
     struct map map; /* (kind, id) to slot */
-    VEC(struct entry *) slots;
+    VEC(struct state_entry *) slots;
     VEC(uint32_t) free_slots;
     struct berth_cluster *cluster;
-    VEC(struct assumed) assumed;
+    VEC(struct assumed_change) assumed;
     struct map assumed_map;    /* instance id to position in `assumed` */
     VEC(char *) assumed_facts; /* ids */
     struct map facts_map;
@@ -74,20 +74,20 @@ struct state {
     struct arena scratch;        /* for the change that is being applied */
 };
 
-struct entry *state_entry(const struct state *s, enum kind kind, const char *id);
+struct state_entry *state_entry(const struct state *s, enum kind kind, const char *id);
 /* Updates a cluster from the object's document. */
 int object_sync(struct state *s, struct berth_cluster *cluster, const struct object *o, struct berth_err *err);
 
 /* state_assume.c. NULL: no assumption. */
-const struct assumed *assumed_find(const struct state *s, uint64_t id);
+const struct assumed_change *assumed_find(const struct state *s, uint64_t id);
 /* Tells whether a document confirms the assumption or makes it obsolete. */
-bool assumed_confirms(const struct assumed *a, const struct berth_instance *i);
+bool assumed_confirms(const struct assumed_change *a, const struct berth_instance *i);
 void assumed_settle(struct state *s, uint64_t id);
 void assumed_drop_all(struct state *s);
 void assumed_done(struct state *s);
 
 /* state_view.c: a document, parsed once for both the view and the cluster. */
-struct parsed {
+struct parsed_doc {
     struct doc_meta meta;
     union {
         struct work_doc work;
@@ -112,21 +112,22 @@ struct parsed {
         struct usage_row usage;
     };
 };
-int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct parsed *ret, struct berth_err *err);
-void view_set(struct state *s, struct entry *e, const struct parsed *p, const json_t *doc);
-void view_drop(struct entry *e);
+int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct parsed_doc *ret, struct berth_err *err);
+void view_set(struct state *s, struct state_entry *e, const struct parsed_doc *p, const json_t *doc);
+void view_drop(struct state_entry *e);
 /* Updates the domain of a node. */
-void view_domain(struct state *s, struct entry *e, const struct berth_node *node);
+void view_domain(struct state *s, struct state_entry *e, const struct berth_node *node);
 /* spec_cache.c: caches the parsed document, for kinds that have a cache. The document has been parsed before. */
-void cached_spec_set(struct entry *e, const json_t *doc);
-void cached_spec_drop(struct entry *e);
+void cached_spec_set(struct state_entry *e, const json_t *doc);
+void cached_spec_drop(struct state_entry *e);
 /* Updates owner and group of an instance after a change of its workload. */
-void view_owner(struct state *s, struct entry *e);
+void view_owner(struct state *s, struct state_entry *e);
 /* Adds an instance to the lists of its node and workload, or removes it. */
-void links_make(struct state *s, struct entry *e);
-void links_drop(struct state *s, struct entry *e);
+void links_make(struct state *s, struct state_entry *e);
+void links_drop(struct state *s, struct state_entry *e);
 
 /* state_sync.c: updates or removes an object in the cluster. On failure the cluster is unchanged. */
-int sync_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
+int sync_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed_doc *p,
              struct arena *arena, struct berth_err *err);
-int sync_remove(const struct state *s, struct berth_cluster *cluster, const struct entry *e, struct berth_err *err);
+int sync_remove(const struct state *s, struct berth_cluster *cluster, const struct state_entry *e,
+                struct berth_err *err);

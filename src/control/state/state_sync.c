@@ -34,7 +34,7 @@ int64_t state_backoff_end_ns(const struct state *s, const char *workload, uint64
 {
     char id[OBJECT_KEY_MAX];
     (void)snprintf(id, sizeof id, "since/%s", workload);
-    const struct entry *fact = state_entry(s, KIND_FACT, id);
+    const struct state_entry *fact = state_entry(s, KIND_FACT, id);
     *ret_failures = fact && fact->view.fact.value > 0 ? (uint64_t)fact->view.fact.value : 0;
     return *ret_failures ? fact->view.fact.at_ns + pause_ns(*ret_failures) : 0;
 }
@@ -68,7 +68,7 @@ static bool template_differs(const struct object *a, const struct object *b)
 
 /* ---- updates of the cluster ------------------------------------------------------------------------------------- */
 
-static int put_work(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
+static int put_work(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed_doc *p,
                     struct arena *arena, struct berth_err *err)
 {
     static const enum berth_workload_kind core_kind[KINDS] = {
@@ -102,7 +102,7 @@ static int64_t placement_fence_ns(const struct object *work, const struct berth_
 
 /* Puts an instance with its shape at placement: the workload's present one, or the kept one if the generation
  * differs. */
-static int put_instance(const struct state *s, struct berth_cluster *cluster, struct parsed *p, struct arena *arena,
+static int put_instance(const struct state *s, struct berth_cluster *cluster, struct parsed_doc *p, struct arena *arena,
                         struct berth_err *err)
 {
     struct berth_instance *i = &p->instance.instance;
@@ -163,7 +163,7 @@ static void pods_fill(const struct state *s, struct berth_node *n, struct arena 
     n->allocatable_len++;
 }
 
-int sync_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
+int sync_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed_doc *p,
              struct arena *arena, struct berth_err *err)
 {
     switch (o->kind) {
@@ -189,7 +189,7 @@ int sync_put(const struct state *s, struct berth_cluster *cluster, const struct 
 
 /* Removes the node with all instances that the cluster has on it: either their documents are removed in the same
  * change, or a planned placement on the node will meet a conflict. A finished task needs no node. */
-static int remove_node(const struct state *s, struct berth_cluster *cluster, const struct entry *e,
+static int remove_node(const struct state *s, struct berth_cluster *cluster, const struct state_entry *e,
                        struct berth_err *err)
 {
     for (size_t i = 0; i < e->view.node.instances_len; i++)
@@ -201,10 +201,10 @@ static int remove_node(const struct state *s, struct berth_cluster *cluster, con
     return berth_node_remove(cluster, e->object.id, err);
 }
 
-static int remove_fact(const struct state *s, struct berth_cluster *cluster, const struct entry *e,
+static int remove_fact(const struct state *s, struct berth_cluster *cluster, const struct state_entry *e,
                        struct berth_err *err)
 {
-    struct parsed parsed;
+    struct parsed_doc parsed;
     struct arena arena;
     (void)s;
     arena_init(&arena);
@@ -219,7 +219,8 @@ static int remove_fact(const struct state *s, struct berth_cluster *cluster, con
     return rc;
 }
 
-int sync_remove(const struct state *s, struct berth_cluster *cluster, const struct entry *e, struct berth_err *err)
+int sync_remove(const struct state *s, struct berth_cluster *cluster, const struct state_entry *e,
+                struct berth_err *err)
 {
     int rc = 0;
     switch (e->object.kind) {

@@ -300,7 +300,7 @@ static void assumption_is_confirmed_or_reverted(void **state)
     assert_int_equal(state_assumed(b.state), 0);
     assert_int_equal(state_audit(b.state, NULL), 0);
 
-    assert_int_equal(state_assume_gone(b.state, 2, NULL), 0);
+    assert_int_equal(state_assume_removed(b.state, 2, NULL), 0);
     assert_int_equal(placements(&b), 1);
     state_revert(b.state, KIND_INSTANCE, "2");
     assert_int_equal(placements(&b), 0);
@@ -326,7 +326,7 @@ static void assumption_survives_concurrent_reports(void **state)
     state_revert(b.state, KIND_INSTANCE, "1");
     assert_int_equal(instances_in(&b, BERTH_RUNNING), 1);
 
-    assert_int_equal(state_assume_gone(b.state, 1, NULL), 0);
+    assert_int_equal(state_assume_removed(b.state, 1, NULL), 0);
     put(&b, "instances/1", running);
     assert_int_equal(instances_in(&b, BERTH_RUNNING), 0);
     gone(&b, "instances/1");

@@ -10,9 +10,9 @@
 #include "control/state/state_parts.h"
 #include "control/state/sync.h"
 
-int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct parsed *ret, struct berth_err *err)
+int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct parsed_doc *ret, struct berth_err *err)
 {
-    *ret = (struct parsed){0};
+    *ret = (struct parsed_doc){0};
     switch (kind) {
     case KIND_APP:
     case KIND_JOB:
@@ -45,7 +45,7 @@ int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct par
     }
 }
 
-void view_drop(struct entry *e)
+void view_drop(struct state_entry *e)
 {
     for (size_t i = 0; i < e->kept_len; i++)
         mem_free(e->kept[i]);
@@ -60,7 +60,7 @@ void view_drop(struct entry *e)
         mem_free(e->view.node.instances);
 }
 
-static const char *keep(struct entry *e, const char *text)
+static const char *entry_own_text(struct state_entry *e, const char *text)
 {
     if (!text || !*text)
         return "";
@@ -69,15 +69,15 @@ static const char *keep(struct entry *e, const char *text)
 }
 
 /* Joins the texts: "cpu, memory". */
-static const char *keep_list(struct entry *e, const char *const *texts, size_t len)
+static const char *entry_own_list(struct state_entry *e, const char *const *texts, size_t len)
 {
     CLEANUP(str) struct str text = {0};
     for (size_t i = 0; i < len; i++)
         str_addf(&text, "%s%s", i ? ", " : "", texts[i]);
-    return keep(e, str_text(&text));
+    return entry_own_text(e, str_text(&text));
 }
 
-static const struct past_runs *keep_pasts(struct entry *e, const struct past_runs *past_runs)
+static const struct past_runs *entry_own_past_runs(struct state_entry *e, const struct past_runs *past_runs)
 {
     if (!past_runs)
         return NULL;
@@ -101,16 +101,18 @@ static enum work_outcome outcome_read(const struct work_view *v, enum work_outco
     return said ? said : v->cancelled ? OUTCOME_CANCELLED : v->failed ? OUTCOME_FAILED : OUTCOME_SUCCEEDED;
 }
 
-static void view_work(struct entry *e, const struct work_doc *d, const json_t *doc)
+static void view_work(struct state_entry *e, const struct work_doc *d, const json_t *doc)
 {
     struct work_view *v = &e->view.work;
     struct object *o = &e->object;
     o->work = v;
-    v->name = keep(e, d->name);
-    o->owner = v->owner = keep(e, d->owner);
-    o->group = v->group = keep(e, d->group);
-    v->gang = keep(e, d->workload.gang);
-    v->queue = o->kind != KIND_JOB ? "" : d->job.queue && *d->job.queue ? keep(e, d->job.queue) : QUEUE_DEFAULT;
+    v->name = entry_own_text(e, d->name);
+    o->owner = v->owner = entry_own_text(e, d->owner);
+    o->group = v->group = entry_own_text(e, d->group);
+    v->gang = entry_own_text(e, d->workload.gang);
+    v->queue = o->kind != KIND_JOB             ? ""
+               : d->job.queue && *d->job.queue ? entry_own_text(e, d->job.queue)
+                                               : QUEUE_DEFAULT;
     v->generation = d->meta.generation;
     v->replicas = d->workload.replicas;
     v->cancelled = json_is_true(json_object_get(doc, "cancelled"));
@@ -133,16 +135,16 @@ static void view_work(struct entry *e, const struct work_doc *d, const json_t *d
     v->finished_ns = t->finished_ns;
     v->begin_ns = o->kind == KIND_JOB ? d->workload.begin_ns : 0;
     v->begin_by_ns = t->deadline_ns ? t->deadline_ns - need_ns : 0;
-    v->cron = keep(e, t->cron);
+    v->cron = entry_own_text(e, t->cron);
 }
 
-static void view_token(struct entry *e, const struct token_doc *d)
+static void view_token(struct state_entry *e, const struct token_doc *d)
 {
     struct token_view *v = &e->view.token;
     e->object.token = v;
-    v->user = keep(e, d->user);
-    v->node = keep(e, d->node);
-    v->role = keep(e, d->role);
+    v->user = entry_own_text(e, d->user);
+    v->node = entry_own_text(e, d->node);
+    v->role = entry_own_text(e, d->role);
     v->expires_ns = d->expires_ns;
     memset(v->hash, 0, sizeof v->hash);
     for (size_t i = 0; d->hash && i < sizeof v->hash && d->hash[2 * i] && d->hash[2 * i + 1]; i++) {
@@ -154,7 +156,7 @@ static void view_token(struct entry *e, const struct token_doc *d)
 }
 
 /* An instance has the owner of its workload, even if the workload has been deleted. */
-void view_owner(struct state *s, struct entry *e)
+void view_owner(struct state *s, struct state_entry *e)
 {
     const struct instance_view *v = &e->view.instance;
     const struct object *of = state_find_work(s, v->workload);
@@ -166,14 +168,14 @@ void view_owner(struct state *s, struct entry *e)
     e->object.group = e->group = mem_strdup(of ? of->group : "");
 }
 
-static void view_instance(struct state *s, struct entry *e, const struct instance_doc *d)
+static void view_instance(struct state *s, struct state_entry *e, const struct instance_doc *d)
 {
     struct instance_view *v = &e->view.instance;
     const struct berth_instance *i = &d->instance;
     e->object.instance = v;
     v->number = i->id;
-    v->workload = keep(e, i->workload);
-    v->node = keep(e, i->node);
+    v->workload = entry_own_text(e, i->workload);
+    v->node = entry_own_text(e, i->node);
     v->ordinal = i->ordinal;
     v->state = i->state;
     v->ready = i->ready;
@@ -187,12 +189,12 @@ static void view_instance(struct state *s, struct entry *e, const struct instanc
     v->failed = d->failed;
     v->outcome = d->outcome;
     v->progress = d->words.progress_reported ? d->words.progress : -1;
-    v->note = keep(e, d->words.note);
-    v->unenforced = keep_list(e, d->words.unenforced, d->words.unenforced_len);
+    v->note = entry_own_text(e, d->words.note);
+    v->unenforced = entry_own_list(e, d->words.unenforced, d->words.unenforced_len);
     view_owner(s, e);
 }
 
-void view_domain(struct state *s, struct entry *e, const struct berth_node *node)
+void view_domain(struct state *s, struct state_entry *e, const struct berth_node *node)
 {
     /* copied first: the result may be e->domain itself */
     char *domain = mem_strdup(node_domain(s, e->object.id, node));
@@ -200,14 +202,14 @@ void view_domain(struct state *s, struct entry *e, const struct berth_node *node
     e->view.node.domain = e->domain = domain;
 }
 
-static void view_usage(struct entry *e, const struct usage_row *row)
+static void view_usage(struct state_entry *e, const struct usage_row *row)
 {
     e->object.usage = &e->view.usage;
-    e->object.owner = keep(e, row->owner);
-    e->object.group = keep(e, row->group);
+    e->object.owner = entry_own_text(e, row->owner);
+    e->object.group = entry_own_text(e, row->group);
     e->view.usage = (struct usage_view){
-        .queue = keep(e, row->queue),
-        .name = keep(e, row->name),
+        .queue = entry_own_text(e, row->queue),
+        .name = entry_own_text(e, row->name),
         .outcome = usage_outcome(row->outcome),
         .start_ns = row->start_ns,
         .end_ns = row->end_ns,
@@ -218,12 +220,12 @@ static void view_usage(struct entry *e, const struct usage_row *row)
     };
 }
 
-static void view_opstep(struct entry *e, const struct opstep_doc *d)
+static void view_opstep(struct state_entry *e, const struct opstep_doc *d)
 {
     e->object.opstep = &e->view.opstep;
     e->view.opstep = (struct opstep_view){
-        .optask = keep(e, d->optask),
-        .node = keep(e, d->node),
+        .optask = entry_own_text(e, d->optask),
+        .node = entry_own_text(e, d->node),
         .attempt = d->attempt,
         .state = (enum opstep_state)d->state,
         .fault = (enum opstep_fault)d->fault,
@@ -235,7 +237,7 @@ static void view_opstep(struct entry *e, const struct opstep_doc *d)
     };
 }
 
-void view_set(struct state *s, struct entry *e, const struct parsed *p, const json_t *doc)
+void view_set(struct state *s, struct state_entry *e, const struct parsed_doc *p, const json_t *doc)
 {
     char *old[KEPT_MAX];
     size_t old_len = e->kept_len;
@@ -259,8 +261,8 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
         break;
     case KIND_USER:
         e->object.user = &e->view.user;
-        e->view.user.group = keep(e, p->user.group);
-        e->view.user.role = keep(e, p->user.role);
+        e->view.user.group = entry_own_text(e, p->user.group);
+        e->view.user.role = entry_own_text(e, p->user.role);
         e->view.user.disabled = p->user.disabled;
         e->view.user.level = p->user.level;
         e->view.user.account = p->user.account;
@@ -272,8 +274,8 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
     case KIND_SECRET:
     case KIND_CRON:
     case KIND_NOTIFICATION:
-        e->object.owner = keep(e, member(doc, "owner"));
-        e->object.group = keep(e, member(doc, "group"));
+        e->object.owner = entry_own_text(e, member(doc, "owner"));
+        e->object.group = entry_own_text(e, member(doc, "group"));
         break;
     case KIND_GROUP:
         e->object.group = e->object.id;
@@ -289,7 +291,7 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
     case KIND_PREDICTION:
         e->object.prediction = &e->view.prediction;
         e->view.prediction = p->prediction;
-        e->view.prediction.past_runs = keep_pasts(e, p->prediction.past_runs);
+        e->view.prediction.past_runs = entry_own_past_runs(e, p->prediction.past_runs);
         break;
     case KIND_FACT:
         e->view.fact.value = p->fact.value;
@@ -303,19 +305,19 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
 
 /* ---- links between instances, nodes and workloads --------------------------------------------------------------- */
 
-struct listing {
+struct view_list {
     struct object ***at;
     size_t *len, *cap;
 };
 
-static struct listing listing_of(struct entry *e)
+static struct view_list view_list_of(struct state_entry *e)
 {
     if (e->object.kind == KIND_NODE)
-        return (struct listing){&e->view.node.instances, &e->view.node.instances_len, &e->view.node.instances_cap};
-    return (struct listing){&e->view.work.instances, &e->view.work.instances_len, &e->view.work.instances_cap};
+        return (struct view_list){&e->view.node.instances, &e->view.node.instances_len, &e->view.node.instances_cap};
+    return (struct view_list){&e->view.work.instances, &e->view.work.instances_len, &e->view.work.instances_cap};
 }
 
-static size_t listing_position(const struct listing *l, uint64_t number)
+static size_t view_list_position(const struct view_list *l, uint64_t number)
 {
     size_t low = 0, high = *l->len;
     while (low < high) {
@@ -328,51 +330,51 @@ static size_t listing_position(const struct listing *l, uint64_t number)
     return low;
 }
 
-static void listing_add(struct entry *e, struct object *instance)
+static void view_list_add(struct state_entry *e, struct object *instance)
 {
-    struct listing l = listing_of(e);
+    struct view_list l = view_list_of(e);
     if (*l.len == *l.cap) {
         *l.cap = *l.cap ? *l.cap * 2 : 4;
         *l.at = mem_resize(*l.at, *l.cap, sizeof **l.at);
     }
-    size_t at = listing_position(&l, instance->instance->number);
+    size_t at = view_list_position(&l, instance->instance->number);
     memmove(*l.at + at + 1, *l.at + at, (*l.len - at) * sizeof **l.at);
     (*l.at)[at] = instance;
     ++*l.len;
 }
 
-static void listing_drop(struct entry *e, const struct object *instance)
+static void view_list_drop(struct state_entry *e, const struct object *instance)
 {
-    struct listing l = listing_of(e);
-    size_t at = listing_position(&l, instance->instance->number);
+    struct view_list l = view_list_of(e);
+    size_t at = view_list_position(&l, instance->instance->number);
     assert(at < *l.len && (*l.at)[at] == instance);
     memmove(*l.at + at, *l.at + at + 1, (*l.len - at - 1) * sizeof **l.at);
     --*l.len;
 }
 
-static void instance_link(struct state *s, struct entry *e)
+static void instance_link(struct state *s, struct state_entry *e)
 {
     const struct object *work = state_find_work(s, e->view.instance.workload);
     e->of_work = work ? state_entry(s, work->kind, work->id) : NULL;
     e->on_node = state_entry(s, KIND_NODE, e->view.instance.node);
     if (e->of_work)
-        listing_add(e->of_work, &e->object);
+        view_list_add(e->of_work, &e->object);
     if (e->on_node)
-        listing_add(e->on_node, &e->object);
+        view_list_add(e->on_node, &e->object);
     s->orphans += !e->of_work || !e->on_node;
 }
 
-static void instance_unlink(struct state *s, struct entry *e)
+static void instance_unlink(struct state *s, struct state_entry *e)
 {
     s->orphans -= !e->of_work || !e->on_node;
     if (e->of_work)
-        listing_drop(e->of_work, &e->object);
+        view_list_drop(e->of_work, &e->object);
     if (e->on_node)
-        listing_drop(e->on_node, &e->object);
+        view_list_drop(e->on_node, &e->object);
     e->of_work = e->on_node = NULL;
 }
 
-void links_make(struct state *s, struct entry *e)
+void links_make(struct state *s, struct state_entry *e)
 {
     enum kind kind = e->object.kind;
     if (kind == KIND_INSTANCE) {
@@ -384,7 +386,7 @@ void links_make(struct state *s, struct entry *e)
         /* An object was created again under a name that instances still refer to. Finished tasks outlive their nodes,
          * so this search runs often and rarely finds an instance. */
         for (size_t i = 0; i < s->tables[KIND_INSTANCE].len; i++) {
-            struct entry *of = (struct entry *)s->tables[KIND_INSTANCE].at[i];
+            struct state_entry *of = (struct state_entry *)s->tables[KIND_INSTANCE].at[i];
             const struct instance_view *v = &of->view.instance;
             if ((of->of_work && of->on_node) || strcmp(kind == KIND_NODE ? v->node : v->workload, e->object.id) != 0)
                 continue;
@@ -395,7 +397,7 @@ void links_make(struct state *s, struct entry *e)
     e->linked = true;
 }
 
-void links_drop(struct state *s, struct entry *e)
+void links_drop(struct state *s, struct state_entry *e)
 {
     if (e->object.kind == KIND_INSTANCE) {
         instance_unlink(s, e);
@@ -403,9 +405,9 @@ void links_drop(struct state *s, struct entry *e)
     }
     if (e->object.kind != KIND_NODE && !kind_is_workload(e->object.kind))
         return;
-    struct listing l = listing_of(e);
+    struct view_list l = view_list_of(e);
     for (size_t i = 0; i < *l.len; i++) {
-        struct entry *of = (struct entry *)(*l.at)[i];
+        struct state_entry *of = (struct state_entry *)(*l.at)[i];
         s->orphans += of->of_work && of->on_node;
         if (of->of_work == e)
             of->of_work = NULL;

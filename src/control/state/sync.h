@@ -22,9 +22,9 @@ int sync_quota_remove(struct berth_cluster *cluster, const char *kind, const cha
 struct berth_quota quota_describe(const struct state *s, const char *id, const struct quota_doc *d,
                                   struct arena *arena);
 
-/* sync_scheduling.c: fills in the scheduling attributes of a workload: quotas, queue, times and traits, and the priority and
- * domains that derive from its queue. Does nothing for a finished workload. `o` may be a workload that does not exist
- * yet: only its kind, id and owner are read. */
+/* sync_scheduling.c: fills in the scheduling attributes of a workload: quotas, queue, times and traits, and the
+ * priority and domains that derive from its queue. Does nothing for a finished workload. `o` may be a workload that
+ * does not exist yet: only its kind, id and owner are read. */
 void sync_scheduling(const struct state *s, const struct object *o, const struct work_doc *d, struct arena *arena,
                      struct berth_workload *w);
 /* Fills in only the times: limit, estimate, whether the estimate is predicted, deadline. An estimate of the user takes
@@ -48,7 +48,8 @@ struct queue_terms queue_terms_of(const struct state *s, const struct queue_doc 
 /* Tells whether the queue is `above` or a descendant of it. */
 bool queue_within(const struct state *s, const char *queue, const char *above);
 
-/* sync_scheduling.c: returns the size of a job for comparisons of runs (past_runs.h): of the whole gang, or of one task. */
+/* sync_scheduling.c: returns the size of a job for comparisons of runs (past_runs.h): of the whole gang, or of one
+ * task. */
 int64_t work_size(const struct work_doc *d);
 /* Returns the number of tasks that run together: the whole gang, or 1. */
 uint32_t work_tasks(const struct work_doc *d);
@@ -67,8 +68,8 @@ const char *node_domain(const struct state *s, const char *id, const struct bert
 /* Tells whether a domain lists the node or matches its labels. */
 bool domain_has(const struct domain_doc *d, const char *id, const struct berth_node *node);
 
-/* sync_dependents.c: updates the cluster objects that depend on an object that was added, changed or removed (`o` is NULL
- * then). */
+/* sync_dependents.c: updates the cluster objects that depend on an object that was added, changed or removed (`o` is
+ * NULL then). */
 struct dependents_before { /* values before the change */
     bool there, disabled;
     int32_t level;
@@ -76,6 +77,6 @@ struct dependents_before { /* values before the change */
     uint64_t terms;          /* of a queue: hash of the settings that its jobs in the cluster depend on */
     int64_t node_pods;       /* of the settings: default number of pods per node */
 };
-struct dependents_before dependents_before(const struct entry *e);
+struct dependents_before dependents_before(const struct state_entry *e);
 int sync_dependents(struct state *s, enum kind kind, const char *id, const struct dependents_before *was,
                     const struct object *o, struct berth_err *err);

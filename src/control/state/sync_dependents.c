@@ -15,7 +15,7 @@ static uint64_t terms_hash(const struct queue_doc *d)
     return hash;
 }
 
-struct dependents_before dependents_before(const struct entry *e)
+struct dependents_before dependents_before(const struct state_entry *e)
 {
     struct dependents_before was = {.there = e};
     const char *parent = NULL;
@@ -43,7 +43,7 @@ struct dependents_before dependents_before(const struct entry *e)
     return was;
 }
 
-static bool is_over(const struct object *work)
+static bool is_finished(const struct object *work)
 {
     return work->work->cancelled || work->work->failed || work->work->ended;
 }
@@ -73,7 +73,7 @@ static int sync_workloads_again(struct state *s, const char *id, touches *touche
     for (unsigned k = KIND_APP; k <= KIND_VM; k++)
         for (size_t i = 0; i < s->tables[k].len; i++) {
             const struct object *o = s->tables[k].at[i];
-            int rc = !is_over(o) && touched(s, o, id) ? object_sync(s, s->cluster, o, err) : 0;
+            int rc = !is_finished(o) && touched(s, o, id) ? object_sync(s, s->cluster, o, err) : 0;
             if (rc < 0)
                 return rc;
         }
@@ -84,8 +84,8 @@ static int sync_workloads_again(struct state *s, const char *id, touches *touche
 static int sync_nodes_again(struct state *s, bool all, struct berth_err *err)
 {
     for (size_t i = 0; i < s->tables[KIND_NODE].len; i++) {
-        struct entry *e = (struct entry *)s->tables[KIND_NODE].at[i];
-        struct parsed parsed;
+        struct state_entry *e = (struct state_entry *)s->tables[KIND_NODE].at[i];
+        struct parsed_doc parsed;
         struct arena_mark mark = arena_mark(&s->scratch);
         json_t *doc = object_doc(&e->object);
         int rc = doc_parse(KIND_NODE, doc, &s->scratch, &parsed, err);
@@ -114,7 +114,7 @@ int sync_dependents(struct state *s, enum kind kind, const char *id, const struc
 {
     if (s->loading)
         return 0;
-    struct dependents_before is = dependents_before(o ? (const struct entry *)o : NULL);
+    struct dependents_before is = dependents_before(o ? (const struct state_entry *)o : NULL);
     bool level = was->level != is.level, parent = strcmp(was->parent, is.parent) != 0;
     switch (kind) {
     case KIND_USER:

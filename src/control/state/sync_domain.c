@@ -58,7 +58,7 @@ bool domain_has(const struct domain_doc *d, const char *id, const struct berth_n
 
 const char *node_domain(const struct state *s, const char *id, const struct berth_node *node)
 {
-    const struct table *domains = &s->tables[KIND_DOMAIN];
+    const struct object_table *domains = &s->tables[KIND_DOMAIN];
     const struct object *found = NULL;
     for (size_t i = 0; i < domains->len; i++) {
         const struct object *o = domains->at[i];

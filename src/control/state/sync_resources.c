@@ -8,7 +8,7 @@
 #include "control/state/sync.h"
 #include "core/model/cluster.h"
 
-struct room {
+struct resource_name_check {
     const struct berth_cluster *cluster;
     const char *fresh[BERTH_RESOURCES_MAX]; /* new names of the description */
     size_t fresh_len;
@@ -21,7 +21,7 @@ static bool is_counted(const char *name)
     return strcmp(name, "gpu") == 0 || strcmp(name, "jobs") == 0;
 }
 
-static bool fits(struct room *r, const char *name)
+static bool fits(struct resource_name_check *r, const char *name)
 {
     if (is_counted(name) || cluster_resource_known(r->cluster, name))
         return true;
@@ -56,14 +56,14 @@ static bool is_near_full(const struct berth_cluster *cluster, size_t names)
 
 void sync_cut_node(const struct berth_cluster *cluster, struct berth_node *n, struct arena *arena)
 {
-    struct room r = {.cluster = cluster};
+    struct resource_name_check r = {.cluster = cluster};
     if (is_near_full(cluster, n->allocatable_len))
         CUT(&r, arena, struct berth_amount, n->allocatable, n->allocatable_len);
 }
 
 bool sync_cut_shape(const struct berth_cluster *cluster, struct berth_shape *shape, struct arena *arena)
 {
-    struct room r = {.cluster = cluster};
+    struct resource_name_check r = {.cluster = cluster};
     if (is_near_full(cluster, shape->requests_len + shape->limits_len)) {
         CUT(&r, arena, struct berth_amount, shape->requests, shape->requests_len);
         CUT(&r, arena, struct berth_limit, shape->limits, shape->limits_len);
@@ -73,14 +73,14 @@ bool sync_cut_shape(const struct berth_cluster *cluster, struct berth_shape *sha
 
 void sync_cut_usage(const struct berth_cluster *cluster, struct berth_instance *i, struct arena *arena)
 {
-    struct room r = {.cluster = cluster};
+    struct resource_name_check r = {.cluster = cluster};
     if (is_near_full(cluster, i->usage_len))
         CUT(&r, arena, struct berth_usage, i->usage, i->usage_len);
 }
 
 void sync_cut_quota(const struct berth_cluster *cluster, struct berth_quota *q, struct arena *arena)
 {
-    struct room r = {.cluster = cluster};
+    struct resource_name_check r = {.cluster = cluster};
     if (is_near_full(cluster, q->limits_len + q->guarantees_len + q->admitted_len + q->totals_len)) {
         CUT(&r, arena, struct berth_amount, q->limits, q->limits_len);
         CUT(&r, arena, struct berth_amount, q->guarantees, q->guarantees_len);

@@ -1,5 +1,5 @@
-/* sync_scheduling.c - derives the scheduling attributes of a workload from its document, its owner, the owner's group and
- * its queue.
+/* sync_scheduling.c - derives the scheduling attributes of a workload from its document, its owner, the owner's group
+ * and its queue.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { LEVEL_MAX = 100, CLAIM_QUOTAS = 3, WORDS_OWN = 4 };
 
-static const char *said(const char *text)
+static const char *text_or_null(const char *text)
 {
     return text ? text : "";
 }
@@ -75,7 +75,7 @@ static void fill_traits(const struct state *s, const struct work_doc *d, struct 
     t->urgency = j->urgency;
     t->parameters = j->parameters;
     t->attained_ns = j->attained_ns;
-    t->interference = predict_interference(s, said(j->class_name));
+    t->interference = predict_interference(s, text_or_null(j->class_name));
     struct berth_label *words = ARENA_ARRAY(arena, struct berth_label, WORDS_OWN + j->attributes_len);
     size_t len = 0;
     trait_add(words, &len, "type", j->type);

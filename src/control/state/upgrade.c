@@ -31,7 +31,7 @@ int upgrade_document(enum kind kind, json_t *doc, const struct upgrades *by, str
     return 0;
 }
 
-struct upgrading {
+struct upgrade_txn {
     struct arena arena;
     VEC(struct store_op) ops;
     const struct upgrades *by;
@@ -49,7 +49,7 @@ static bool is_present(const struct bytes *doc, int version)
 
 static int visit(void *ctx, const struct store_entry *entry)
 {
-    struct upgrading *u = ctx;
+    struct upgrade_txn *u = ctx;
     const char *id;
     enum kind kind = object_key_split(entry->key, &id);
     if (kind == KINDS || is_present(&entry->value, u->by->version))
@@ -75,7 +75,7 @@ static int visit(void *ctx, const struct store_entry *entry)
     return rc;
 }
 
-static void committed(void *ctx, const struct store_result *result)
+static void on_committed(void *ctx, const struct store_result *result)
 {
     *(int *)ctx = result->rc;
 }
@@ -83,14 +83,14 @@ static void committed(void *ctx, const struct store_result *result)
 int upgrade_documents(struct store *store, const struct upgrades *by, struct berth_err *err)
 {
     struct berth_err unheard;
-    struct upgrading u = {.by = by, .err = err ? err : &unheard};
+    struct upgrade_txn u = {.by = by, .err = err ? err : &unheard};
     int done = 0;
     arena_init(&u.arena);
     int rc = store_range(store, "", 0, visit, &u, err);
     for (size_t at = 0; rc == 0 && at < u.ops.len; at += STORE_OPS_MAX) {
         size_t len = u.ops.len - at < STORE_OPS_MAX ? u.ops.len - at : STORE_OPS_MAX;
         struct store_txn txn = {.ops = u.ops.at + at, .ops_len = len};
-        rc = store_submit(store, &txn, committed, &done, err);
+        rc = store_submit(store, &txn, on_committed, &done, err);
         store_drain(store);
         if (rc == 0 && done < 0)
             rc = err_set(err, -done, "documents could not be brought up to version %d; is the disk full?",

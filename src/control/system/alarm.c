@@ -19,9 +19,9 @@ const char *alarm_name(unsigned alarm)
     return alarms[alarm].name;
 }
 
-static void tell(struct control *c, enum alarm alarm, const char *type, const char *text)
+static void add_alarm_event(struct control *c, enum alarm alarm, const char *type, const char *text)
 {
-    struct event event = {.type = type, .kind = KIND_NODE, .id = alarms[alarm].name, .message = text};
+    struct object_event event = {.type = type, .kind = KIND_NODE, .id = alarms[alarm].name, .message = text};
     events_add(c->events, c->now_ns, &event);
 }
 
@@ -37,7 +37,7 @@ void alarm_raise(struct control *c, enum alarm alarm, const char *fmt, ...)
     a->since_ns = c->now_ns ? c->now_ns : 1;
     log_write(c->env.log, c->now_ns, LEVEL_ERROR, "alarm.raised", LOG_TEXT("alarm", alarms[alarm].name),
               LOG_TEXT("text", a->text));
-    tell(c, alarm, "Alarm", a->text);
+    add_alarm_event(c, alarm, "Alarm", a->text);
 }
 
 void alarm_end(struct control *c, enum alarm alarm)
@@ -47,5 +47,5 @@ void alarm_end(struct control *c, enum alarm alarm)
         return;
     *a = (struct alarm_state){0};
     log_write(c->env.log, c->now_ns, LEVEL_INFO, "alarm.ended", LOG_TEXT("alarm", alarms[alarm].name));
-    tell(c, alarm, "AlarmEnded", alarms[alarm].over);
+    add_alarm_event(c, alarm, "AlarmEnded", alarms[alarm].over);
 }

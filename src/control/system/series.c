@@ -11,7 +11,7 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-enum column {
+enum series_column {
     NODES,
     READY,
     CPU_THERE,
@@ -43,21 +43,21 @@ static const struct {
     [LONGEST_WAIT] = {"longest_wait_s", NULL   },
 };
 
-struct point {
+struct series_point {
     int64_t at_ns;
     double of[COLUMNS];
 };
 
 /* A ring buffer of the last `cap` points; `first` is the oldest. */
 struct ring {
-    struct point *at;
+    struct series_point *at;
     size_t len, first, cap;
 };
 
 struct series {
     struct control *control;
     struct ring fine, coarse;
-    struct point gathering; /* sums of the unfinished five minutes; at_ns: time of their last point */
+    struct series_point gathering; /* sums of the unfinished five minutes; at_ns: time of their last point */
     size_t gathered;
     int64_t begun_ns, next_ns; /* `next_ns` is of the steady clock */
 };
@@ -67,7 +67,7 @@ static void ring_init(struct ring *r, size_t cap)
     *r = (struct ring){.at = mem_zarray(cap, sizeof *r->at), .cap = cap};
 }
 
-static void ring_push(struct ring *r, const struct point *p)
+static void ring_push(struct ring *r, const struct series_point *p)
 {
     if (r->len < r->cap) {
         r->at[r->len++] = *p;
@@ -98,14 +98,14 @@ void series_free(struct series *s)
 
 /* ---- sampling --------------------------------------------------------------------------------------------------- */
 
-struct waits {
+struct created_times {
     const struct state *state;
     VEC(int64_t) created_ns;
 };
 
 static void wait_add(void *ctx, const char *workload)
 {
-    struct waits *w = ctx;
+    struct created_times *w = ctx;
     const struct object *work = state_find_work(w->state, workload);
     if (work)
         vec_push(&w->created_ns, work->work->created_ns);
@@ -118,9 +118,9 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Reads the waiting workloads of the last plan. */
-static void waits_take(const struct control *c, struct point *p)
+static void created_times_take(const struct control *c, struct series_point *p)
 {
-    struct waits w = {.state = c->state};
+    struct created_times w = {.state = c->state};
     p->of[WAITING] = (double)scheduler_each_waiting(c->scheduler, SERIES_LOOKED_AT, wait_add, &w);
     if (w.created_ns.len) {
         size_t middle = w.created_ns.len / 2;
@@ -131,10 +131,10 @@ static void waits_take(const struct control *c, struct point *p)
     vec_done(&w.created_ns);
 }
 
-static void point_take(struct control *c, struct point *p)
+static void point_take(struct control *c, struct series_point *p)
 {
     struct occupancy_sum sum;
-    *p = (struct point){.at_ns = control_now_ns(c)};
+    *p = (struct series_point){.at_ns = control_now_ns(c)};
     occupancy_total(c->state, &sum);
     p->of[NODES] = (double)sum.nodes;
     p->of[READY] = (double)sum.ready;
@@ -142,18 +142,18 @@ static void point_take(struct control *c, struct point *p)
         p->of[CPU_THERE + 2 * i] = occupancy_units(i, sum.use[i].there);
         p->of[CPU_HELD + 2 * i] = occupancy_units(i, sum.use[i].held);
     }
-    waits_take(c, p);
+    created_times_take(c, p);
 }
 
 /* Adds the point to the mean of five minutes. */
-static void gather(struct series *s, const struct point *p)
+static void gather(struct series *s, const struct series_point *p)
 {
     int64_t span_ns = SERIES_COARSE_S * SECOND_NS;
     if (s->gathered && p->at_ns / span_ns != s->gathering.at_ns / span_ns) {
         for (size_t i = 0; i < COLUMNS; i++)
             s->gathering.of[i] /= (double)s->gathered;
         ring_push(&s->coarse, &s->gathering);
-        s->gathering = (struct point){0};
+        s->gathering = (struct series_point){0};
         s->gathered = 0;
     }
     for (size_t i = 0; i < COLUMNS; i++)
@@ -164,7 +164,7 @@ static void gather(struct series *s, const struct point *p)
 
 void series_step(struct series *s, int64_t steady_ns)
 {
-    struct point p;
+    struct series_point p;
     if (steady_ns < s->next_ns)
         return;
     s->next_ns = steady_ns + SERIES_FINE_S * SECOND_NS;
@@ -175,17 +175,17 @@ void series_step(struct series *s, int64_t steady_ns)
 
 /* ---- the route -------------------------------------------------------------------------------------------------- */
 
-static void point_add(json_t *const lists[static COLUMNS + 1], const struct point *p, size_t of)
+static void point_add(json_t *const lists[static COLUMNS + 1], const struct series_point *p, size_t of)
 {
     (void)json_array_append_new(lists[COLUMNS], json_integer(p->at_ns / SECOND_NS));
     for (size_t i = 0; i < COLUMNS; i++)
         (void)json_array_append_new(lists[i], json_real(p->of[i] / (double)of));
 }
 
-int series_run(struct call *c)
+int series_run(struct request *c)
 {
     const struct series *s = c->control->series;
-    const char *span = call_query(c, "span");
+    const char *span = request_query(c, "span");
     bool week = span && strcmp(span, "week") == 0;
     char since[TIMESTAMP_MAX];
     if (span && !week && strcmp(span, "hour") != 0)

@@ -25,4 +25,4 @@ void series_free(struct series *s);
 void series_step(struct series *s, int64_t steady_ns);
 
 /* GET /v1/series?span=hour|week */
-int series_run(struct call *c);
+int series_run(struct request *c);

@@ -9,7 +9,7 @@
 
 static const char *const on_off[] = {"on", "off", NULL};
 
-static const struct row {
+static const struct setting_row {
     const char *name, *help;
     int64_t number, min, max;
     const char *text;          /* default of a text setting; NULL: a whole number */
@@ -180,14 +180,14 @@ static const struct row {
 };
 static_assert(sizeof rows / sizeof *rows == SYSTEM_SETTINGS, "every setting has its row");
 
-static json_t *row_default(const struct row *row, int64_t defaults)
+static json_t *row_default(const struct setting_row *row, int64_t defaults)
 {
     if (row->text)
         return json_string(row->since > defaults ? row->before_text : row->text);
     return json_integer(row->since > defaults ? row->before : row->number);
 }
 
-static json_t *row_schema(const struct row *row, int64_t defaults)
+static json_t *row_schema(const struct setting_row *row, int64_t defaults)
 {
     json_t *schema = json_pack("{s:s, s:s, s:o}", "type", row->text ? "text" : "integer", "help", row->help, "default",
                                row_default(row, defaults));

@@ -18,7 +18,7 @@
 #include "wire/text/document.h"
 #include "wire/text/words.h"
 
-static int permitted(struct call *c)
+static int permitted(struct request *c)
 {
     if (permit(&c->caller, PERMIT_SYSTEM, "", ""))
         return 0;
@@ -27,28 +27,29 @@ static int permitted(struct call *c)
 
 /* ---- settings ---------------------------------------------------------------------------------------------------- */
 
-int system_get_settings(struct call *c)
+int system_get_settings(struct request *c)
 {
     int rc = permitted(c);
     if (rc < 0)
         return rc;
-    c->answer.body = call_query(c, "schema") ? system_settings_schema(system_setting_number(c->state, SETTING_DEFAULTS))
-                                             : system_settings(c->state);
+    c->answer.body = request_query(c, "schema")
+                         ? system_settings_schema(system_setting_number(c->state, SETTING_DEFAULTS))
+                         : system_settings(c->state);
     c->answer.revision = state_revision(c->state);
     return 0;
 }
 
 /* Requires that the configured profile exists; the change guards it. */
-static int profile_known(struct call *c, const json_t *settings)
+static int check_profile_exists(struct request *c, const json_t *settings)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     const char *name = json_string_value(json_object_get(settings, "profile"));
     if (!name || berth_profile_find(name) || change_read(&c->change, KIND_PROFILE, name))
         return 0;
-    return err_set(&c->err, EINVAL, "profile: there is no profile %s; see 'berth profiles'", quote(name, shown));
+    return err_set(&c->err, EINVAL, "profile: there is no profile %s; see 'berth profiles'", quote(name, quoted));
 }
 
-static int charges_check(struct call *c, const char *text)
+static int charges_check(struct request *c, const char *text)
 {
     const struct berth_amount *charges;
     size_t len;
@@ -57,7 +58,7 @@ static int charges_check(struct call *c, const char *text)
 }
 
 /* Settings are readable by many users and recorded in the journal: they may name secrets, but not contain them. */
-static int reject_secrets(struct call *c, const json_t *settings)
+static int reject_secrets(struct request *c, const json_t *settings)
 {
     const char *secret = json_string_value(json_object_get(settings, "notify_secret")), *text;
     const char *smtp = json_string_value(json_object_get(settings, "smtp_url"));
@@ -70,7 +71,7 @@ static int reject_secrets(struct call *c, const json_t *settings)
 }
 
 /* A setting that names a program to run would give the permissions of berthd to every user who may change settings. */
-static int reject_programs(struct call *c, json_t *settings)
+static int reject_programs(struct request *c, json_t *settings)
 {
     const json_t *command = json_object_get(settings, "mail_command");
     if (!command || json_is_null(command) || (json_is_string(command) && !*json_string_value(command))) {
@@ -83,7 +84,7 @@ static int reject_programs(struct call *c, json_t *settings)
 }
 
 /* A command-line option of berthd overrides its setting: a different stored value would have no effect. */
-static int reject_overridden(struct call *c, const json_t *settings)
+static int reject_overridden(struct request *c, const json_t *settings)
 {
     const struct control_options *o = &c->control->options;
     const struct {
@@ -108,7 +109,7 @@ static int reject_overridden(struct call *c, const json_t *settings)
 }
 
 /* Consumes the reference, also on failure. */
-static int settings_write(struct call *c, json_t *settings)
+static int settings_write(struct request *c, json_t *settings)
 {
     CLEANUP(json) json_t *next = settings;
     const json_t *present = json_object_get(change_read(&c->change, KIND_SETTING, SETTINGS_ID), "defaults");
@@ -121,7 +122,7 @@ static int settings_write(struct call *c, json_t *settings)
     if (rc == 0)
         rc = settings_check(schema, next, &filled, &c->err);
     if (rc == 0)
-        rc = profile_known(c, next);
+        rc = check_profile_exists(c, next);
     const char *agents = json_string_value(json_object_get(next, "agent_addresses"));
     if (rc == 0 && agents)
         rc = agent_addresses_check(agents, &c->err);
@@ -159,13 +160,13 @@ static int settings_write(struct call *c, json_t *settings)
     return 0;
 }
 
-int system_put_settings(struct call *c)
+int system_put_settings(struct request *c)
 {
     int rc = permitted(c);
     return rc < 0 ? rc : settings_write(c, json_deep_copy(c->body));
 }
 
-int system_patch_settings(struct call *c)
+int system_patch_settings(struct request *c)
 {
     const char *name;
     json_t *value;
@@ -189,7 +190,7 @@ int system_patch_settings(struct call *c)
 /* ---- services ---------------------------------------------------------------------------------------------------- */
 
 /* Finds a system service by NAME or NAME.system. */
-static const struct object *service(struct call *c, const char **ret_id)
+static const struct object *service(struct request *c, const char **ret_id)
 {
     char name[ID_MAX + 1];
     const char *arg = c->args[0], *dot = strchr(arg, '.');
@@ -201,12 +202,12 @@ static const struct object *service(struct call *c, const char **ret_id)
         o = state_find(c->state, KIND_APP, *ret_id = arena_fmt(&c->arena, "%s.system", name));
     if (o && o->work->system)
         return o;
-    char shown[QUOTE_MAX];
-    (void)err_set(&c->err, ENOENT, "no system service %s; see 'berth system services'", quote(arg, shown));
+    char quoted[QUOTE_MAX];
+    (void)err_set(&c->err, ENOENT, "no system service %s; see 'berth system services'", quote(arg, quoted));
     return NULL;
 }
 
-static int service_edit(struct call *c, const char *verb, crud_edit_fn *edit, const void *arg)
+static int service_edit(struct request *c, const char *verb, crud_edit_fn *edit, const void *arg)
 {
     const char *id = NULL;
     if (!service(c, &id))
@@ -223,14 +224,14 @@ static int service_edit(struct call *c, const char *verb, crud_edit_fn *edit, co
     return crud_answer(c, KIND_APP, id, false);
 }
 
-static int disable(struct call *c, const char *id, json_t *doc, const void *arg)
+static int disable(struct request *c, const char *id, json_t *doc, const void *arg)
 {
     if (json_is_false(json_object_get(doc, "stoppable")))
         return err_set(&c->err, EBUSY, "%s cannot be disabled: the cluster needs it; restart it instead", id);
     return work_stop(c, id, doc, arg);
 }
 
-int system_list_services(struct call *c)
+int system_list_services(struct request *c)
 {
     size_t len = 0;
     int rc = permitted(c);
@@ -240,49 +241,49 @@ int system_list_services(struct call *c)
     json_t *items = json_array();
     for (size_t i = 0; i < len; i++)
         if (apps[i]->work->system)
-            (void)json_array_append_new(items, crud_shown(c, &app_crud, apps[i]));
+            (void)json_array_append_new(items, crud_show_object(c, &app_crud, apps[i]));
     c->answer.revision = state_revision(c->state);
     c->answer.body = json_pack("{s:o, s:I}", "items", items, "revision", (json_int_t)c->answer.revision);
     return 0;
 }
 
-int system_get_service(struct call *c)
+int system_get_service(struct request *c)
 {
     const char *id = NULL;
     const struct object *o = service(c, &id);
     if (!o)
         return -c->err.code;
-    c->answer.body = crud_shown(c, &app_crud, o);
+    c->answer.body = crud_show_object(c, &app_crud, o);
     c->answer.revision = state_revision(c->state);
     return 0;
 }
 
-int system_enable_service(struct call *c)
+int system_enable_service(struct request *c)
 {
     return service_edit(c, "enable", work_start, NULL);
 }
 
-int system_disable_service(struct call *c)
+int system_disable_service(struct request *c)
 {
     return service_edit(c, "disable", disable, NULL);
 }
 
-int system_restart_service(struct call *c)
+int system_restart_service(struct request *c)
 {
     return service_edit(c, "restart", work_restart, NULL);
 }
 
-int system_put_service_settings(struct call *c)
+int system_put_service_settings(struct request *c)
 {
     return service_edit(c, "settings", work_put_map, "settings");
 }
 
-int system_patch_service_settings(struct call *c)
+int system_patch_service_settings(struct request *c)
 {
     return service_edit(c, "settings", work_patch_map, "settings");
 }
 
-int system_get_service_settings(struct call *c)
+int system_get_service_settings(struct request *c)
 {
     const char *id = NULL;
     if (!service(c, &id))

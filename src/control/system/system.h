@@ -7,12 +7,12 @@
 
 #include "control/api/crud.h"
 
-call_run system_get_settings, system_put_settings, system_patch_settings;
-call_run system_list_services, system_get_service, system_enable_service, system_disable_service;
-call_run system_restart_service, system_put_service_settings, system_patch_service_settings,
+request_verb system_get_settings, system_put_settings, system_patch_settings;
+request_verb system_list_services, system_get_service, system_enable_service, system_disable_service;
+request_verb system_restart_service, system_put_service_settings, system_patch_service_settings,
     system_get_service_settings;
 
 /* txn.c: {"guards": [{"kind", "id", "revision"}], "changes": [{"op", "kind", "id", "object"}]}, all or none applied. */
 enum { TXN_CHANGES_MAX = 1000, TXN_VOLUMES_MAX = 32 };
 extern const struct key_table txn_keys, txn_guard_keys, txn_change_keys;
-call_run txn_run;
+request_verb txn_run;

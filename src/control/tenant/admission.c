@@ -33,7 +33,7 @@ bool queue_open(const struct state *s, const char *queue, const char *user, cons
 /* ---- the queue -------------------------------------------------------------------------------------------------- */
 
 /* Gets the queue's terms, also of a queue that the same transaction creates. */
-static bool queue_of(struct call *c, const char *queue, struct queue_terms *ret)
+static bool queue_of(struct request *c, const char *queue, struct queue_terms *ret)
 {
     struct queue_doc made;
     const json_t *doc = change_read(&c->change, KIND_QUEUE, queue);
@@ -43,7 +43,8 @@ static bool queue_of(struct call *c, const char *queue, struct queue_terms *ret)
     return true;
 }
 
-static int domains_meet(struct call *c, const char *queue, const struct queue_terms *q, const struct berth_shape *shape)
+static int domains_meet(struct request *c, const char *queue, const struct queue_terms *q,
+                        const struct berth_shape *shape)
 {
     if (q->domains_len == 0 || shape->domains_len == 0)
         return 0;
@@ -54,7 +55,7 @@ static int domains_meet(struct call *c, const char *queue, const struct queue_te
                    q->domains[0], q->domains_len > 1 ? " and others" : "");
 }
 
-static int queue_check(struct call *c, const json_t *old, const struct work_doc *d)
+static int queue_check(struct request *c, const json_t *old, const struct work_doc *d)
 {
     struct queue_terms q;
     const char *queue = d->job.queue && *d->job.queue ? d->job.queue : QUEUE_DEFAULT;
@@ -77,7 +78,7 @@ static int queue_check(struct call *c, const json_t *old, const struct work_doc 
 
 /* ---- quotas ----------------------------------------------------------------------------------------------------- */
 
-static bool is_over(const json_t *doc)
+static bool is_finished(const json_t *doc)
 {
     return json_is_true(json_object_get(doc, "failed")) || json_is_true(json_object_get(doc, "cancelled")) ||
            json_is_true(json_object_get(doc, "ended"));
@@ -85,7 +86,7 @@ static bool is_over(const json_t *doc)
 
 /* Returns whether a change asks for more resources, another queue, or another run. Otherwise an admitted workload stays
  * admitted until it ends. */
-static bool asks_for_more(const json_t *old, const json_t *doc)
+static bool requests_more(const json_t *old, const json_t *doc)
 {
     static const char *const keys[] = {"replicas", "requests", "resources", "gpu",      "queue",
                                        "array",    "min",      "max",       "estimate", "time_limit"};
@@ -94,7 +95,7 @@ static bool asks_for_more(const json_t *old, const json_t *doc)
         if (a != b && !(a && b && json_equal(a, b)))
             return true;
     }
-    return !old || (is_over(old) && !is_over(doc));
+    return !old || (is_finished(old) && !is_finished(doc));
 }
 
 static bool is_work(const struct change_item *item)
@@ -103,7 +104,7 @@ static bool is_work(const struct change_item *item)
 }
 
 /* Tells the workload to the cluster for a moment, so that other workloads of the same transaction count, too. */
-static void item_put(struct call *c, const struct change_item *item)
+static void item_put(struct request *c, const struct change_item *item)
 {
     char *text = item->doc ? json_dumps(item->doc, JSON_COMPACT) : NULL;
     struct object o = {
@@ -116,7 +117,7 @@ static void item_put(struct call *c, const struct change_item *item)
     free(text);
 }
 
-static void item_remove(struct call *c, const struct change_item *item)
+static void item_remove(struct request *c, const struct change_item *item)
 {
     if (state_find(c->state, item->kind, item->id))
         state_revert(c->state, item->kind, item->id);
@@ -159,7 +160,7 @@ int admit_refuse(const struct berth_admission_result *v, const char *kind, const
                    v->quota, quota_amount_text(r, v->used, arena), limit, kind, asked, accepted, ask);
 }
 
-static int quotas_check(struct call *c, enum kind kind, const char *id, const struct work_doc *d)
+static int quotas_check(struct request *c, enum kind kind, const char *id, const struct work_doc *d)
 {
     static const enum berth_workload_kind core_kind[KINDS] = {
         [KIND_APP] = BERTH_SERVICE, [KIND_JOB] = BERTH_JOB, [KIND_VM] = BERTH_VM};
@@ -173,18 +174,18 @@ static int quotas_check(struct call *c, enum kind kind, const char *id, const st
     return v.ok ? 0 : admit_refuse(&v, kinds[kind].name, d->group, &c->arena, &c->err);
 }
 
-static int item_quotas_check(struct call *c, const struct change_item *item)
+static int item_quotas_check(struct request *c, const struct change_item *item)
 {
     struct work_doc d;
     const struct object *o = state_find(c->state, item->kind, item->id);
     CLEANUP(json) json_t *old = o ? object_doc(o) : NULL;
-    if (!asks_for_more(old, item->doc))
+    if (!requests_more(old, item->doc))
         return 0;
     int rc = work_doc_read(item->doc, &c->arena, &d, &c->err);
     return rc < 0 ? rc : quotas_check(c, item->kind, item->id, &d);
 }
 
-int admit_all(struct call *c)
+int admit_all(struct request *c)
 {
     int rc = 0;
     size_t told = 0;
@@ -200,13 +201,13 @@ int admit_all(struct call *c)
     return rc;
 }
 
-int admit_check(struct call *c, enum kind kind, const char *id, const json_t *old, const json_t *doc,
+int admit_check(struct request *c, enum kind kind, const char *id, const json_t *old, const json_t *doc,
                 const struct work_doc *d)
 {
     int rc = kind == KIND_JOB ? queue_check(c, old, d) : 0;
     if (rc == 0)
         rc = cap_admit(c, kind, id, d);
-    if (rc < 0 || c->quota_check_deferred || !asks_for_more(old, doc))
+    if (rc < 0 || c->quota_check_deferred || !requests_more(old, doc))
         return rc;
     for (size_t i = 0; i < c->change.items.len; i++)
         if (is_work(&c->change.items.at[i]) && strcmp(c->change.items.at[i].id, id) != 0)

@@ -56,7 +56,7 @@ static json_t *part_doc(const struct object *o)
 }
 
 /* Ended jobs are left out: an import would run them again. */
-static bool is_over(const struct state *s, const struct object *o, int64_t now_ns)
+static bool is_finished(const struct state *s, const struct object *o, int64_t now_ns)
 {
     if (o->kind != KIND_JOB)
         return false;
@@ -80,7 +80,7 @@ int archive_make(const struct state *s, const struct object *user, int64_t now_n
         json_t *items = json_array();
         (void)json_object_set_new(archive, archive_parts[p].name, items);
         for (size_t i = 0; i < len; i++) {
-            if (strcmp(list[i]->owner, user->id) != 0 || is_over(s, list[i], now_ns))
+            if (strcmp(list[i]->owner, user->id) != 0 || is_finished(s, list[i], now_ns))
                 continue;
             (void)json_array_append_new(items, part_doc(list[i]));
             if (++objects > ARCHIVE_OBJECTS_MAX)
@@ -101,9 +101,9 @@ int archive_make(const struct state *s, const struct object *user, int64_t now_n
 
 /* Allowed for the user itself, and for callers that manage the user and its workloads, because install configuration is
  * included. */
-int user_export(struct call *c)
+int user_export(struct request *c)
 {
-    const struct object *o = call_object(c, KIND_USER, c->args[0], PERMIT_READ);
+    const struct object *o = request_object(c, KIND_USER, c->args[0], PERMIT_READ);
     if (!o)
         return -c->err.code;
     bool self = strcmp(o->id, c->caller.user) == 0;
@@ -131,12 +131,12 @@ static int keys_check(const json_t *archive, struct berth_err *err)
     json_t *value;
     json_object_foreach((json_t *)archive, name, value)
     {
-        char shown[QUOTE_MAX];
+        char quoted[QUOTE_MAX];
         size_t i = 0;
         while ((known = known_key(NULL, i)) && strcmp(known, name) != 0)
             i++;
         if (!known)
-            return err_set(err, EINVAL, "unknown key %s; see docs/user-archive.md", quote(name, shown));
+            return err_set(err, EINVAL, "unknown key %s; see docs/user-archive.md", quote(name, quoted));
     }
     return 0;
 }

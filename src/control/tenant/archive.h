@@ -33,4 +33,4 @@ int archive_check(const json_t *archive, struct berth_err *err);
 
 /* Imports an archive through the call's change: as the user `as`, or, if NULL, under the archive's own name or the next
  * free one. The answer is {"id", "renamed"}. All contents pass the same checks as in a request. */
-int archive_import(struct call *c, const json_t *archive, const char *as);
+int archive_import(struct request *c, const json_t *archive, const char *as);

@@ -55,11 +55,11 @@ static const char *no_query(const void *from, const char *name)
 
 static void import(struct state *s, const json_t *archive)
 {
-    static const struct request request = {.method = "POST", .path = "/v1/users/import", .query = no_query};
+    static const struct request_input input = {.method = "POST", .path = "/v1/users/import", .query = no_query};
     static const struct route route = {.method = "POST", .path = "/v1/users/import"};
-    struct call c = {
+    struct request c = {
         .state = s,
-        .request = &request,
+        .input = &input,
         .route = &route,
         .caller = {.user = "admin", .group = "", .role = "admin", .node = "", .token = ""},
         .body = archive,

@@ -16,15 +16,15 @@
 
 enum { NAMES_TRIED_MAX = 1000 };
 
-struct importing {
-    struct call *call;
+struct archive_import {
+    struct request *request;
     const char *old_user, *user;
     json_t *renamed; /* {"volumes/maps": "volumes/maps-2"} */
     json_t *volumes; /* {old: new} of all volumes, for the workloads that mount them */
     json_t *kept;    /* ["apps/web.ann"]: existing objects, left as they are; NULL: no merge */
 };
 
-static void importing_cleanup(struct importing *t)
+static void archive_import_cleanup(struct archive_import *t)
 {
     json_decref(t->renamed);
     json_decref(t->volumes);
@@ -36,18 +36,18 @@ static const char *member(const json_t *doc, const char *key)
     return json_string_value(json_object_get(doc, key));
 }
 
-static void note_renamed(struct importing *t, enum kind kind, const char *from, const char *to)
+static void note_renamed(struct archive_import *t, enum kind kind, const char *from, const char *to)
 {
-    struct arena *arena = &t->call->arena;
+    struct arena *arena = &t->request->arena;
     if (strcmp(from, to) != 0)
         (void)json_object_set_new(t->renamed, arena_fmt(arena, "%s/%s", kinds[kind].plural, from),
                                   json_string(arena_fmt(arena, "%s/%s", kinds[kind].plural, to)));
 }
 
 /* Gets the first of NAME, NAME-2, NAME-3, ... that no object of the kind has. */
-static int free_name(struct importing *t, enum kind kind, const char *name, const char **ret)
+static int free_name(struct archive_import *t, enum kind kind, const char *name, const char **ret)
 {
-    struct call *c = t->call;
+    struct request *c = t->request;
     char folded[ID_MAX + 1];
     int rc = id_fold("id", name, folded, &c->err);
     if (rc < 0)
@@ -63,17 +63,17 @@ static int free_name(struct importing *t, enum kind kind, const char *name, cons
     return 0;
 }
 
-static int put(struct importing *t, enum kind kind, json_t *doc, const char **ret_id)
+static int put(struct archive_import *t, enum kind kind, json_t *doc, const char **ret_id)
 {
     bool is_new;
-    return crud_put(t->call, crud_find(kind), NULL, doc, CRUD_CREATE, ret_id, &is_new);
+    return crud_put(t->request, crud_find(kind), NULL, doc, CRUD_CREATE, ret_id, &is_new);
 }
 
 /* ---- the user --------------------------------------------------------------------------------------------------- */
 
-static int merge_option(struct call *c, bool *ret)
+static int merge_option(struct request *c, bool *ret)
 {
-    const char *merge = call_query(c, "merge");
+    const char *merge = request_query(c, "merge");
     *ret = merge && strcmp(merge, "false") != 0;
     if (*ret && *merge && strcmp(merge, "true") != 0 && strcmp(merge, "1") != 0)
         return err_set(&c->err, EINVAL, "merge: expected true or false");
@@ -81,21 +81,21 @@ static int merge_option(struct call *c, bool *ret)
 }
 
 /* Merges into an existing user, which is not changed. */
-static int merge_user(struct importing *t, const char *id)
+static int merge_user(struct archive_import *t, const char *id)
 {
-    struct call *c = t->call;
+    struct request *c = t->request;
     if (!crud_open(c, KIND_USER, id, PERMIT_USERS, &t->user))
         return -c->err.code;
-    if (call_query(c, "group") || call_query(c, "role"))
+    if (request_query(c, "group") || request_query(c, "role"))
         return err_set(&c->err, EINVAL, "group and role: only for a new user; %s already exists and is not changed",
                        id);
     return 0;
 }
 
-static int make_user(struct importing *t, json_t *doc, const char *id)
+static int make_user(struct archive_import *t, json_t *doc, const char *id)
 {
-    struct call *c = t->call;
-    const char *group = call_query(c, "group"), *role = call_query(c, "role");
+    struct request *c = t->request;
+    const char *group = request_query(c, "group"), *role = request_query(c, "role");
     (void)json_object_set_new(doc, "id", json_string(id));
     if (group)
         (void)json_object_set_new(doc, "group", json_string(group));
@@ -111,9 +111,9 @@ static int make_user(struct importing *t, json_t *doc, const char *id)
     return rc;
 }
 
-static int import_user(struct importing *t, const json_t *archive, const char *as)
+static int import_user(struct archive_import *t, const json_t *archive, const char *as)
 {
-    struct call *c = t->call;
+    struct request *c = t->request;
     CLEANUP(json) json_t *doc = json_deep_copy(json_object_get(archive, "user"));
     const char *id = member(doc, "id");
     char folded[ID_MAX + 1];
@@ -140,18 +140,18 @@ static int import_user(struct importing *t, const json_t *archive, const char *a
 /* ---- objects of the user ---------------------------------------------------------------------------------------- */
 
 /* Returns the document's ID as text; it may be a number. */
-static const char *id_of(struct importing *t, const json_t *doc)
+static const char *id_of(struct archive_import *t, const json_t *doc)
 {
     const json_t *id = json_object_get(doc, "id");
     if (json_is_integer(id))
-        return arena_fmt(&t->call->arena, "%" JSON_INTEGER_FORMAT, json_integer_value(id));
-    return json_is_string(id) ? arena_strdup(&t->call->arena, json_string_value(id)) : NULL;
+        return arena_fmt(&t->request->arena, "%" JSON_INTEGER_FORMAT, json_integer_value(id));
+    return json_is_string(id) ? arena_strdup(&t->request->arena, json_string_value(id)) : NULL;
 }
 
 /* Returns true if a merge finds the object already there and keeps it. */
-static bool is_kept(struct importing *t, enum kind kind, const char *id)
+static bool is_existing_kept(struct archive_import *t, enum kind kind, const char *id)
 {
-    struct call *c = t->call;
+    struct request *c = t->request;
     const json_t *there = t->kept ? change_read(&c->change, kind, id) : NULL;
     const char *owner = member(there, "owner");
     if (!owner || strcmp(owner, t->user) != 0)
@@ -161,16 +161,16 @@ static bool is_kept(struct importing *t, enum kind kind, const char *id)
 }
 
 /* Returns the ID NAME.USER of an app or VM with its name folded; NULL: the name is invalid and is rejected later. */
-static const char *owned_id_of(struct importing *t, const json_t *doc)
+static const char *owned_id_of(struct archive_import *t, const json_t *doc)
 {
     char folded[ID_MAX + 1];
     const char *name = member(doc, "name");
     if (!name || id_fold("name", name, folded, NULL) < 0)
         return NULL;
-    return arena_fmt(&t->call->arena, "%s.%s", folded, t->user);
+    return arena_fmt(&t->request->arena, "%s.%s", folded, t->user);
 }
 
-static int rename_volume(struct importing *t, json_t *doc, const char *old)
+static int rename_volume(struct archive_import *t, json_t *doc, const char *old)
 {
     const char *name = NULL;
     int rc = free_name(t, KIND_VOLUME, old, &name);
@@ -180,23 +180,23 @@ static int rename_volume(struct importing *t, json_t *doc, const char *old)
     return json_object_set_new(doc, "id", json_string(name));
 }
 
-static bool volume_is_kept(struct importing *t, const char *old)
+static bool is_existing_volume_kept(struct archive_import *t, const char *old)
 {
     char folded[ID_MAX + 1];
-    if (!t->kept || id_fold("id", old, folded, NULL) < 0 || !is_kept(t, KIND_VOLUME, folded))
+    if (!t->kept || id_fold("id", old, folded, NULL) < 0 || !is_existing_kept(t, KIND_VOLUME, folded))
         return false;
     (void)json_object_set_new(t->volumes, old, json_string(folded));
     return true;
 }
 
-static json_t *volume_renamed(struct importing *t, json_t *name)
+static json_t *volume_renamed(struct archive_import *t, json_t *name)
 {
     json_t *to = json_is_string(name) ? json_object_get(t->volumes, json_string_value(name)) : NULL;
     return json_incref(to ? to : name);
 }
 
 /* Renames the mounted volumes and the gang. Gang names are global in the cluster, so each user gets its own. */
-static void rename_in_work(struct importing *t, json_t *doc)
+static void rename_in_work(struct archive_import *t, json_t *doc)
 {
     json_t *mounts = json_object_get(doc, "volumes");
     const char *gang = member(doc, "gang");
@@ -212,19 +212,20 @@ static void rename_in_work(struct importing *t, json_t *doc)
         return;
     const char *dot = strrchr(gang, '.');
     size_t len = dot && strcmp(dot + 1, t->old_user) == 0 ? (size_t)(dot - gang) : strlen(gang);
-    (void)json_object_set_new(doc, "gang", json_string(arena_fmt(&t->call->arena, "%.*s.%s", (int)len, gang, t->user)));
+    (void)json_object_set_new(doc, "gang",
+                              json_string(arena_fmt(&t->request->arena, "%.*s.%s", (int)len, gang, t->user)));
 }
 
-static int import_item(struct importing *t, enum kind kind, const json_t *item)
+static int import_item(struct archive_import *t, enum kind kind, const json_t *item)
 {
-    struct call *c = t->call;
+    struct request *c = t->request;
     CLEANUP(json) json_t *doc = json_deep_copy(item);
     const char *id = NULL, *old = id_of(t, doc);
     if (!json_is_object(doc) || !old)
         return err_set(&c->err, EINVAL, "expected an object with an id");
     int rc = 0;
     if (kind == KIND_VOLUME) {
-        if (volume_is_kept(t, old))
+        if (is_existing_volume_kept(t, old))
             return 0;
         rc = rename_volume(t, doc, old);
     } else {
@@ -235,7 +236,7 @@ static int import_item(struct importing *t, enum kind kind, const json_t *item)
                                       json_string(arena_strndup(&c->arena, old, strcspn(old, "."))));
         (void)json_object_del(doc, "id");
         const char *there = kind != KIND_JOB && t->kept ? owned_id_of(t, doc) : NULL;
-        if (there && is_kept(t, kind, there))
+        if (there && is_existing_kept(t, kind, there))
             return 0;
     }
     if (rc < 0)
@@ -248,9 +249,9 @@ static int import_item(struct importing *t, enum kind kind, const json_t *item)
     return rc;
 }
 
-static int import_parts(struct importing *t, const json_t *archive)
+static int import_parts(struct archive_import *t, const json_t *archive)
 {
-    struct call *c = t->call;
+    struct request *c = t->request;
     for (size_t p = 0; p < archive_parts_len; p++) {
         size_t i;
         json_t *item;
@@ -264,9 +265,10 @@ static int import_parts(struct importing *t, const json_t *archive)
     return 0;
 }
 
-int archive_import(struct call *c, const json_t *archive, const char *as)
+int archive_import(struct request *c, const json_t *archive, const char *as)
 {
-    CLEANUP(importing) struct importing t = {.call = c, .renamed = json_object(), .volumes = json_object()};
+    CLEANUP(archive_import)
+    struct archive_import t = {.request = c, .renamed = json_object(), .volumes = json_object()};
     bool dry_run = c->dry_run;
     int rc = archive_check(archive, &c->err);
     if (rc < 0)
@@ -288,7 +290,7 @@ int archive_import(struct call *c, const json_t *archive, const char *as)
     return 0;
 }
 
-int user_import(struct call *c)
+int user_import(struct request *c)
 {
-    return archive_import(c, c->body, call_query(c, "as"));
+    return archive_import(c, c->body, request_query(c, "as"));
 }

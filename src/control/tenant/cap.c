@@ -16,7 +16,7 @@
  * such growth together ends at an eighth above the cap. */
 enum { GROWTH_BYTES = 256, GROWTH_PART = 8 };
 
-static const struct row {
+static const struct cap_row {
     const char *name; /* name in cap_exceptions; the setting is cap_NAME */
     enum system_setting setting;
     int64_t unit;
@@ -37,14 +37,14 @@ static const struct row {
 /* ---- values ----------------------------------------------------------------------------------------------------- */
 
 /* One exception: "user/alice:instances=50000". `cap` is CAPS if the text is invalid. */
-struct exception {
+struct cap_exception {
     const char *whom;
     size_t whom_len;
     enum cap cap;
     int64_t value;
 };
 
-static const char *exception_read(const char *text, struct arena *arena, struct exception *ret)
+static const char *exception_read(const char *text, struct arena *arena, struct cap_exception *ret)
 {
     size_t len = strcspn(text, ","), whom = strcspn(text, ":"), name = strcspn(text, "=");
     const char *rest = text + len + (text[len] == ',');
@@ -65,7 +65,7 @@ static const char *exception_read(const char *text, struct arena *arena, struct 
 int cap_exceptions_check(const char *text, struct arena *arena, struct berth_err *err)
 {
     while (*text) {
-        struct exception e;
+        struct cap_exception e;
         const char *rest = exception_read(text, arena, &e);
         if (e.cap == CAPS)
             return err_set(err, EINVAL,
@@ -76,7 +76,7 @@ int cap_exceptions_check(const char *text, struct arena *arena, struct berth_err
     return 0;
 }
 
-static bool applies_to(const struct exception *e, const char *kind, const char *id)
+static bool applies_to(const struct cap_exception *e, const char *kind, const char *id)
 {
     size_t len = strlen(kind);
     return e->whom_len == len + strlen(id) && strncmp(e->whom, kind, len) == 0 &&
@@ -89,7 +89,7 @@ int64_t cap_limit(const struct state *s, enum cap cap, const char *owner, struct
     const struct object *user = state_find(s, KIND_USER, owner);
     bool own = false;
     for (const char *text = system_setting_text(s, SETTING_CAP_EXCEPTIONS, arena); *text;) {
-        struct exception e;
+        struct cap_exception e;
         text = exception_read(text, arena, &e);
         bool is_user = e.cap == cap && applies_to(&e, "user/", owner);
         if (is_user || (!own && e.cap == cap && user && applies_to(&e, "group/", user->group)))
@@ -107,9 +107,9 @@ static bool is_exempt(const struct caller *caller)
 
 /* ---- checks ----------------------------------------------------------------------------------------------------- */
 
-static int refuse(struct call *c, enum cap cap, int code, const char *owner, int64_t has, int64_t limit, int64_t add)
+static int refuse(struct request *c, enum cap cap, int code, const char *owner, int64_t has, int64_t limit, int64_t add)
 {
-    const struct row *row = &rows[cap];
+    const struct cap_row *row = &rows[cap];
     int64_t more = (add + row->unit - 1) / row->unit;
     return err_set(&c->err, code,
                    "cap %s: user %s has %" PRId64 " of %" PRId64 " %s, and this request needs %" PRId64
@@ -117,7 +117,7 @@ static int refuse(struct call *c, enum cap cap, int code, const char *owner, int
                    row->name, owner, has / row->unit, limit / row->unit, row->what, more, row->less, row->name);
 }
 
-static int claim_check(struct call *c, const struct cap_claim *claim)
+static int claim_check(struct request *c, const struct cap_claim *claim)
 {
     const struct cap_amounts use = cap_book_use(state_caps(c->state), claim->owner);
     for (size_t i = 0; i < CAPS; i++) {
@@ -133,7 +133,7 @@ static int claim_check(struct call *c, const struct cap_claim *claim)
 }
 
 /* Returns the increase by one item: the amounts of its document minus those of the stored object. */
-static struct cap_amounts item_adds(struct call *c, struct change_item *item)
+static struct cap_amounts item_adds(struct request *c, struct change_item *item)
 {
     size_t len = 0;
     struct cap_amounts add = {0};
@@ -149,7 +149,7 @@ static struct cap_amounts item_adds(struct call *c, struct change_item *item)
     return add;
 }
 
-static const char *item_owner(struct call *c, const struct change_item *item)
+static const char *item_owner(struct request *c, const struct change_item *item)
 {
     const struct object *o = state_find(c->state, item->kind, item->id);
     const char *owner = json_string_value(json_object_get(item->doc, item->kind == KIND_TOKEN ? "user" : "owner"));
@@ -157,7 +157,7 @@ static const char *item_owner(struct call *c, const struct change_item *item)
 }
 
 /* Returns the owner's claim, created if it is missing. A change has few owners. */
-static struct cap_claim *claim_of(struct call *c, const char *owner)
+static struct cap_claim *claim_of(struct request *c, const char *owner)
 {
     for (size_t i = 0; i < c->claims_len; i++)
         if (strcmp(c->claims[i].owner, owner) == 0)
@@ -170,7 +170,7 @@ static struct cap_claim *claim_of(struct call *c, const char *owner)
     return &claims[c->claims_len++];
 }
 
-int cap_check(struct call *c)
+int cap_check(struct request *c)
 {
     c->claims = NULL;
     c->claims_len = 0;
@@ -192,7 +192,7 @@ int cap_check(struct call *c)
     return rc;
 }
 
-int cap_admit(struct call *c, enum kind kind, const char *id, const struct work_doc *d)
+int cap_admit(struct request *c, enum kind kind, const char *id, const struct work_doc *d)
 {
     const struct object *o = state_find(c->state, kind, id);
     int64_t most = system_setting_number(c->state, SETTING_REPLICAS_MAX), replicas = d->workload.replicas;
@@ -212,7 +212,7 @@ int cap_admit(struct call *c, enum kind kind, const char *id, const struct work_
     return claim_check(c, &claim);
 }
 
-void cap_hold(struct call *c)
+void cap_hold(struct request *c)
 {
     for (size_t i = 0; i < c->claims_len; i++) {
         for (size_t k = 0; k < CAPS; k++)
@@ -223,7 +223,7 @@ void cap_hold(struct call *c)
     c->claims_held = true;
 }
 
-void cap_release(struct call *c)
+void cap_release(struct request *c)
 {
     for (size_t i = 0; c->claims_held && i < c->claims_len; i++)
         cap_book_hold(state_caps(c->state), c->claims[i].owner, &c->claims[i].add, -1);
@@ -231,7 +231,7 @@ void cap_release(struct call *c)
     c->claims_len = 0;
 }
 
-int cap_names_check(struct call *c, size_t fresh)
+int cap_names_check(struct request *c, size_t fresh)
 {
     if (fresh == 0 || !c->caller.user || !c->caller.user[0] || permit(&c->caller, PERMIT_NODES, "", ""))
         return 0;
@@ -245,7 +245,7 @@ int cap_names_check(struct call *c, size_t fresh)
         has, most);
 }
 
-int cap_watch_check(struct call *c)
+int cap_watch_check(struct request *c)
 {
     const char *user = c->caller.user;
     if (is_exempt(&c->caller))

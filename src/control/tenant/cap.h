@@ -15,7 +15,7 @@
 
 #include "control/state/state.h"
 
-struct call;
+struct request;
 struct cap_book;
 struct work_doc;
 
@@ -63,15 +63,15 @@ int64_t cap_limit(const struct state *s, enum cap cap, const char *owner, struct
 int cap_exceptions_check(const char *text, struct arena *arena, struct berth_err *err);
 /* Checks a document before anything is planned with it. -EACCES: it has more replicas than the setting replicas_max
  * allows, whoever writes it, or it alone takes its owner above a cap. */
-int cap_admit(struct call *c, enum kind kind, const char *id, const struct work_doc *d);
+int cap_admit(struct request *c, enum kind kind, const char *id, const struct work_doc *d);
 /* Returns -EACCES if the whole change takes an owner above a cap; the error has the cap's name, its value and what to
  * do. */
-int cap_check(struct call *c);
+int cap_check(struct request *c);
 /* Counts what a checked change adds until cap_release, so that concurrent requests see each other. */
-void cap_hold(struct call *c);
-void cap_release(struct call *c);
+void cap_hold(struct request *c);
+void cap_release(struct request *c);
 /* Returns -EACCES if a description with `fresh` new resource names would leave too few names for nodes. A cluster has
  * at most BERTH_RESOURCES_MAX names; callers without the permission 'nodes: all' may use the first half of them. */
-int cap_names_check(struct call *c, size_t fresh);
+int cap_names_check(struct request *c, size_t fresh);
 /* Returns -EDQUOT if the caller has as many open streams as allowed. */
-int cap_watch_check(struct call *c);
+int cap_watch_check(struct request *c);

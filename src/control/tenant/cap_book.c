@@ -12,13 +12,13 @@
 /* Overhead of each object beside its text: table entries, its view, its entry in the cluster. */
 enum { OBJECT_BYTES = 512 };
 
-struct owner {
+struct owner_use {
     char *name;
     struct cap_amounts use;
 };
 
 struct cap_book {
-    VEC(struct owner) owners; /* never shrinks: all owners are users, which administrators create */
+    VEC(struct owner_use) owners; /* never shrinks: all owners are users, which administrators create */
     struct map map;
 };
 
@@ -43,7 +43,7 @@ static bool same(const void *ctx, uint32_t value, const void *key)
     return strcmp(((const struct cap_book *)ctx)->owners.at[value].name, key) == 0;
 }
 
-static struct owner *owner_find(const struct cap_book *b, const char *name)
+static struct owner_use *owner_find(const struct cap_book *b, const char *name)
 {
     uint32_t ix = map_find(&b->map, hash_bytes(name, strlen(name), 0), same, b, name);
     return ix == MAP_NONE ? NULL : &b->owners.at[ix];
@@ -53,10 +53,10 @@ void cap_book_hold(struct cap_book *b, const char *name, const struct cap_amount
 {
     if (!*name)
         return;
-    struct owner *owner = owner_find(b, name);
+    struct owner_use *owner = owner_find(b, name);
     if (!owner) {
         map_add(&b->map, hash_bytes(name, strlen(name), 0), (uint32_t)b->owners.len);
-        vec_push(&b->owners, ((struct owner){.name = mem_strdup(name)}));
+        vec_push(&b->owners, ((struct owner_use){.name = mem_strdup(name)}));
         owner = &b->owners.at[b->owners.len - 1];
     }
     for (size_t i = 0; i < CAPS; i++)
@@ -120,6 +120,6 @@ void cap_book_count(struct cap_book *b, const struct object *o, int sign)
 
 struct cap_amounts cap_book_use(const struct cap_book *b, const char *name)
 {
-    const struct owner *owner = owner_find(b, name);
+    const struct owner_use *owner = owner_find(b, name);
     return owner ? owner->use : (struct cap_amounts){0};
 }

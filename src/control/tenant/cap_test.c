@@ -176,14 +176,14 @@ static const char *query_watch(const void *from, const char *name)
 static void send_raw(struct kit *k, const char *who, const char *method, const char *path, const char *body,
                      struct sent *to)
 {
-    const struct request request = {.method = method,
-                                    .path = path,
-                                    .peer = who,
-                                    .remote = "192.0.2.1",
-                                    .body = body,
-                                    .body_len = strlen(body),
-                                    .query = query_watch,
-                                    .query_from = *body ? NULL : "1"};
+    const struct request_input request = {.method = method,
+                                          .path = path,
+                                          .peer = who,
+                                          .remote = "192.0.2.1",
+                                          .body = body,
+                                          .body_len = strlen(body),
+                                          .query = query_watch,
+                                          .query_from = *body ? NULL : "1"};
     control_handle(k->control, &request, sent_answered, to);
 }
 

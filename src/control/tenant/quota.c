@@ -11,7 +11,7 @@
 #include "wire/text/document.h"
 #include "wire/text/quantity.h"
 
-int quota_check(struct call *c, const char *id, const struct quota_doc *d)
+int quota_check(struct request *c, const char *id, const struct quota_doc *d)
 {
     struct berth_quota q = quota_describe(c->state, id, d, &c->arena);
     int rc = describe_quota(state_cluster(c->state), &q, &c->err);
@@ -53,7 +53,7 @@ static int64_t part_of(const struct quota_doc *d, enum quota_part part, const ch
     return 0;
 }
 
-static const char *amount_text(struct call *c, enum quota_part part, const char *resource, int64_t amount)
+static const char *amount_text(struct request *c, enum quota_part part, const char *resource, int64_t amount)
 {
     if (part != TOTALS)
         return quota_amount_text(resource, amount, &c->arena);
@@ -70,7 +70,7 @@ static int64_t period_of(const struct quota_doc *d, const char *resource)
 
 /* Sums of what all users of a group except one are granted of each resource in the group's quota, as the transaction
  * would leave them. Every write of a user changes the counter of users: a guard on that counter guards all users. */
-struct sums {
+struct group_sums {
     const struct quota_doc *group;
     int64_t *of[PARTS];
     const char *longer; /* a user with a total of another period than the group's */
@@ -82,7 +82,7 @@ static bool is_member(const json_t *doc, const char *group)
     return of && strcmp(of, group) == 0;
 }
 
-static void sums_add(struct call *c, struct sums *sums, const char *user, const json_t *doc)
+static void sums_add(struct request *c, struct group_sums *sums, const char *user, const json_t *doc)
 {
     struct user_doc d;
     if (user_doc_read(doc, &c->arena, &d, NULL) < 0)
@@ -99,7 +99,7 @@ static void sums_add(struct call *c, struct sums *sums, const char *user, const 
     }
 }
 
-static const struct change_item *written(const struct change *change, const char *user)
+static const struct change_item *written_user(const struct change *change, const char *user)
 {
     for (size_t i = 0; i < change->items.len; i++)
         if (change->items.at[i].kind == KIND_USER && change->items.at[i].write &&
@@ -108,9 +108,9 @@ static const struct change_item *written(const struct change *change, const char
     return NULL;
 }
 
-static struct sums sums_of(struct call *c, const char *group, const struct quota_doc *d, const char *but)
+static struct group_sums sums_of(struct request *c, const char *group, const struct quota_doc *d, const char *but)
 {
-    struct sums sums = {.group = d};
+    struct group_sums sums = {.group = d};
     size_t len;
     const struct object *const *users = state_list(c->state, KIND_USER, &len);
     for (enum quota_part p = LIMITS; p < PARTS; p++) {
@@ -120,7 +120,8 @@ static struct sums sums_of(struct call *c, const char *group, const struct quota
     }
     (void)change_guard(&c->change, KIND_COUNTER, kinds[KIND_USER].plural);
     for (size_t i = 0; i < len; i++) {
-        if (strcmp(users[i]->group, group) != 0 || strcmp(users[i]->id, but) == 0 || written(&c->change, users[i]->id))
+        if (strcmp(users[i]->group, group) != 0 || strcmp(users[i]->id, but) == 0 ||
+            written_user(&c->change, users[i]->id))
             continue;
         CLEANUP(json) json_t *doc = object_doc(users[i]);
         if (json_object_get(doc, "quota"))
@@ -134,10 +135,10 @@ static struct sums sums_of(struct call *c, const char *group, const struct quota
     return sums;
 }
 
-static int user_within(struct call *c, const char *id, const char *group, const struct quota_doc *of_group,
+static int user_within(struct request *c, const char *id, const char *group, const struct quota_doc *of_group,
                        const struct quota_doc *d)
 {
-    struct sums sums = sums_of(c, group, of_group, id);
+    struct group_sums sums = sums_of(c, group, of_group, id);
     for (enum quota_part p = LIMITS; p < PARTS; p++)
         for (size_t i = 0; i < part_len(of_group, p); i++) {
             struct berth_amount has = part_at(of_group, p, i);
@@ -159,7 +160,7 @@ static int user_within(struct call *c, const char *id, const char *group, const 
     return 0;
 }
 
-int quota_check_user(struct call *c, const char *id, const json_t *doc)
+int quota_check_user(struct request *c, const char *id, const json_t *doc)
 {
     struct user_doc d;
     struct group_doc g;
@@ -172,12 +173,12 @@ int quota_check_user(struct call *c, const char *id, const json_t *doc)
     return user_within(c, id, d.group, &g.quota, &d.quota);
 }
 
-int quota_check_group(struct call *c, const char *id, const struct group_doc *d)
+int quota_check_group(struct request *c, const char *id, const struct group_doc *d)
 {
     int rc = quota_check(c, arena_fmt(&c->arena, "group/%s", id), &d->quota);
     if (rc < 0)
         return rc;
-    struct sums sums = sums_of(c, id, &d->quota, "");
+    struct group_sums sums = sums_of(c, id, &d->quota, "");
     for (enum quota_part p = LIMITS; p < PARTS; p++)
         for (size_t i = 0; i < part_len(&d->quota, p); i++) {
             struct berth_amount has = part_at(&d->quota, p, i);
@@ -201,7 +202,7 @@ static json_t *amount_value(const char *resource, int64_t amount)
     return json_string(quantity_print(strcmp(resource, "gpu") == 0 ? "cpu" : resource, amount, text));
 }
 
-static json_t *row_of(json_t *use, const struct call *c, const char *id, const char *resource)
+static json_t *row_of(json_t *use, const struct request *c, const char *id, const char *resource)
 {
     struct berth_quota_use held;
     json_t *row = json_object_get(use, resource);
@@ -214,7 +215,7 @@ static json_t *row_of(json_t *use, const struct call *c, const char *id, const c
     return row;
 }
 
-json_t *quota_use_show(const struct call *c, const char *id, const struct quota_doc *d)
+json_t *quota_use_show(const struct request *c, const char *id, const struct quota_doc *d)
 {
     static const char *const words[PARTS] = {"limit", "guaranteed", "admitted", "hours"};
     json_t *use = json_object();
@@ -237,7 +238,7 @@ json_t *quota_use_show(const struct call *c, const char *id, const struct quota_
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
-int users_groups_check(struct call *c, const char *const *users, size_t users_len, const char *const *groups,
+int users_groups_check(struct request *c, const char *const *users, size_t users_len, const char *const *groups,
                        size_t groups_len)
 {
     for (size_t i = 0; i < users_len; i++)
@@ -258,7 +259,7 @@ static bool lists(const char *const *texts, size_t len, const char *text)
     return false;
 }
 
-int users_groups_check_unused(struct call *c, enum kind kind, const char *id)
+int users_groups_check_unused(struct request *c, enum kind kind, const char *id)
 {
     size_t len;
     bool user = kind == KIND_USER;

@@ -11,7 +11,7 @@
 /* ---- shares ----------------------------------------------------------------------------------------------------- */
 
 struct share_list {
-    struct call *c;
+    struct request *c;
     json_t *items;
 };
 
@@ -22,7 +22,7 @@ static void share_add(void *ctx, const struct berth_share *share)
     if (strncmp(share->quota, user, sizeof user - 1) != 0)
         return;
     const struct object *o = state_find(t->c->state, KIND_USER, share->quota + sizeof user - 1);
-    if (!o || !(call_sees(t->c, o) || permit(&t->c->caller, PERMIT_READ, o->id, o->group)))
+    if (!o || !(request_may_see(t->c, o) || permit(&t->c->caller, PERMIT_READ, o->id, o->group)))
         return;
     (void)json_array_append_new(t->items, json_pack("{s:s, s:s*, s:I, s:f, s:f}", "user", o->id, "group",
                                                     *o->group ? o->group : NULL, "weight", (json_int_t)share->weight,
@@ -30,10 +30,10 @@ static void share_add(void *ctx, const struct berth_share *share)
                                                     (double)share->factor / 1000000));
 }
 
-int shares_run(struct call *c)
+int shares_run(struct request *c)
 {
     const struct forecast_run *run = NULL;
-    int rc = forecast_ask(c, &(struct forecast_spec){0}, &run);
+    int rc = forecast_request(c, &(struct forecast_spec){0}, &run);
     if (rc < 0 || !run)
         return rc;
     struct share_list t = {c, json_array()};
@@ -92,7 +92,7 @@ int prices_check(const char *text, struct berth_err *err)
 }
 
 /* Leaves out the budgets, which only the program that enforces them needs. */
-int prices_run(struct call *c)
+int prices_run(struct request *c)
 {
     json_t *doc = NULL;
     const char *text = system_setting_text(c->state, SETTING_PRICES, &c->arena);

@@ -8,8 +8,8 @@
 #include "control/api/request.h"
 
 /* GET /v1/shares */
-int shares_run(struct call *c);
+int shares_run(struct request *c);
 /* GET /v1/prices */
-int prices_run(struct call *c);
+int prices_run(struct request *c);
 /* Checks the parts of a price list that clients need to show costs. "": no prices. */
 int prices_check(const char *text, struct berth_err *err);

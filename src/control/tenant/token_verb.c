@@ -25,7 +25,7 @@ static bool is_own(const struct caller *c, const struct object *token)
     return c->user[0] && strcmp(token->token->user, c->user) == 0;
 }
 
-static bool sees(const struct call *c, const struct object *token)
+static bool may_see_token(const struct request *c, const struct object *token)
 {
     const struct token_view *v = token->token;
     if (is_own(&c->caller, token))
@@ -37,10 +37,10 @@ static bool sees(const struct call *c, const struct object *token)
 }
 
 /* Returns the token that the path names, guarded; NULL with c->err: it does not exist, or the caller may not see it. */
-static const struct object *token_open(struct call *c)
+static const struct object *token_open(struct request *c)
 {
     const struct object *o = state_find(c->state, KIND_TOKEN, c->args[0]);
-    if (!o || !sees(c, o)) {
+    if (!o || !may_see_token(c, o)) {
         (void)crud_not_found(c, KIND_TOKEN, c->args[0]);
         return NULL;
     }
@@ -50,7 +50,7 @@ static const struct object *token_open(struct call *c)
 
 /* ---- list and read ---------------------------------------------------------------------------------------------- */
 
-static json_t *shown(const struct call *c, const struct object *o)
+static json_t *token_json(const struct request *c, const struct object *o)
 {
     json_t *doc = object_doc(o);
     crud_redact(&c->caller, o, doc);
@@ -58,32 +58,33 @@ static json_t *shown(const struct call *c, const struct object *o)
     return doc;
 }
 
-static bool passes(const struct call *c, const struct object *o)
+static bool passes(const struct request *c, const struct object *o)
 {
-    const char *user = call_query(c, "user"), *node = call_query(c, "node");
-    return sees(c, o) && (!user || strcmp(user, o->token->user) == 0) && (!node || strcmp(node, o->token->node) == 0);
+    const char *user = request_query(c, "user"), *node = request_query(c, "node");
+    return may_see_token(c, o) && (!user || strcmp(user, o->token->user) == 0) &&
+           (!node || strcmp(node, o->token->node) == 0);
 }
 
-int token_list(struct call *c)
+int token_list(struct request *c)
 {
     uint64_t limit = 0, from = 0;
-    int rc = call_query_number(c, "limit", 1, 10000, 1000, &limit);
+    int rc = request_query_number(c, "limit", 1, 10000, 1000, &limit);
     if (rc == 0)
-        rc = call_query_number(c, "watch", 0, INT64_MAX, 0, &from);
+        rc = request_query_number(c, "watch", 0, INT64_MAX, 0, &from);
     if (rc < 0)
         return rc;
-    if (call_query(c, "watch"))
+    if (request_query(c, "watch"))
         return watch_open(c, KIND_TOKEN, from);
 
     size_t len;
-    const char *after = call_query(c, "after"), *last = NULL;
+    const char *after = request_query(c, "after"), *last = NULL;
     const struct object *const *list = state_list(c->state, KIND_TOKEN, &len);
     bool more = false;
-    struct page page = {.items = json_array()};
+    struct list_page page = {.items = json_array()};
     for (size_t i = 0; i < len && !more; i++) {
         if ((after && strcmp(list[i]->id, after) <= 0) || !passes(c, list[i]))
             continue;
-        more = json_array_size(page.items) == limit || !page_add(&page, shown(c, list[i]), list[i]->doc.len);
+        more = json_array_size(page.items) == limit || !page_add(&page, token_json(c, list[i]), list[i]->doc.len);
         if (more)
             break;
         last = list[i]->id;
@@ -95,12 +96,12 @@ int token_list(struct call *c)
     return 0;
 }
 
-int token_get(struct call *c)
+int token_get(struct request *c)
 {
     const struct object *o = token_open(c);
     if (!o)
         return -c->err.code;
-    c->answer.body = shown(c, o);
+    c->answer.body = token_json(c, o);
     return 0;
 }
 
@@ -118,7 +119,7 @@ struct token_request {
 };
 
 /* Reads `expires` or `ttl`; rejects times in the past. */
-static int read_expiry(struct call *c, const json_t *ttl, int64_t *expires_ns)
+static int read_expiry(struct request *c, const json_t *ttl, int64_t *expires_ns)
 {
     int64_t ttl_ns = 0, wall_ns = control_wall_ns(c->control); /* tokens expire by the wall clock */
     if (ttl && *expires_ns != BERTH_NEVER_NS)
@@ -135,7 +136,7 @@ static int read_expiry(struct call *c, const json_t *ttl, int64_t *expires_ns)
     return 0;
 }
 
-static int token_request_read(struct call *c, struct token_request *ret)
+static int token_request_read(struct request *c, struct token_request *ret)
 {
     static const char *const foreign[] = {"id", "hash", "display"};
     CLEANUP(json) json_t *body = json_copy((json_t *)c->body);
@@ -165,7 +166,7 @@ static int token_request_read(struct call *c, struct token_request *ret)
     return 0;
 }
 
-static int too_many(struct call *c, const struct token_request *w)
+static int too_many(struct request *c, const struct token_request *w)
 {
     size_t len, n = 0;
     const struct object *const *list = state_list(c->state, KIND_TOKEN, &len);
@@ -176,7 +177,7 @@ static int too_many(struct call *c, const struct token_request *w)
     return err_set(&c->err, EBUSY, "%s has %zu tokens; revoke some first", w->node[0] ? w->node : w->user, n);
 }
 
-static int node_token_check(struct call *c, struct token_request *w)
+static int node_token_check(struct request *c, struct token_request *w)
 {
     if (!permit(&c->caller, PERMIT_NODES, "", ""))
         return err_set(&c->err, EACCES, "role %s may not create tokens for nodes", c->caller.role);
@@ -189,7 +190,7 @@ static int node_token_check(struct call *c, struct token_request *w)
 }
 
 /* Checks what the token would permit: the user's role, narrowed by the token's own role. */
-static int token_check_covered(struct call *c, const struct token_request *w, const char *user_role)
+static int token_check_covered(struct request *c, const struct token_request *w, const char *user_role)
 {
     enum scope gives[PERMISSIONS] = {SCOPE_NONE}, narrowed[PERMISSIONS] = {SCOPE_NONE};
     int rc = role_guard(c, user_role, gives);
@@ -208,7 +209,7 @@ static int token_check_covered(struct call *c, const struct token_request *w, co
                    c->caller.role);
 }
 
-static int user_token_check(struct call *c, struct token_request *w)
+static int user_token_check(struct request *c, struct token_request *w)
 {
     char role[ID_MAX + 1];
     const json_t *user;
@@ -240,13 +241,13 @@ static int user_token_check(struct call *c, struct token_request *w)
     return token_check_covered(c, w, role_of(user));
 }
 
-int token_create(struct call *c)
+int token_create(struct request *c)
 {
     struct token_request w = {.user = "", .node = "", .role = "", .note = ""};
     char text[TOKEN_TEXT_MAX];
     unsigned char random[40];
     const char *id = NULL;
-    if (c->request->idempotency_key)
+    if (c->input->idempotency_key)
         return err_set(&c->err, EINVAL,
                        "Idempotency-Key: not allowed for tokens: the response is secret and is not stored; revoke "
                        "surplus tokens");
@@ -271,7 +272,7 @@ int token_create(struct call *c)
 
 /* ---- revoke ----------------------------------------------------------------------------------------------------- */
 
-int token_delete(struct call *c)
+int token_delete(struct request *c)
 {
     const struct object *o = token_open(c);
     if (!o)

@@ -25,20 +25,20 @@ int uid_take(struct change *c, uint32_t *ret, struct berth_err *err)
     return 0;
 }
 
-struct assigned {
+struct uid_result {
     int rc;
     bool done;
 };
 
 static void assigned(void *ctx, const struct store_result *result)
 {
-    *(struct assigned *)ctx = (struct assigned){.rc = result->rc, .done = true};
+    *(struct uid_result *)ctx = (struct uid_result){.rc = result->rc, .done = true};
 }
 
 /* Assigns uids to the next few users; *ret_given 0: all users have one. */
 static int uids_assign_some(struct control *c, size_t *ret_given, struct berth_err *err)
 {
-    struct assigned result = {0};
+    struct uid_result result = {0};
     struct arena arena;
     struct change change;
     size_t len, given = 0;

@@ -34,7 +34,7 @@ static void put_time(json_t *doc, const char *key, int64_t ns)
 }
 
 /* Returns the requested resources, whether the instance used them or not. */
-static json_t *held(const struct berth_shape *shape)
+static json_t *requested_resources(const struct berth_shape *shape)
 {
     char text[QUANTITY_TEXT_MAX];
     json_t *all = json_object();
@@ -101,7 +101,7 @@ static json_t *record_make(const struct change *c, const struct object *instance
         (void)json_object_set_new(record, "limit", json_real((double)limit_ns / 1e9));
     if (work_tasks(&d) > 1)
         (void)json_object_set_new(record, "tasks", json_integer(work_tasks(&d)));
-    (void)json_object_set_new(record, "resources", held(&d.workload.shape));
+    (void)json_object_set_new(record, "resources", requested_resources(&d.workload.shape));
     const json_t *gpus = json_object_get(doc, "gpus"), *peak = json_object_get(doc, "peak");
     if (gpus)
         (void)json_object_set_new(record, "gpus", json_deep_copy(gpus));
@@ -131,7 +131,7 @@ void usage_note(struct change *c, const struct object *instance, const json_t *d
     change_put(c, KIND_USAGE_RECORD, id, record_make(c, instance, doc, &at, start_ns));
 }
 
-void usage_note_gone(struct change *c, const struct object *instance, const char *outcome, int64_t now_ns)
+void usage_note_removed(struct change *c, const struct object *instance, const char *outcome, int64_t now_ns)
 {
     const struct object *node = state_find(c->state, KIND_NODE, instance->instance->node);
     CLEANUP(json) json_t *doc = object_doc(instance);

@@ -26,7 +26,7 @@ struct usage_end {
  * document. */
 void usage_note(struct change *c, const struct object *instance, const json_t *doc, const struct usage_end *end);
 /* Does the same, by the state, for an instance whose node is lost or removed. */
-void usage_note_gone(struct change *c, const struct object *instance, const char *outcome, int64_t now_ns);
+void usage_note_removed(struct change *c, const struct object *instance, const char *outcome, int64_t now_ns);
 
 /* Long-running instances get partial records: adds records of some instances that have run for the setting usage_cut_s
  * since their last record. */
@@ -93,4 +93,4 @@ bool usage_book_needed(struct control *control, const struct object *o, struct a
 uint64_t usage_booked(const struct state *s);
 
 /* GET /v1/usage, GET /v1/usage_records (routes_usage.c). */
-call_run usage_get, usage_list;
+request_verb usage_get, usage_list;

@@ -35,7 +35,7 @@ static bool is_admin(const json_t *doc)
     return doc && !is_disabled(doc) && strcmp(member(doc, "role"), "admin") == 0;
 }
 
-static bool is_self(const struct call *c, const char *id)
+static bool is_self(const struct request *c, const char *id)
 {
     return strcmp(c->caller.user, id) == 0;
 }
@@ -43,7 +43,7 @@ static bool is_self(const struct call *c, const char *id)
 /* ---- write ------------------------------------------------------------------------------------------------------ */
 
 /* Folds a name as it is compared and stored; a name of digits may come as a number. */
-static int fold_member(struct call *c, json_t *doc, const char *key)
+static int fold_member(struct request *c, json_t *doc, const char *key)
 {
     char folded[ID_MAX + 1], digits[24];
     const json_t *value = json_object_get(doc, key);
@@ -58,7 +58,7 @@ static int fold_member(struct call *c, json_t *doc, const char *key)
     return rc;
 }
 
-static int user_normalise(struct call *c, const struct crud *k, json_t *body)
+static int user_normalise(struct request *c, const struct crud *k, json_t *body)
 {
     (void)k;
     int rc = fold_member(c, body, "group");
@@ -66,28 +66,28 @@ static int user_normalise(struct call *c, const struct crud *k, json_t *body)
 }
 
 /* A caller that manages one group creates users of that group. */
-static const char *group_of_new(const struct call *c, const json_t *doc)
+static const char *group_of_new(const struct request *c, const json_t *doc)
 {
     const char *group = member(doc, "group");
     return *group || c->caller.scope[PERMIT_USERS] != SCOPE_GROUP ? group : c->caller.group;
 }
 
-static int user_belongs(struct call *c, const struct crud *k, const char *id, const json_t *doc, const char **ret_owner,
-                        const char **ret_group)
+static int user_belongs(struct request *c, const struct crud *k, const char *id, const json_t *doc,
+                        const char **ret_owner, const char **ret_group)
 {
     (void)id;
     *ret_owner = "";
     *ret_group = group_of_new(c, doc);
     /* Users of other groups are hidden. If such a user may not be created, a PUT is answered as if it existed and were
      * hidden. */
-    if (strcmp(c->request->method, "PUT") == 0 && !permit(&c->caller, k->make, "", *ret_group))
+    if (strcmp(c->input->method, "PUT") == 0 && !permit(&c->caller, k->make, "", *ret_group))
         return crud_not_found(c, KIND_USER, c->args[0]);
     return 0;
 }
 
 /* On nodes with accounts a user's name is an account name. A caller that creates users for one group must not choose
  * among existing accounts. */
-static int account_prepare(struct call *c, const json_t *old, json_t *doc)
+static int account_prepare(struct request *c, const json_t *old, json_t *doc)
 {
     const json_t *account = json_object_get(doc, "account");
     if (old && json_is_false(json_object_get(old, "account")) != json_is_false(account))
@@ -102,7 +102,7 @@ static int account_prepare(struct call *c, const json_t *old, json_t *doc)
     return 0;
 }
 
-static int user_prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+static int user_prepare(struct request *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     (void)k;
     (void)id;
@@ -121,7 +121,7 @@ static int user_prepare(struct call *c, const struct crud *k, const char *id, co
     return rc;
 }
 
-int role_guard(struct call *c, const char *role, enum scope ret[static PERMISSIONS])
+int role_guard(struct request *c, const char *role, enum scope ret[static PERMISSIONS])
 {
     const struct role *built_in = role_find(role);
     if (built_in) {
@@ -134,7 +134,7 @@ int role_guard(struct call *c, const char *role, enum scope ret[static PERMISSIO
     return role_doc_scopes(doc, ret, &c->err);
 }
 
-int user_covered(struct call *c, const char *id, const json_t *doc)
+int user_covered(struct request *c, const char *id, const json_t *doc)
 {
     enum scope scope[PERMISSIONS] = {SCOPE_NONE};
     if (is_self(c, id) || role_guard(c, member(doc, "role"), scope) < 0) {
@@ -149,7 +149,7 @@ int user_covered(struct call *c, const char *id, const json_t *doc)
                    id, member(doc, "role"));
 }
 
-static int role_check(struct call *c, const char *role)
+static int role_check(struct request *c, const char *role)
 {
     enum scope scope[PERMISSIONS] = {SCOPE_NONE};
     if (strcmp(role, "agent") == 0)
@@ -163,7 +163,7 @@ static int role_check(struct call *c, const char *role)
 }
 
 /* Only callers that manage all users may move a user between groups. */
-static int group_check(struct call *c, const char *id, const json_t *old, const char *group)
+static int group_check(struct request *c, const char *id, const json_t *old, const char *group)
 {
     if (*group && !change_guard(&c->change, KIND_GROUP, group))
         return err_set(&c->err, EINVAL, "group: there is no group %s; see 'berth get groups'", group);
@@ -178,7 +178,7 @@ static int group_check(struct call *c, const char *id, const json_t *old, const 
 
 /* Checks that another enabled administrator exists, and guards it: two administrators that remove each other cannot
  * both succeed. */
-static int other_admin(struct call *c, const char *id)
+static int other_admin(struct request *c, const char *id)
 {
     size_t len;
     const struct object *const *users = state_list(c->state, KIND_USER, &len);
@@ -190,8 +190,8 @@ static int other_admin(struct call *c, const char *id)
 }
 
 /* Calls back for everything that belongs to a user; stops at the first result other than 0. */
-typedef int owned_visit(struct call *c, const struct object *o, void *ctx);
-static int each_owned(struct call *c, const char *user, owned_visit *visit, void *ctx)
+typedef int owned_visit(struct request *c, const struct object *o, void *ctx);
+static int each_owned(struct request *c, const char *user, owned_visit *visit, void *ctx)
 {
     static const enum kind all[] = {KIND_CRON, KIND_APP,    KIND_JOB,
                                     KIND_VM,   KIND_VOLUME, KIND_SECRET}; /* objects that use others come first */
@@ -207,7 +207,7 @@ static int each_owned(struct call *c, const char *user, owned_visit *visit, void
     return 0;
 }
 
-static int still_there(struct call *c, const struct object *o, void *ctx)
+static int count_object(struct request *c, const struct object *o, void *ctx)
 {
     const struct object **ret = ctx;
     if (!change_guard(&c->change, o->kind, o->id))
@@ -218,11 +218,11 @@ static int still_there(struct call *c, const struct object *o, void *ctx)
 
 /* Rejects a new user while objects of an earlier user of this name remain: a token or workload that was written during
  * that user's deletion must not belong to the new user. */
-static int leftovers_check(struct call *c, const char *id)
+static int leftovers_check(struct request *c, const char *id)
 {
     const struct object *left = NULL;
     size_t len;
-    if (each_owned(c, id, still_there, &left) > 0)
+    if (each_owned(c, id, count_object, &left) > 0)
         return err_set(&c->err, EBUSY, "%s %s belongs to an earlier user %s; delete it first", kinds[left->kind].name,
                        left->id, id);
     const struct object *const *tokens = state_list(c->state, KIND_TOKEN, &len);
@@ -232,7 +232,7 @@ static int leftovers_check(struct call *c, const char *id)
     return 0;
 }
 
-static int user_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+static int user_check(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     struct user_doc d;
     (void)k;
@@ -256,7 +256,7 @@ static int user_check(struct call *c, const struct crud *k, const char *id, cons
 
 /* ---- delete ----------------------------------------------------------------------------------------------------- */
 
-static int too_many(struct call *c, const char *id)
+static int too_many(struct request *c, const char *id)
 {
     return err_set(&c->err, EBUSY,
                    "user %s has too many objects for one transaction; delete some jobs of the user "
@@ -272,19 +272,19 @@ static size_t writes_of(const struct change *change)
     return n;
 }
 
-struct count {
+struct object_count {
     size_t n;
     struct str names; /* of the first few objects */
 };
 
-static void count_cleanup(struct count *count)
+static void count_cleanup(struct object_count *count)
 {
     str_done(&count->names);
 }
 
-static int count_one(struct call *c, const struct object *o, void *ctx)
+static int count_one(struct request *c, const struct object *o, void *ctx)
 {
-    struct count *count = ctx;
+    struct object_count *count = ctx;
     if (!change_guard(&c->change, o->kind, o->id))
         return 0;
     if (count->n < 3)
@@ -292,16 +292,16 @@ static int count_one(struct call *c, const struct object *o, void *ctx)
     return ++count->n > OWNED_WRITES_MAX;
 }
 
-static int remove_one(struct call *c, const struct object *o, void *ctx)
+static int remove_one(struct request *c, const struct object *o, void *ctx)
 {
     (void)ctx;
     const char *id = arena_strdup(&c->arena, o->id);
     return change_guard(&c->change, o->kind, id) ? crud_remove(c, crud_find(o->kind), id) : 0;
 }
 
-static int user_delete(struct call *c, const char *id, const json_t *old)
+static int user_delete(struct request *c, const char *id, const json_t *old)
 {
-    const char *force = call_query(c, "force");
+    const char *force = request_query(c, "force");
     if (is_self(c, id))
         return err_set(&c->err, EACCES, "you cannot delete yourself; ask another administrator");
     int rc = user_covered(c, id, old);
@@ -312,7 +312,7 @@ static int user_delete(struct call *c, const char *id, const json_t *old)
     if (rc < 0)
         return rc;
 
-    CLEANUP(count) struct count count = {0};
+    CLEANUP(count) struct object_count count = {0};
     bool many = each_owned(c, id, count_one, &count) > 0;
     if (count.n && !(force && strcmp(force, "true") == 0))
         return err_set(&c->err, EBUSY,
@@ -339,7 +339,7 @@ static int user_delete(struct call *c, const char *id, const json_t *old)
     return writes_of(&c->change) > OPS_MAX ? too_many(c, id) : 0;
 }
 
-static int regroup_one(struct call *c, const struct object *o, void *ctx)
+static int regroup_one(struct request *c, const struct object *o, void *ctx)
 {
     json_t *doc = change_edit(&c->change, o->kind, o->id);
     if (doc)
@@ -347,21 +347,21 @@ static int regroup_one(struct call *c, const struct object *o, void *ctx)
     return 0;
 }
 
-static int user_leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+static int user_leaving(struct request *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
 {
     (void)k;
     if (!next)
         return user_delete(c, id, old);
     if (strcmp(member(old, "group"), member(next, "group")) == 0)
         return 0;
-    CLEANUP(count) struct count count = {0};
+    CLEANUP(count) struct object_count count = {0};
     bool many = each_owned(c, id, count_one, &count) > 0;
     if (many)
         return too_many(c, id);
     return each_owned(c, id, regroup_one, (void *)member(next, "group"));
 }
 
-static void user_show(const struct call *c, const struct object *o, json_t *doc)
+static void user_show(const struct request *c, const struct object *o, json_t *doc)
 {
     struct user_doc d;
     struct arena arena;
@@ -394,7 +394,7 @@ const struct crud user_crud = {
 /* ---- verbs ------------------------------------------------------------------------------------------------------ */
 
 /* Writes only the user's document: invalid tokens and suspended apps follow from it. */
-static int edit_disabled(struct call *c, const char *id, json_t *doc, const void *arg)
+static int edit_disabled(struct request *c, const char *id, json_t *doc, const void *arg)
 {
     bool disable = *(const bool *)arg;
     crud_name(c, KIND_USER, id, disable ? "disable" : "enable");
@@ -405,13 +405,13 @@ static int edit_disabled(struct call *c, const char *id, json_t *doc, const void
     return crud_answer(c, KIND_USER, id, false);
 }
 
-int user_disable(struct call *c)
+int user_disable(struct request *c)
 {
     static const bool yes = true;
     return crud_edit(c, &user_crud, PERMIT_USERS, edit_disabled, &yes);
 }
 
-int user_enable(struct call *c)
+int user_enable(struct request *c)
 {
     static const bool no = false;
     return crud_edit(c, &user_crud, PERMIT_USERS, edit_disabled, &no);

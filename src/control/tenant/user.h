@@ -9,18 +9,18 @@
 #include "control/api/crud.h"
 
 /* Gets the permissions of a role as the transaction would leave it, and guards the role. -EINVAL: no such role. */
-int role_guard(struct call *c, const char *role, enum scope ret[static PERMISSIONS]);
+int role_guard(struct request *c, const char *role, enum scope ret[static PERMISSIONS]);
 /* Checks that the caller may act for this user (its document): change it, delete it, create tokens for it. -EACCES: the
  * user has more permissions than the caller. */
-int user_covered(struct call *c, const char *id, const json_t *doc);
+int user_covered(struct request *c, const char *id, const json_t *doc);
 
 /* user.c */
-call_run user_disable, user_enable;
+request_verb user_disable, user_enable;
 /* role.c: built-in roles are listed and read like others, but never written. */
-call_run role_list, role_get, role_create, role_replace, role_patch, role_delete;
+request_verb role_list, role_get, role_create, role_replace, role_patch, role_delete;
 /* token_verb.c */
-call_run token_list, token_get, token_create, token_delete;
+request_verb token_list, token_get, token_create, token_delete;
 /* archive.c, archive_import.c */
-call_run user_export, user_import;
+request_verb user_export, user_import;
 
 enum { TOKENS_USER_MAX = 1000 }; /* of one user or one node */

@@ -153,16 +153,16 @@ static inline int ask(struct kit *k, const char *token, const char *method, cons
     plain[len] = '\0';
     if (path[len])
         kit_query_read(&query, path + len + 1);
-    struct request r = {.method = method,
-                        .path = plain,
-                        .token = token,
-                        .idempotency_key = k->idempotency_key,
-                        .if_match = k->if_match,
-                        .remote = "10.0.0.1",
-                        .body = body,
-                        .body_len = body ? strlen(body) : 0,
-                        .query = kit_query_find,
-                        .query_from = &query};
+    struct request_input r = {.method = method,
+                              .path = plain,
+                              .token = token,
+                              .idempotency_key = k->idempotency_key,
+                              .if_match = k->if_match,
+                              .remote = "10.0.0.1",
+                              .body = body,
+                              .body_len = body ? strlen(body) : 0,
+                              .query = kit_query_find,
+                              .query_from = &query};
     json_decref(k->body);
     free(k->text);
     k->body = NULL;

@@ -185,8 +185,8 @@ static void two_administrators_cannot_delete_each_other(void **state)
     people_open(&p);
     kit_user(&p.k, "other", "", "admin", other);
     struct kit second = {.answered = false}; /* receives the second answer */
-    struct request one = {.method = "DELETE", .path = "/v1/users/other", .token = p.k.admin, .body = ""};
-    struct request two = {.method = "DELETE", .path = "/v1/users/admin", .token = other, .body = ""};
+    struct request_input one = {.method = "DELETE", .path = "/v1/users/other", .token = p.k.admin, .body = ""};
+    struct request_input two = {.method = "DELETE", .path = "/v1/users/admin", .token = other, .body = ""};
     free(p.k.text);
     json_decref(p.k.body);
     p.k.text = NULL;
@@ -327,7 +327,8 @@ static void concurrent_requests_with_one_key_run_once(void **state)
     size_t len;
     people_open(&p);
     struct kit other = {.answered = false};
-    struct request r = {.method = "POST", .path = "/v1/jobs", .token = p.ann, .idempotency_key = "k", .body = "{}"};
+    struct request_input r = {
+        .method = "POST", .path = "/v1/jobs", .token = p.ann, .idempotency_key = "k", .body = "{}"};
     r.body_len = 2;
     mem_free(p.k.text);
     json_decref(p.k.body);

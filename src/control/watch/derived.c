@@ -24,18 +24,18 @@ static int text_add(const char *buffer, size_t size, void *to)
     return 0;
 }
 
-void out_tree(struct out *o, const char *key, const json_t *tree)
+void json_out_tree(struct json_out *o, const char *key, const json_t *tree)
 {
-    out_key(o, key);
+    json_out_key(o, key);
     int rc = json_dump_callback(tree, text_add, o->to, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
     assert(rc == 0); /* the tree was parsed from JSON text */
     (void)rc;
 }
 
-void out_amount(struct out *o, const char *key, const char *resource, int64_t amount)
+void json_out_amount(struct json_out *o, const char *key, const char *resource, int64_t amount)
 {
     char text[QUANTITY_TEXT_MAX];
-    out_text(o, key, quantity_print(resource, amount, text));
+    json_out_text(o, key, quantity_print(resource, amount, text));
 }
 
 const char *protocol_name(enum berth_protocol protocol)
@@ -44,10 +44,10 @@ const char *protocol_name(enum berth_protocol protocol)
     return names[protocol];
 }
 
-struct place node_place(const struct state *s, const char *node, struct arena *arena)
+struct node_address node_place(const struct state *s, const char *node, struct arena *arena)
 {
     const struct object *o = state_find(s, KIND_NODE, node);
-    struct place place = {.address = node, .zone = ""};
+    struct node_address place = {.address = node, .zone = ""};
 
     if (!o)
         return place;

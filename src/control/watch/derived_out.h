@@ -11,13 +11,13 @@
 
 #include "base/str.h"
 
-struct out {
+struct json_out {
     struct str *to;
     bool more; /* the next item needs a comma */
 };
 
 /* Begins the member `key` or, with NULL, the next item of a list. */
-static inline void out_key(struct out *o, const char *key)
+static inline void json_out_key(struct json_out *o, const char *key)
 {
     if (o->more)
         str_add_char(o->to, ',');
@@ -29,45 +29,45 @@ static inline void out_key(struct out *o, const char *key)
 }
 
 /* `bracket` is '{' or '['. */
-static inline void out_open(struct out *o, const char *key, char bracket)
+static inline void json_out_open(struct json_out *o, const char *key, char bracket)
 {
-    out_key(o, key);
+    json_out_key(o, key);
     str_add_char(o->to, bracket);
     o->more = false;
 }
 
-static inline void out_close(struct out *o, char bracket)
+static inline void json_out_close(struct json_out *o, char bracket)
 {
     str_add_char(o->to, bracket);
     o->more = true;
 }
 
-static inline void out_text(struct out *o, const char *key, const char *text)
+static inline void json_out_text(struct json_out *o, const char *key, const char *text)
 {
-    out_key(o, key);
+    json_out_key(o, key);
     str_add_json(o->to, text);
 }
 
 /* Skips an absent or empty text. */
-static inline void out_text_given(struct out *o, const char *key, const char *text)
+static inline void out_text_if_set(struct json_out *o, const char *key, const char *text)
 {
     if (text && *text)
-        out_text(o, key, text);
+        json_out_text(o, key, text);
 }
 
-static inline void out_number(struct out *o, const char *key, uint64_t n)
+static inline void json_out_number(struct json_out *o, const char *key, uint64_t n)
 {
-    out_key(o, key);
+    json_out_key(o, key);
     str_addf(o->to, "%llu", (unsigned long long)n);
 }
 
-static inline void out_bool(struct out *o, const char *key, bool value)
+static inline void json_out_bool(struct json_out *o, const char *key, bool value)
 {
-    out_key(o, key);
+    json_out_key(o, key);
     str_add(o->to, value ? "true" : "false");
 }
 
 /* Writes a JSON tree with sorted members. */
-void out_tree(struct out *o, const char *key, const json_t *tree);
+void json_out_tree(struct json_out *o, const char *key, const json_t *tree);
 /* Writes an amount as the API does: "500m", "16Gi". */
-void out_amount(struct out *o, const char *key, const char *resource, int64_t amount);
+void json_out_amount(struct json_out *o, const char *key, const char *resource, int64_t amount);

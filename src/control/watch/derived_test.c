@@ -448,7 +448,7 @@ static void gateway_prefers_near_targets(void **state)
 static void cached_gateway_equals_new_gateway(void **state)
 {
     struct world *w = *state;
-    struct gateway *kept = gateway_new();
+    struct gateway_config *kept = gateway_new();
     unsigned seed = 7;
 
     services_put(w);

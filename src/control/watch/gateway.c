@@ -18,7 +18,7 @@ struct named_port {
 };
 
 /* Cached values of one object's document, valid while its revision is unchanged. */
-struct seen {
+struct gateway_object {
     enum kind kind;
     char *id;
     uint64_t revision;
@@ -28,7 +28,7 @@ struct seen {
     uint32_t weight;              /* of an app */
 };
 
-struct target {
+struct gateway_target {
     uint64_t instance;
     const char *node, *address, *zone;
     uint16_t port;
@@ -41,31 +41,31 @@ struct gateway_route {
     size_t targets, targets_len; /* index in gateway.targets, and number */
 };
 
-struct gateway {
-    VEC(struct seen *) seen;
+struct gateway_config {
+    VEC(struct gateway_object *) seen;
     struct map map; /* (kind, id) to position in `seen` */
     uint64_t round;
     VEC(struct gateway_route) routes; /* texts belong to `seen` */
-    VEC(struct target) targets;
+    VEC(struct gateway_target) targets;
     struct str text; /* routes and targets as text, for comparison */
     char hash[DERIVED_HASH_MAX];
 };
 
 /* ---- cache of documents ----------------------------------------------------------------------------------------- */
 
-struct seen_key {
+struct gateway_object_key {
     enum kind kind;
     const char *id;
 };
 
 static bool cached_same(const void *ctx, uint32_t at, const void *key)
 {
-    const struct gateway *g = ctx;
-    const struct seen_key *k = key;
+    const struct gateway_config *g = ctx;
+    const struct gateway_object_key *k = key;
     return g->seen.at[at]->kind == k->kind && strcmp(g->seen.at[at]->id, k->id) == 0;
 }
 
-static void cached_clear(struct seen *e)
+static void cached_clear(struct gateway_object *e)
 {
     mem_free(e->address);
     mem_free(e->zone);
@@ -75,7 +75,7 @@ static void cached_clear(struct seen *e)
     e->address = e->zone = NULL;
 }
 
-static void cached_free(struct seen *e)
+static void cached_free(struct gateway_object *e)
 {
     cached_clear(e);
     vec_done(&e->ports);
@@ -83,7 +83,7 @@ static void cached_free(struct seen *e)
     mem_free(e);
 }
 
-static void cache_drop(struct gateway *g)
+static void cache_drop(struct gateway_config *g)
 {
     for (size_t i = 0; i < g->seen.len; i++)
         cached_free(g->seen.at[i]);
@@ -91,13 +91,13 @@ static void cache_drop(struct gateway *g)
     map_done(&g->map);
 }
 
-static void cached_port_add(struct seen *e, const char *name, uint16_t port, enum berth_protocol protocol)
+static void cached_port_add(struct gateway_object *e, const char *name, uint16_t port, enum berth_protocol protocol)
 {
     struct named_port named = {.name = mem_strdup(name), .port = port, .protocol = protocol};
     vec_push(&e->ports, named);
 }
 
-static void cached_read(struct seen *e, const struct state *s, const struct object *o)
+static void cached_read(struct gateway_object *e, const struct state *s, const struct object *o)
 {
     struct arena arena;
     CLEANUP(json) json_t *doc = object_doc(o);
@@ -106,7 +106,7 @@ static void cached_read(struct seen *e, const struct state *s, const struct obje
     cached_clear(e);
     arena_init(&arena);
     if (o->kind == KIND_NODE) {
-        struct place place = node_place(s, o->id, &arena);
+        struct node_address place = node_place(s, o->id, &arena);
         e->address = mem_strdup(place.address);
         e->zone = mem_strdup(place.zone);
     } else if (o->kind == KIND_INSTANCE) {
@@ -126,11 +126,12 @@ static void cached_read(struct seen *e, const struct state *s, const struct obje
     arena_done(&arena);
 }
 
-static const struct seen *look(struct gateway *g, const struct state *s, const struct object *o)
+static const struct gateway_object *gateway_object_get(struct gateway_config *g, const struct state *s,
+                                                       const struct object *o)
 {
     uint64_t hash = hash_bytes(o->id, strlen(o->id), o->kind + 1u);
-    uint32_t at = map_find(&g->map, hash, cached_same, g, &(struct seen_key){o->kind, o->id});
-    struct seen *e;
+    uint32_t at = map_find(&g->map, hash, cached_same, g, &(struct gateway_object_key){o->kind, o->id});
+    struct gateway_object *e;
 
     if (at == MAP_NONE) {
         e = mem_zalloc(sizeof *e);
@@ -149,12 +150,12 @@ static const struct seen *look(struct gateway *g, const struct state *s, const s
 
 /* ---- routes ----------------------------------------------------------------------------------------------------- */
 
-struct gateway *gateway_new(void)
+struct gateway_config *gateway_new(void)
 {
-    return mem_zalloc(sizeof(struct gateway));
+    return mem_zalloc(sizeof(struct gateway_config));
 }
 
-void gateway_free(struct gateway *g)
+void gateway_free(struct gateway_config *g)
 {
     if (!g)
         return;
@@ -166,7 +167,7 @@ void gateway_free(struct gateway *g)
     mem_free(g);
 }
 
-static uint16_t port_of(const struct seen *instance, const char *endpoint)
+static uint16_t port_of(const struct gateway_object *instance, const char *endpoint)
 {
     for (size_t i = 0; i < instance->ports.len; i++)
         if (strcmp(instance->ports.at[i].name, endpoint) == 0)
@@ -175,16 +176,17 @@ static uint16_t port_of(const struct seen *instance, const char *endpoint)
 }
 
 /* Adds an instance that is ready and has reported the port of this endpoint. */
-static void target_add(struct gateway *g, const struct state *s, const struct object *instance, const char *endpoint,
-                       uint32_t weight)
+static void target_add(struct gateway_config *g, const struct state *s, const struct object *instance,
+                       const char *endpoint, uint32_t weight)
 {
     const struct object *node = state_find(s, KIND_NODE, instance->instance->node);
-    const struct seen *ports = look(g, s, instance), *place = node ? look(g, s, node) : NULL;
+    const struct gateway_object *ports = gateway_object_get(g, s, instance),
+                                *place = node ? gateway_object_get(g, s, node) : NULL;
     uint16_t port = port_of(ports, endpoint);
 
     if (!port)
         return;
-    struct target target = {
+    struct gateway_target target = {
         .instance = instance->instance->number,
         .node = place ? place->id : "",
         .address = place ? place->address : "",
@@ -195,9 +197,9 @@ static void target_add(struct gateway *g, const struct state *s, const struct ob
     vec_push(&g->targets, target);
 }
 
-static void service_add(struct gateway *g, const struct state *s, const struct object *app)
+static void service_add(struct gateway_config *g, const struct state *s, const struct object *app)
 {
-    const struct seen *read = look(g, s, app);
+    const struct gateway_object *read = gateway_object_get(g, s, app);
 
     for (size_t e = 0; e < read->ports.len; e++) {
         struct gateway_route route = {
@@ -218,21 +220,21 @@ static void service_add(struct gateway *g, const struct state *s, const struct o
 }
 
 /* Writes routes and targets as text, with zones, because zones determine the order of targets. */
-static void text_make(struct gateway *g)
+static void text_make(struct gateway_config *g)
 {
     str_clear(&g->text);
     for (size_t r = 0; r < g->routes.len; r++) {
         const struct gateway_route *route = &g->routes.at[r];
         str_addf(&g->text, "%s\n%s\n%d\n", route->service, route->endpoint, (int)route->protocol);
         for (size_t t = 0; t < route->targets_len; t++) {
-            const struct target *target = &g->targets.at[route->targets + t];
+            const struct gateway_target *target = &g->targets.at[route->targets + t];
             str_addf(&g->text, " %llu\n%s\n%s\n%s\n%u\n%u\n", (unsigned long long)target->instance, target->node,
                      target->address, target->zone, target->port, target->weight);
         }
     }
 }
 
-bool gateway_refresh(struct gateway *g, const struct state *s)
+bool gateway_refresh(struct gateway_config *g, const struct state *s)
 {
     char hash[DERIVED_HASH_MAX];
     size_t len, used = 0;
@@ -262,55 +264,55 @@ bool gateway_refresh(struct gateway *g, const struct state *s)
 
 enum { HERE, SAME_ZONE, ELSEWHERE, DISTANCES };
 
-static int distance_of(const struct target *t, const char *node, const char *zone)
+static int distance_of(const struct gateway_target *t, const char *node, const char *zone)
 {
     if (strcmp(t->node, node) == 0)
         return HERE;
     return *zone && strcmp(t->zone, zone) == 0 ? SAME_ZONE : ELSEWHERE;
 }
 
-static void route_write(struct out *o, const struct gateway *g, const struct gateway_route *route, const char *node,
-                        const char *zone)
+static void route_write(struct json_out *o, const struct gateway_config *g, const struct gateway_route *route,
+                        const char *node, const char *zone)
 {
-    out_open(o, NULL, '{');
-    out_text(o, "service", route->service);
-    out_text(o, "endpoint", route->endpoint);
-    out_text(o, "protocol", protocol_name(route->protocol));
-    out_open(o, "targets", '[');
+    json_out_open(o, NULL, '{');
+    json_out_text(o, "service", route->service);
+    json_out_text(o, "endpoint", route->endpoint);
+    json_out_text(o, "protocol", protocol_name(route->protocol));
+    json_out_open(o, "targets", '[');
     for (int distance = HERE; distance < DISTANCES; distance++) {
         for (size_t i = 0; i < route->targets_len; i++) {
-            const struct target *t = &g->targets.at[route->targets + i];
+            const struct gateway_target *t = &g->targets.at[route->targets + i];
             if (distance_of(t, node, zone) != distance)
                 continue;
-            out_open(o, NULL, '{');
-            out_number(o, "instance", t->instance);
-            out_text(o, "node", t->node);
-            out_text(o, "address", t->address);
-            out_number(o, "port", t->port);
-            out_number(o, "weight", t->weight);
-            out_close(o, '}');
+            json_out_open(o, NULL, '{');
+            json_out_number(o, "instance", t->instance);
+            json_out_text(o, "node", t->node);
+            json_out_text(o, "address", t->address);
+            json_out_number(o, "port", t->port);
+            json_out_number(o, "weight", t->weight);
+            json_out_close(o, '}');
         }
     }
-    out_close(o, ']');
-    out_close(o, '}');
+    json_out_close(o, ']');
+    json_out_close(o, '}');
 }
 
-int gateway_write(const struct gateway *g, const struct state *s, const char *node, struct str *to)
+int gateway_write(const struct gateway_config *g, const struct state *s, const char *node, struct str *to)
 {
     struct arena arena;
-    struct out o = {.to = to};
+    struct json_out o = {.to = to};
 
     if (!state_find(s, KIND_NODE, node))
         return -ENOENT;
     arena_init(&arena);
-    struct place here = node_place(s, node, &arena);
-    out_open(&o, NULL, '{');
-    out_text(&o, "node", node);
-    out_open(&o, "routes", '[');
+    struct node_address here = node_place(s, node, &arena);
+    json_out_open(&o, NULL, '{');
+    json_out_text(&o, "node", node);
+    json_out_open(&o, "routes", '[');
     for (size_t i = 0; i < g->routes.len; i++)
         route_write(&o, g, &g->routes.at[i], node, here.zone);
-    out_close(&o, ']');
-    out_close(&o, '}');
+    json_out_close(&o, ']');
+    json_out_close(&o, '}');
     arena_done(&arena);
     return 0;
 }
@@ -319,7 +321,7 @@ int gateway_config_write(const struct state *s, const char *node, struct str *to
 {
     if (!state_find(s, KIND_NODE, node))
         return -ENOENT;
-    struct gateway *g = gateway_new();
+    struct gateway_config *g = gateway_new();
     (void)gateway_refresh(g, s);
     int rc = gateway_write(g, s, node, to);
     gateway_free(g);

@@ -11,30 +11,30 @@
 #include "control/watch/derived_out.h"
 
 /* Writes the permissions that a role has. "public" and "self" are omitted: every caller has them. */
-static void permissions_write(struct out *o, const enum scope scope[static PERMISSIONS])
+static void permissions_write(struct json_out *o, const enum scope scope[static PERMISSIONS])
 {
-    out_open(o, "permissions", '{');
+    json_out_open(o, "permissions", '{');
     for (unsigned p = PERMIT_SELF + 1; p < PERMISSIONS; p++)
         if (scope[p] != SCOPE_NONE)
-            out_text(o, permission_name((enum permission)p), scope_name(scope[p]));
-    out_close(o, '}');
+            json_out_text(o, permission_name((enum permission)p), scope_name(scope[p]));
+    json_out_close(o, '}');
 }
 
-static void user_write(struct out *o, const struct state *s, const struct object *user)
+static void user_write(struct json_out *o, const struct state *s, const struct object *user)
 {
     enum scope scope[PERMISSIONS] = {SCOPE_NONE};
 
     /* A deleted role grants nothing. */
     if (!user->user->disabled)
         (void)role_scopes(s, user->user->role, scope, NULL);
-    out_open(o, NULL, '{');
-    out_text(o, "user", user->id);
-    out_text(o, "group", user->user->group);
-    out_text(o, "role", user->user->role);
+    json_out_open(o, NULL, '{');
+    json_out_text(o, "user", user->id);
+    json_out_text(o, "group", user->user->group);
+    json_out_text(o, "role", user->user->role);
     if (user->user->disabled)
-        out_bool(o, "disabled", true);
+        json_out_bool(o, "disabled", true);
     permissions_write(o, scope);
-    out_close(o, '}');
+    json_out_close(o, '}');
 }
 
 static bool is_here(const struct object *instance)
@@ -61,41 +61,41 @@ static bool has_instance_here(const struct state *s, const struct object *node, 
 int rbac_write(const struct state *s, const char *of_node, struct str *to)
 {
     const struct object *node = *of_node ? state_find(s, KIND_NODE, of_node) : NULL;
-    struct out o = {.to = to};
+    struct json_out o = {.to = to};
     size_t len;
 
     if (*of_node && !node)
         return -ENOENT;
-    out_open(&o, NULL, '{');
-    out_open(&o, "subjects", '[');
+    json_out_open(&o, NULL, '{');
+    json_out_open(&o, "subjects", '[');
     const struct object *const *list = state_list(s, KIND_USER, &len);
     for (size_t i = 0; i < len; i++)
         if (has_instance_here(s, node, list[i]))
             user_write(&o, s, list[i]);
-    out_close(&o, ']');
-    out_open(&o, "nodes", '[');
+    json_out_close(&o, ']');
+    json_out_open(&o, "nodes", '[');
     list = state_list(s, KIND_NODE, &len);
     for (size_t i = 0; i < len; i++) {
         if (node && list[i] != node)
             continue;
-        out_open(&o, NULL, '{');
-        out_text(&o, "node", list[i]->id);
+        json_out_open(&o, NULL, '{');
+        json_out_text(&o, "node", list[i]->id);
         permissions_write(&o, role_find("agent")->scope);
-        out_close(&o, '}');
+        json_out_close(&o, '}');
     }
-    out_close(&o, ']');
-    out_open(&o, "apps", '[');
+    json_out_close(&o, ']');
+    json_out_open(&o, "apps", '[');
     list = state_list(s, KIND_APP, &len);
     for (size_t i = 0; i < len; i++) {
         if (!has_instance_here(s, node, list[i]))
             continue;
-        out_open(&o, NULL, '{');
-        out_text(&o, "app", list[i]->id);
-        out_text(&o, "owner", list[i]->owner);
-        out_text(&o, "group", list[i]->group);
-        out_close(&o, '}');
+        json_out_open(&o, NULL, '{');
+        json_out_text(&o, "app", list[i]->id);
+        json_out_text(&o, "owner", list[i]->owner);
+        json_out_text(&o, "group", list[i]->group);
+        json_out_close(&o, '}');
     }
-    out_close(&o, ']');
-    out_close(&o, '}');
+    json_out_close(&o, ']');
+    json_out_close(&o, '}');
     return 0;
 }

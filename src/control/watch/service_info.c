@@ -10,17 +10,17 @@
 #include "wire/text/document.h"
 
 /* An instance that serves clients. */
-struct member {
+struct service_member {
     const struct object *object;
-    struct place place;
+    struct node_address place;
     const struct port_report *ports;
     size_t ports_len;
 };
 
-static struct member *members_read(const struct state *s, const struct work_view *work, struct arena *arena,
-                                   json_t *docs, size_t *ret_len)
+static struct service_member *members_read(const struct state *s, const struct work_view *work, struct arena *arena,
+                                           json_t *docs, size_t *ret_len)
 {
-    struct member *members = ARENA_ARRAY(arena, struct member, work->instances_len);
+    struct service_member *members = ARENA_ARRAY(arena, struct service_member, work->instances_len);
     size_t len = 0;
 
     for (size_t i = 0; i < work->instances_len; i++) {
@@ -33,7 +33,7 @@ static struct member *members_read(const struct state *s, const struct work_view
         int rc = instance_doc_read(doc, arena, &read, NULL);
         assert(rc == 0); /* the document was parsed when it arrived */
         (void)rc;
-        members[len++] = (struct member){
+        members[len++] = (struct service_member){
             .object = o,
             .place = node_place(s, o->instance->node, arena),
             .ports = read.ports,
@@ -44,7 +44,7 @@ static struct member *members_read(const struct state *s, const struct work_view
     return members;
 }
 
-static uint16_t member_port(const struct member *m, const char *endpoint)
+static uint16_t member_port(const struct service_member *m, const char *endpoint)
 {
     for (size_t i = 0; i < m->ports_len; i++)
         if (strcmp(m->ports[i].endpoint, endpoint) == 0)
@@ -52,54 +52,54 @@ static uint16_t member_port(const struct member *m, const char *endpoint)
     return 0;
 }
 
-static void endpoint_write(struct out *o, const struct work_doc *doc, size_t index, const struct member *members,
-                           size_t members_len)
+static void endpoint_write(struct json_out *o, const struct work_doc *doc, size_t index,
+                           const struct service_member *members, size_t members_len)
 {
     const struct endpoint *endpoint = &doc->endpoints[index];
 
-    out_open(o, NULL, '{');
-    out_text(o, "name", endpoint->name);
-    out_text(o, "protocol", protocol_name(endpoint->protocol));
-    out_open(o, "instances", '[');
+    json_out_open(o, NULL, '{');
+    json_out_text(o, "name", endpoint->name);
+    json_out_text(o, "protocol", protocol_name(endpoint->protocol));
+    json_out_open(o, "instances", '[');
     for (size_t i = 0; i < members_len; i++) {
         const struct instance_view *instance = members[i].object->instance;
         uint16_t port = member_port(&members[i], endpoint->name);
         if (!port)
             continue;
-        out_open(o, NULL, '{');
-        out_number(o, "instance", instance->number);
-        out_text(o, "node", instance->node);
-        out_text(o, "address", members[i].place.address);
-        out_number(o, "port", port);
-        out_number(o, "weight", doc->weight);
-        out_bool(o, "ready", instance->ready);
-        out_close(o, '}');
+        json_out_open(o, NULL, '{');
+        json_out_number(o, "instance", instance->number);
+        json_out_text(o, "node", instance->node);
+        json_out_text(o, "address", members[i].place.address);
+        json_out_number(o, "port", port);
+        json_out_number(o, "weight", doc->weight);
+        json_out_bool(o, "ready", instance->ready);
+        json_out_close(o, '}');
     }
-    out_close(o, ']');
-    out_close(o, '}');
+    json_out_close(o, ']');
+    json_out_close(o, '}');
 }
 
 /* Writes the instances that clients choose among, weighted. */
-static void selector_write(struct out *o, const struct object *app, const struct work_doc *doc,
-                           const struct member *members, size_t members_len)
+static void selector_write(struct json_out *o, const struct object *app, const struct work_doc *doc,
+                           const struct service_member *members, size_t members_len)
 {
-    out_open(o, "selector", '{');
-    out_text(o, "app", app->id);
-    out_text(o, "choose", "weighted");
-    out_open(o, "instances", '[');
+    json_out_open(o, "selector", '{');
+    json_out_text(o, "app", app->id);
+    json_out_text(o, "choose", "weighted");
+    json_out_open(o, "instances", '[');
     for (size_t i = 0; i < members_len; i++) {
         if (!members[i].object->instance->ready)
             continue;
-        out_open(o, NULL, '{');
-        out_number(o, "instance", members[i].object->instance->number);
-        out_number(o, "weight", doc->weight);
-        out_close(o, '}');
+        json_out_open(o, NULL, '{');
+        json_out_number(o, "instance", members[i].object->instance->number);
+        json_out_number(o, "weight", doc->weight);
+        json_out_close(o, '}');
     }
-    out_close(o, ']');
-    out_close(o, '}');
+    json_out_close(o, ']');
+    json_out_close(o, '}');
 }
 
-static void service_write(const struct state *s, const struct object *app, struct out *o, const char *key)
+static void service_write(const struct state *s, const struct object *app, struct json_out *o, const char *key)
 {
     struct arena arena;
     struct work_doc read;
@@ -111,22 +111,22 @@ static void service_write(const struct state *s, const struct object *app, struc
     int rc = work_doc_read(doc, &arena, &read, NULL);
     assert(rc == 0); /* the document was parsed when it arrived */
     (void)rc;
-    struct member *members = members_read(s, app->work, &arena, docs, &members_len);
-    out_open(o, key, '{');
-    out_text(o, "service", app->id);
+    struct service_member *members = members_read(s, app->work, &arena, docs, &members_len);
+    json_out_open(o, key, '{');
+    json_out_text(o, "service", app->id);
     selector_write(o, app, &read, members, members_len);
-    out_open(o, "endpoints", '[');
+    json_out_open(o, "endpoints", '[');
     for (size_t i = 0; i < read.endpoints_len; i++)
         endpoint_write(o, &read, i, members, members_len);
-    out_close(o, ']');
-    out_close(o, '}');
+    json_out_close(o, ']');
+    json_out_close(o, '}');
     arena_done(&arena);
 }
 
 int service_info_write(const struct state *s, const char *app, struct str *to)
 {
     const struct object *object = state_find(s, KIND_APP, app);
-    struct out o = {.to = to};
+    struct json_out o = {.to = to};
 
     if (!object)
         return -ENOENT;
@@ -148,7 +148,7 @@ int services_write(const struct state *s, const char *scope, struct str *to)
 {
     char user[ID_MAX + 1] = "", group[ID_MAX + 1] = "";
     const char *slash = strchr(scope, '/'), *second = slash ? strchr(slash + 1, '/') : NULL;
-    struct out o = {.to = to};
+    struct json_out o = {.to = to};
     size_t len;
 
     assert(second && *scope >= '0' && *scope <= '0' + SCOPE_ALL);
@@ -158,12 +158,12 @@ int services_write(const struct state *s, const char *scope, struct str *to)
     caller.scope[PERMIT_READ] = (enum scope)(*scope - '0');
 
     const struct object *const *apps = state_list(s, KIND_APP, &len);
-    out_open(&o, NULL, '{');
-    out_open(&o, "items", '[');
+    json_out_open(&o, NULL, '{');
+    json_out_open(&o, "items", '[');
     for (size_t i = 0; i < len; i++)
         if (permit(&caller, PERMIT_READ, apps[i]->owner, apps[i]->group))
             service_write(s, apps[i], &o, NULL);
-    out_close(&o, ']');
-    out_close(&o, '}');
+    json_out_close(&o, ']');
+    json_out_close(&o, '}');
     return 0;
 }

@@ -269,7 +269,7 @@ static void caller_copy(struct stream *s, const struct caller *from)
 }
 
 /* Checks the limits on open streams. */
-static int check_watch_limits(struct call *c)
+static int check_watch_limits(struct request *c)
 {
     const struct watch_hub *h = control_hub(c->control);
 
@@ -280,7 +280,7 @@ static int check_watch_limits(struct call *c)
     return cap_watch_check(c);
 }
 
-static struct stream *stream_new(struct call *c, bool fed)
+static struct stream *stream_new(struct request *c, bool fed)
 {
     struct watch_hub *h = control_hub(c->control);
     struct stream *s = mem_zalloc(sizeof *s);
@@ -288,12 +288,12 @@ static struct stream *stream_new(struct call *c, bool fed)
 
     s->hub = h;
     s->expires_ns = token ? token->token->expires_ns : BERTH_NEVER_NS;
-    s->sse = c->request->accept && strstr(c->request->accept, "text/event-stream");
+    s->sse = c->input->accept && strstr(c->input->accept, "text/event-stream");
     s->sent_ns = steady_ns(h);
     s->backlog_max = BACKLOG_MAX;
     s->beat = s->sse ? ":\n\n" : "\n";
     caller_copy(s, &c->caller);
-    s->account = call_account(c);
+    s->account = request_account(c);
     fair_account_ref_again(s->account);
     s->next = h->streams;
     s->link = &h->streams;
@@ -306,7 +306,7 @@ static struct stream *stream_new(struct call *c, bool fed)
     return s;
 }
 
-int watch_open(struct call *c, enum kind kind, uint64_t from)
+int watch_open(struct request *c, enum kind kind, uint64_t from)
 {
     struct watch_hub *h = control_hub(c->control);
 
@@ -328,7 +328,7 @@ int watch_open(struct call *c, enum kind kind, uint64_t from)
     return 0;
 }
 
-int watch_open_derived(struct call *c, derived_write *write, const char *id, const char *known)
+int watch_open_derived(struct request *c, derived_write *write, const char *id, const char *known)
 {
     int rc = check_watch_limits(c);
 
@@ -342,7 +342,7 @@ int watch_open_derived(struct call *c, derived_write *write, const char *id, con
     return 0;
 }
 
-int stream_feed_open(struct call *c, const struct stream_feed *feed, void *ctx, struct stream **ret)
+int stream_feed_open(struct request *c, const struct stream_feed *feed, void *ctx, struct stream **ret)
 {
     if (control_hub(c->control)->stopping)
         return err_set(&c->err, ENOSPC, "berthd is stopping; try again soon");
@@ -384,7 +384,7 @@ const char *stream_content_type(const struct stream *s)
     return s->sse ? "text/event-stream" : "application/x-ndjson";
 }
 
-void stream_start(struct stream *s, const struct sink *sink)
+void stream_start(struct stream *s, const struct stream_sink *sink)
 {
     assert(!s->started);
     s->sink = *sink;
@@ -419,14 +419,14 @@ void watch_hub_change_begin(struct watch_hub *h, const struct store_event *event
 
     mem_free(h->before_key);
     h->before_key = mem_strdup(event->key);
-    h->before = kind == KINDS ? (struct who){0} : owner_now(control_state(h->control), kind, id);
+    h->before = kind == KINDS ? (struct object_owner){0} : owner_now(control_state(h->control), kind, id);
     if (kind != KINDS)
         topics_touch(h, kind, id);
 }
 
 void watch_hub_change_end(struct watch_hub *h, const struct store_event *event)
 {
-    const struct who nobody = {0};
+    const struct object_owner nobody = {0};
     const char *id;
     enum kind kind = object_key_split(event->key, &id);
     bool told = h->before_key && strcmp(h->before_key, event->key) == 0;

@@ -14,7 +14,7 @@ struct watch_hub;
 struct stream;
 
 /* The output of a stream. `send` returns false if the reader is too slow; the stream then ends itself. */
-struct sink {
+struct stream_sink {
     void *ctx;
     bool (*send)(void *ctx, const char *at, size_t len);
     void (*end)(void *ctx); /* called at the end of the output; the stream is freed */
@@ -41,9 +41,9 @@ size_t watch_hub_len(const struct watch_hub *h);
 
 /* For verbs: makes the answer of this request a stream of the collection's changes after `from`. -ESTALE: compacted;
  * -EDQUOT: too many watchers; -EINVAL: a future revision. */
-int watch_open(struct call *c, enum kind kind, uint64_t from);
+int watch_open(struct request *c, enum kind kind, uint64_t from);
 /* The same for a derived document: sent at once unless its hash is `known`, and again after each change. */
-int watch_open_derived(struct call *c, int (*write)(const struct state *s, const char *id, struct str *to),
+int watch_open_derived(struct request *c, int (*write)(const struct state *s, const char *id, struct str *to),
                        const char *id, const char *known);
 
 /* A stream whose bytes come from another module (session.h). The hub ends the stream when its reader is slow, when the
@@ -60,7 +60,7 @@ struct stream_feed {
     void (*gone)(void *ctx, const char *why, struct str *last);
 };
 /* Makes the answer of this request a fed stream. The stream starts, or ends, after the request is answered. */
-int stream_feed_open(struct call *c, const struct stream_feed *feed, void *ctx, struct stream **ret);
+int stream_feed_open(struct request *c, const struct stream_feed *feed, void *ctx, struct stream **ret);
 /* Returns false if the stream has not started, has ended, or has too many waiting bytes; `ready` is called later. */
 bool stream_room(struct stream *s);
 /* Writes to a started stream. The stream may end, and `gone` be called, before this function returns. */
@@ -71,6 +71,6 @@ void stream_finish(struct stream *s);
 /* For the HTTP server that sends the answer: sets the output, and reports that the peer disconnected. A stream that is
  * never started must be stopped. */
 const char *stream_content_type(const struct stream *s);
-void stream_start(struct stream *s, const struct sink *sink);
+void stream_start(struct stream *s, const struct stream_sink *sink);
 void stream_drained(struct stream *s); /* the waiting bytes were sent */
 void stream_stop(struct stream *s);

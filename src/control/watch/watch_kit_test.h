@@ -252,14 +252,14 @@ static inline void kit_get(struct kit *k, const char *token, const char *path, c
                            struct reader_end *ret)
 {
     struct kit_query query = {watch};
-    struct request r = {.method = "GET",
-                        .path = path,
-                        .token = token,
-                        .accept = accept,
-                        .remote = "test",
-                        .body = "",
-                        .query = kit_query_value,
-                        .query_from = &query};
+    struct request_input r = {.method = "GET",
+                              .path = path,
+                              .token = token,
+                              .accept = accept,
+                              .remote = "test",
+                              .body = "",
+                              .query = kit_query_value,
+                              .query_from = &query};
     *ret = (struct reader_end){0};
     control_handle(k->control, &r, end_answered, ret);
     assert_int_not_equal(ret->status, 0); /* reads are answered synchronously */
@@ -267,7 +267,7 @@ static inline void kit_get(struct kit *k, const char *token, const char *path, c
 
 static inline void end_start(struct reader_end *e)
 {
-    struct sink sink = {.ctx = e, .send = end_send, .end = end_end, .backlog = e->paced ? end_backlog : NULL};
+    struct stream_sink sink = {.ctx = e, .send = end_send, .end = end_end, .backlog = e->paced ? end_backlog : NULL};
     assert_non_null(e->stream);
     stream_start(e->stream, &sink);
 }

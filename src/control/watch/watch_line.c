@@ -9,16 +9,16 @@
 
 /* ---- visibility ------------------------------------------------------------------------------------------------- */
 
-bool stream_sees(const struct stream *s, enum kind kind, const struct who *who)
+bool stream_sees(const struct stream *s, enum kind kind, const struct object_owner *who)
 {
-    struct call *probe = s->hub->probe;
+    struct request *probe = s->hub->probe;
     struct object o = {.kind = kind, .id = "", .owner = who->owner, .group = who->group};
 
     probe->caller = s->caller;
-    return call_sees(probe, &o);
+    return request_may_see(probe, &o);
 }
 
-bool stream_manages(const struct stream *s, const struct who *who)
+bool stream_manages(const struct stream *s, const struct object_owner *who)
 {
     return permit(&s->caller, PERMIT_MANAGE, who->owner, who->group);
 }
@@ -35,23 +35,23 @@ static void owner_copy(char to[static ID_MAX + 1], const char *text)
     to[len] = '\0';
 }
 
-static struct who owner_make(const char *owner, const char *group)
+static struct object_owner owner_make(const char *owner, const char *group)
 {
-    struct who who = {.there = true};
+    struct object_owner who = {.there = true};
 
     owner_copy(who.owner, owner);
     owner_copy(who.group, group);
     return who;
 }
 
-struct who owner_now(const struct state *s, enum kind kind, const char *id)
+struct object_owner owner_now(const struct state *s, enum kind kind, const char *id)
 {
     const struct object *o = state_find(s, kind, id);
-    return o ? owner_make(o->owner, o->group) : (struct who){0};
+    return o ? owner_make(o->owner, o->group) : (struct object_owner){0};
 }
 
 /* Reads the owner from an instance's document, else from its workload. */
-static struct who instance_owner_then(const struct state *s, const json_t *doc)
+static struct object_owner instance_owner_then(const struct state *s, const json_t *doc)
 {
     const char *owner = json_string_value(json_object_get(doc, "owner"));
     const char *group = json_string_value(json_object_get(doc, "group"));
@@ -65,7 +65,7 @@ static struct who instance_owner_then(const struct state *s, const json_t *doc)
     return of ? owner_make(of->owner, of->group) : owner_make(NULL, NULL);
 }
 
-struct who owner_then(const struct state *s, enum kind kind, const char *id, const struct bytes *text)
+struct object_owner owner_then(const struct state *s, enum kind kind, const char *id, const struct bytes *text)
 {
     CLEANUP(json) json_t *doc = json_loadb(text->at, text->len, 0, NULL);
     const char *owner = json_string_value(json_object_get(doc, "owner"));
@@ -88,7 +88,7 @@ static int text_add(const char *buffer, size_t size, void *to)
     return 0;
 }
 
-void line_put(struct str *to, const struct stream *s, enum kind kind, const struct who *who, uint64_t revision,
+void line_put(struct str *to, const struct stream *s, enum kind kind, const struct object_owner *who, uint64_t revision,
               const struct bytes *doc)
 {
     const struct object o = {.kind = kind, .id = "", .owner = who->owner, .group = who->group};
@@ -102,7 +102,7 @@ void line_put(struct str *to, const struct stream *s, enum kind kind, const stru
     str_add_char(to, '}');
 }
 
-void line_gone(struct str *to, uint64_t revision, const char *id)
+void line_removed(struct str *to, uint64_t revision, const char *id)
 {
     str_addf(to, "{\"type\":\"gone\",\"revision\":%llu,\"id\":", (unsigned long long)revision);
     str_add_json(to, id);

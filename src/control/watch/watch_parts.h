@@ -24,7 +24,7 @@ enum {
 #define STALLED_NS (INT64_C(60) * 1000000000)
 
 /* The owner of an object. */
-struct who {
+struct object_owner {
     char owner[ID_MAX + 1], group[ID_MAX + 1];
     bool there; /* false: the object does not exist */
 };
@@ -35,7 +35,7 @@ struct ring_entry {
     size_t nth; /* number of this change among the changes of its kind in its revision */
     char *id;
     struct bytes doc; /* owned; empty: deleted */
-    struct who before, after;
+    struct object_owner before, after;
     struct str line[2]; /* for readers without and with PERMIT_MANAGE; made when first needed */
     size_t bytes;
 };
@@ -68,7 +68,7 @@ struct stream {
     const char *beat;         /* heartbeat; NULL: none */
     size_t backlog_max;       /* no new lines while more bytes wait */
     const char *end_code;     /* reason of a pending end; NULL: none */
-    struct sink sink;
+    struct stream_sink sink;
 
     struct stream *peer_next, **peer_link; /* streams of the same kind, or of the same document */
 
@@ -97,7 +97,7 @@ struct watch_hub {
     struct control *control;
     size_t watchers_max, watchers;
     struct stream *streams;
-    struct call *probe; /* passes a caller to call_sees */
+    struct request *probe; /* passes a caller to request_may_see */
 
     struct ring_entry *ring; /* circular buffer of RING_ENTRIES_MAX */
     size_t ring_first, ring_len, ring_bytes;
@@ -110,13 +110,13 @@ struct watch_hub {
     uint64_t changed[KINDS];        /* last revision with a change of the kind */
     bool refused;                   /* some stream has `refused` set */
     char *before_key;               /* key of the change in watch_hub_change_begin */
-    struct who before;
+    struct object_owner before;
 
     VEC(struct topic *) topics; /* by slot; NULL: unused */
     VEC(uint32_t) free_topics;
     VEC(struct topic *) dirty;
     struct map map; /* (kind, id) to topic */
-    struct gateway *gateway;
+    struct gateway_config *gateway;
     size_t topics_len[TOPIC_OTHER + 1];
     bool gateway_stale, callers_stale, stopping;
 
@@ -126,16 +126,16 @@ struct watch_hub {
 /* ---- watch_line.c ---- */
 
 /* Tells whether the stream's caller may see (or manage) objects of this owner. */
-bool stream_sees(const struct stream *s, enum kind kind, const struct who *who);
-bool stream_manages(const struct stream *s, const struct who *who);
+bool stream_sees(const struct stream *s, enum kind kind, const struct object_owner *who);
+bool stream_manages(const struct stream *s, const struct object_owner *who);
 /* Returns the owner according to the state. */
-struct who owner_now(const struct state *s, enum kind kind, const char *id);
+struct object_owner owner_now(const struct state *s, enum kind kind, const char *id);
 /* Returns the owner according to a document of the past. */
-struct who owner_then(const struct state *s, enum kind kind, const char *id, const struct bytes *doc);
+struct object_owner owner_then(const struct state *s, enum kind kind, const char *id, const struct bytes *doc);
 /* Writes {"type": "put", "revision", "object"} without the keys that the stream's caller may not see. */
-void line_put(struct str *to, const struct stream *s, enum kind kind, const struct who *who, uint64_t revision,
+void line_put(struct str *to, const struct stream *s, enum kind kind, const struct object_owner *who, uint64_t revision,
               const struct bytes *doc);
-void line_gone(struct str *to, uint64_t revision, const char *id);
+void line_removed(struct str *to, uint64_t revision, const char *id);
 
 /* ---- watch.c ---- */
 
@@ -152,7 +152,7 @@ void peers_leave(struct stream *s);
 /* ---- watch_ring.c ---- */
 
 void ring_add(struct watch_hub *h, const struct store_event *event, enum kind kind, const char *id,
-              const struct who *before);
+              const struct object_owner *before);
 void ring_done(struct watch_hub *h);
 /* Tells whether the stream needs more than one step to catch up. */
 bool ring_is_far_behind(const struct stream *s);

@@ -50,7 +50,7 @@ static void ring_grow(struct watch_hub *h, struct ring_entry *e, size_t bytes)
 }
 
 void ring_add(struct watch_hub *h, const struct store_event *event, enum kind kind, const char *id,
-              const struct who *before)
+              const struct object_owner *before)
 {
     if (h->ring_len == RING_ENTRIES_MAX)
         ring_drop_first(h);
@@ -126,12 +126,12 @@ static void change_send(struct stream *s, uint64_t revision, const char *line, s
     stream_send(s, str_u64(revision, id), line, len);
 }
 
-static void gone_send(struct stream *s, uint64_t revision, const char *id)
+static void send_removal(struct stream *s, uint64_t revision, const char *id)
 {
     struct str *line = &s->hub->line;
 
     str_clear(line);
-    line_gone(line, revision, id);
+    line_removed(line, revision, id);
     change_send(s, revision, line->at, line->len);
 }
 
@@ -145,7 +145,7 @@ static void entry_send(struct stream *s, struct ring_entry *e)
         }
         change_send(s, e->revision, line->at, line->len);
     } else if (e->before.there && stream_sees(s, e->kind, &e->before)) {
-        gone_send(s, e->revision, e->id); /* deleted, or no longer visible, which looks the same */
+        send_removal(s, e->revision, e->id); /* deleted, or no longer visible, which looks the same */
     }
 }
 
@@ -186,10 +186,10 @@ struct history_event {
 struct history_workload {
     char *id;
     uint64_t generation;
-    struct who who;
+    struct object_owner who;
 };
 
-struct past {
+struct history_batch {
     VEC(struct history_event) events;
     VEC(struct history_workload) workloads;
     bool compares; /* needs the previous documents */
@@ -200,7 +200,7 @@ struct past {
     size_t nth;        /* number of events in `revision` */
 };
 
-static void history_done(struct past *p)
+static void history_done(struct history_batch *p)
 {
     for (size_t i = 0; i < p->events.len; i++) {
         mem_free(p->events.at[i].key);
@@ -222,7 +222,7 @@ static struct bytes bytes_copy(const struct bytes *from)
 
 static int history_event_add(void *ctx, const struct store_event *event)
 {
-    struct past *p = ctx;
+    struct history_batch *p = ctx;
 
     p->nth = p->revision == event->revision ? p->nth + 1 : 0;
     p->revision = event->revision;
@@ -240,16 +240,16 @@ static int history_event_add(void *ctx, const struct store_event *event)
     return p->events.len >= HISTORY_EVENTS || p->bytes >= HISTORY_BYTES;
 }
 
-struct finding {
+struct owner_search {
     const struct state *state;
     const char *key;
-    struct who found;
+    struct object_owner found;
     char *workload; /* workload of an instance whose owner is unknown; owned */
     uint64_t generation;
 };
 
 /* Records the workload of an instance. The workload determines the owner, and may be deleted by now. */
-static void workload_note(struct finding *f, const struct bytes *text)
+static void workload_note(struct owner_search *f, const struct bytes *text)
 {
     CLEANUP(json) json_t *doc = json_loadb(text->at, text->len, 0, NULL);
     const char *workload = json_string_value(json_object_get(doc, "workload"));
@@ -259,7 +259,7 @@ static void workload_note(struct finding *f, const struct bytes *text)
     f->generation = (uint64_t)json_integer_value(json_object_get(doc, "of"));
 }
 
-static void find_owner(struct finding *f, enum kind kind, const char *id, const struct bytes *doc)
+static void find_owner(struct owner_search *f, enum kind kind, const char *id, const struct bytes *doc)
 {
     f->found = owner_then(f->state, kind, id, doc);
     if (kind == KIND_INSTANCE && !f->found.owner[0])
@@ -268,7 +268,7 @@ static void find_owner(struct finding *f, enum kind kind, const char *id, const 
 
 static int key_found(void *ctx, const struct store_entry *entry)
 {
-    struct finding *f = ctx;
+    struct owner_search *f = ctx;
     const char *id;
 
     if (strcmp(entry->key, f->key) != 0)
@@ -280,7 +280,8 @@ static int key_found(void *ctx, const struct store_entry *entry)
 
 /* Searches the history for the workload at this revision. The search reads the whole history, so its result is cached
  * for all instances of the workload, whose owner never changes. */
-static struct who find_workload_owner(struct finding *f, struct past *past, struct store *store, uint64_t revision)
+static struct object_owner find_workload_owner(struct owner_search *f, struct history_batch *past, struct store *store,
+                                               uint64_t revision)
 {
     static const enum kind order[] = {KIND_JOB, KIND_APP, KIND_VM, KIND_SPEC};
     char key[OBJECT_KEY_MAX], id[OBJECT_KEY_MAX - 32];
@@ -306,10 +307,10 @@ static struct who find_workload_owner(struct finding *f, struct past *past, stru
 }
 
 /* Returns the owner before this change. */
-static struct who owner_before(const struct watch_hub *h, struct past *past, const struct history_event *e,
-                               enum kind kind, const char *id)
+static struct object_owner owner_before(const struct watch_hub *h, struct history_batch *past,
+                                        const struct history_event *e, enum kind kind, const char *id)
 {
-    struct finding f = {.state = control_state(h->control), .key = e->key};
+    struct owner_search f = {.state = control_state(h->control), .key = e->key};
 
     if (e->was.at)
         find_owner(&f, kind, id, &e->was);
@@ -317,10 +318,10 @@ static struct who owner_before(const struct watch_hub *h, struct past *past, con
 }
 
 /* Returns the owner after this change. */
-static struct who owner_after(const struct watch_hub *h, struct past *past, const struct history_event *e,
-                              enum kind kind, const char *id)
+static struct object_owner owner_after(const struct watch_hub *h, struct history_batch *past,
+                                       const struct history_event *e, enum kind kind, const char *id)
 {
-    struct finding f = {.state = control_state(h->control), .key = e->key};
+    struct owner_search f = {.state = control_state(h->control), .key = e->key};
 
     find_owner(&f, kind, id, &e->doc);
     return find_workload_owner(&f, past, control_store(h->control), e->revision);
@@ -329,14 +330,14 @@ static struct who owner_after(const struct watch_hub *h, struct past *past, cons
 /* Tells whether the caller sees every object of the kind, so that owners need not be looked up. */
 static bool sees_all(const struct stream *s)
 {
-    return stream_sees(s, s->kind, &(struct who){.there = true});
+    return stream_sees(s, s->kind, &(struct object_owner){.there = true});
 }
 
-static void history_event_send(struct stream *s, struct past *past, const struct history_event *e)
+static void history_event_send(struct stream *s, struct history_batch *past, const struct history_event *e)
 {
     const char *id;
     enum kind kind = object_key_split(e->key, &id);
-    struct who after = {0};
+    struct object_owner after = {0};
 
     assert(kind == s->kind);
     if (!e->gone)
@@ -348,18 +349,18 @@ static void history_event_send(struct stream *s, struct past *past, const struct
         change_send(s, e->revision, line->at, line->len);
         return;
     }
-    struct who before = {.there = true};
+    struct object_owner before = {.there = true};
     if (past->compares)
         before = owner_before(s->hub, past, e, kind, id);
     if (before.there && stream_sees(s, kind, &before))
-        gone_send(s, e->revision, id);
+        send_removal(s, e->revision, id);
 }
 
 /* Processes one read of the history. */
 static void history_read(struct stream *s)
 {
     struct watch_hub *h = s->hub;
-    struct past past = {.part = s->part, .skip = s->part_len, .compares = !sees_all(s)};
+    struct history_batch past = {.part = s->part, .skip = s->part_len, .compares = !sees_all(s)};
     char prefix[OBJECT_KEY_MAX];
     uint64_t to = h->ring_from;
     size_t i = 0;

@@ -528,7 +528,7 @@ static void history_readers_do_not_delay_another_user(void **state)
     for (unsigned i = 0; i < READERS; i++)
         end_start(&ends[i]);
     assert_int_equal(fair_queue_waiting(k->control->requests), READERS);
-    struct request r = {.method = "GET", .path = "/v1/whoami", .token = alice, .remote = "test", .body = ""};
+    struct request_input r = {.method = "GET", .path = "/v1/whoami", .token = alice, .remote = "test", .body = ""};
     asked = (struct reader_end){0};
     control_handle(k->control, &r, end_answered, &asked);
     unsigned slices = 0;

@@ -135,7 +135,7 @@ static void topic_stale(struct watch_hub *h, struct topic *t)
     vec_push(&h->dirty, t);
 }
 
-static void stale(struct watch_hub *h, enum topic_kind kind, const char *id)
+static void mark_topic_stale(struct watch_hub *h, enum topic_kind kind, const char *id)
 {
     if (h->topics_len[kind])
         topic_stale(h, topic_find(h, &(struct topic_key){kind, NULL, id}));
@@ -153,7 +153,7 @@ static void stale_all(struct watch_hub *h, enum topic_kind kind)
 
 static void service_stale(struct watch_hub *h, const char *app)
 {
-    stale(h, TOPIC_SERVICE, app);
+    mark_topic_stale(h, TOPIC_SERVICE, app);
     stale_all(h, TOPIC_SERVICES);
     h->gateway_stale = true;
 }
@@ -161,7 +161,7 @@ static void service_stale(struct watch_hub *h, const char *app)
 static void work_stale(struct watch_hub *h, const struct object *work, const char *id)
 {
     for (size_t i = 0; work && i < work->work->instances_len; i++)
-        stale(h, TOPIC_NODE, work->work->instances[i]->instance->node);
+        mark_topic_stale(h, TOPIC_NODE, work->work->instances[i]->instance->node);
     if (!work || work->kind == KIND_APP) {
         service_stale(h, id);
         stale_all(h, TOPIC_RBAC);
@@ -170,8 +170,8 @@ static void work_stale(struct watch_hub *h, const struct object *work, const cha
 
 static void node_stale(struct watch_hub *h, const struct object *node, const char *id)
 {
-    stale(h, TOPIC_NODE, id);
-    stale(h, TOPIC_GATEWAY, id); /* the node's zone determines the order of targets */
+    mark_topic_stale(h, TOPIC_NODE, id);
+    mark_topic_stale(h, TOPIC_GATEWAY, id); /* the node's zone determines the order of targets */
     if (!node)
         stale_all(h, TOPIC_RBAC); /* the node was removed */
     for (size_t i = 0; node && i < node->node->instances_len; i++) {
@@ -185,8 +185,8 @@ static void instance_stale(struct watch_hub *h, const struct object *instance)
 {
     if (!instance)
         return;
-    stale(h, TOPIC_NODE, instance->instance->node);
-    stale(h, TOPIC_RBAC, instance->instance->node);
+    mark_topic_stale(h, TOPIC_NODE, instance->instance->node);
+    mark_topic_stale(h, TOPIC_RBAC, instance->instance->node);
     if (state_find(control_state(h->control), KIND_APP, instance->instance->workload))
         service_stale(h, instance->instance->workload);
 }
@@ -217,7 +217,7 @@ void topics_touch(struct watch_hub *h, enum kind kind, const char *id)
     case KIND_NODE: node_stale(h, o, id); break;
     case KIND_OPSTEP: /* NODE/OPTASK */
         (void)snprintf(work, sizeof work, "%.*s", (int)strcspn(id, "/"), id);
-        stale(h, TOPIC_NODE, work);
+        mark_topic_stale(h, TOPIC_NODE, work);
         break;
     case KIND_USER:
     case KIND_GROUP:
@@ -285,7 +285,7 @@ static bool topic_visible(const struct stream *s)
 {
     if (s->topic->kind != TOPIC_SERVICE)
         return true;
-    struct who who = owner_now(control_state(s->hub->control), KIND_APP, s->topic->id);
+    struct object_owner who = owner_now(control_state(s->hub->control), KIND_APP, s->topic->id);
     return !who.there || stream_sees(s, KIND_APP, &who);
 }
 

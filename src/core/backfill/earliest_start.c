@@ -14,23 +14,23 @@
 #include "core/search/attempt.h"
 
 /* From this moment on, a node takes so many more pods, or fewer. */
-struct step {
+struct fit_step {
     int64_t at_ns;
     uint32_t position;
     int32_t more;
 };
 
 /* The state of a node from a moment on: the number of pods that fit by resources, and the free devices. */
-struct point {
+struct node_point {
     int64_t at_ns;
     uint32_t fits;
     uint64_t devices;
     bool less;
 };
 
-struct sweep {
+struct start_sweep {
     struct reservation_state *f;
-    const struct pods_wanted *d;
+    const struct pods_request *d;
     int64_t duration_ns, longest_ns, horizon_ns;
     uint64_t *plain;   /* nodes without a reserved place */
     uint64_t *special; /* other nodes that may take the pods */
@@ -46,8 +46,8 @@ struct sweep {
     uint64_t total_now;
     uint64_t *closed;    /* plain nodes that take nothing now: the pod would overlap a window of others */
     int64_t closed_next; /* when that may change */
-    VEC(struct step) steps;
-    VEC(struct point) points;
+    VEC(struct fit_step) steps;
+    VEC(struct node_point) points;
     VEC(int64_t) times;
     struct keyed *order; /* steps by time */
     size_t end, fresh, step;
@@ -61,7 +61,7 @@ static bool windows_allow(const struct reservation_state *f, uint64_t foreign, u
                           int64_t duration_ns)
 {
     BITS_EACH (i, foreign) {
-        const struct window *w = &f->windows[i];
+        const struct resolved_window *w = &f->windows[i];
         if (bits_has(w->nodes, position) && at_ns < w->end_ns && add_ns(at_ns, duration_ns) > w->start_ns)
             return false;
     }
@@ -69,7 +69,7 @@ static bool windows_allow(const struct reservation_state *f, uint64_t foreign, u
 }
 
 /* Finds the nodes that could take a pod; returns whether some of them have a reserved place. */
-static bool sort_nodes(struct sweep *s)
+static bool sort_nodes(struct start_sweep *s)
 {
     struct reservation_state *f = s->f;
     struct cycle *c = &f->p->c;
@@ -90,11 +90,11 @@ static bool sort_nodes(struct sweep *s)
     return any;
 }
 
-static uint32_t plain_fits(const struct sweep *s, uint32_t position)
+static uint32_t plain_fits(const struct start_sweep *s, uint32_t position)
 {
     const struct class *k = s->d->k;
     const struct layout *l = s->f->p->c.l;
-    struct room r;
+    struct node_free r;
 
     for (uint32_t i = 0; i < k->needs_len; i++) {
         r.free[i] = s->free[i][position];
@@ -106,10 +106,10 @@ static uint32_t plain_fits(const struct sweep *s, uint32_t position)
         memcpy(r.milli, s->milli + l->device[position], r.devices * sizeof *r.milli);
         memcpy(r.mem, s->mem + l->device[position], r.devices * sizeof *r.mem);
     }
-    return room_fits(k, &r, s->d->pods);
+    return node_free_fits(k, &r, s->d->pods);
 }
 
-static void load_devices(struct sweep *s)
+static void load_devices(struct start_sweep *s)
 {
     struct cycle *c = &s->f->p->c;
     uint32_t len = s->d->k->gpu.count ? c->l->device[c->len] : 0;
@@ -129,7 +129,7 @@ static void load_devices(struct sweep *s)
     s->mem = arena_dup(c->scratch, s->mem_now, len * sizeof *s->mem);
 }
 
-static void count_now(struct sweep *s)
+static void count_now(struct start_sweep *s)
 {
     const struct cycle *c = &s->f->p->c;
     uint32_t *fits = ARENA_ARRAY(c->scratch, uint32_t, c->len + 1);
@@ -143,7 +143,7 @@ static void count_now(struct sweep *s)
 }
 
 /* Loads the state at the moment of the plan, which is computed once for all sweeps. */
-static bool load_plain(struct sweep *s)
+static bool load_plain(struct start_sweep *s)
 {
     struct cycle *c = &s->f->p->c;
     const struct class *k = s->d->k;
@@ -162,7 +162,7 @@ static bool load_plain(struct sweep *s)
     return true;
 }
 
-static void plain_node_gains(struct sweep *s, uint32_t position, const struct class *of, uint64_t gpus)
+static void plain_node_gains(struct start_sweep *s, uint32_t position, const struct class *of, uint64_t gpus)
 {
     const struct class *k = s->d->k;
     if (!bits_has(s->plain, position))
@@ -173,7 +173,7 @@ static void plain_node_gains(struct sweep *s, uint32_t position, const struct cl
         BITS_EACH (d, gpus) {
             uint32_t device = s->f->p->c.l->device[position] + (uint32_t)d;
             s->milli[device] += (int32_t)of->gpu.milli;
-            s->mem[device] += gpu_memory_held(&of->gpu);
+            s->mem[device] += gpu_memory_booked(&of->gpu);
         }
     uint32_t fits = plain_fits(s, position);
     if (!bits_has(s->closed, position))
@@ -182,14 +182,14 @@ static void plain_node_gains(struct sweep *s, uint32_t position, const struct cl
 }
 
 /* Returns the first start with which a pod of that duration still runs at at_ns. */
-static int64_t first_overlapping_start(const struct sweep *s, int64_t at_ns, int64_t for_ns)
+static int64_t first_overlapping_start(const struct start_sweep *s, int64_t at_ns, int64_t for_ns)
 {
     int64_t now = s->f->p->s->now_ns;
     return for_ns == BERTH_NEVER_NS || at_ns - now < for_ns ? now : at_ns - for_ns + 1;
 }
 
 /* Opens and closes nodes according to the windows at this moment. */
-static void plain_close(struct sweep *s, int64_t now)
+static void plain_close(struct start_sweep *s, int64_t now)
 {
     const struct cycle *c = &s->f->p->c;
     uint64_t windows = 0;
@@ -217,31 +217,31 @@ static void plain_close(struct sweep *s, int64_t now)
 
 /* ---- nodes with a reserved place -------------------------------------------------------------------------------- */
 
-static void point_add(struct sweep *s, const struct room *r, int64_t at_ns, bool less)
+static void point_add(struct start_sweep *s, const struct node_free *r, int64_t at_ns, bool less)
 {
     const struct class *k = s->d->k;
-    struct point x = {.at_ns = at_ns, .less = less, .fits = room_fits_needs(k, r, s->d->pods)};
+    struct node_point x = {.at_ns = at_ns, .less = less, .fits = node_free_fits_needs(k, r, s->d->pods)};
     if (x.fits && k->gpu.count && k->gpu.milli == BERTH_GPU_MILLI)
-        x.devices = room_devices(k, r);
+        x.devices = node_free_devices(k, r);
     vec_push(&s->points, x);
 }
 
 /* Computes the states of the node in order of time; the first one is now. Beyond the horizon, only states with fewer
  * resources are kept. */
-static bool points_of(struct sweep *s, uint32_t position)
+static bool points_of(struct start_sweep *s, uint32_t position)
 {
-    struct changes x = timeline_changes(s->f, position);
+    struct timeline_changes x = timeline_changes(s->f, position);
     int64_t last = add_ns(s->horizon_ns, s->duration_ns);
-    struct room room;
+    struct node_free room;
     s->points.len = 0;
-    if (!room_load(&s->f->p->c, s->d->k, position, &room))
+    if (!node_free_load(&s->f->p->c, s->d->k, position, &room))
         return false;
     point_add(s, &room, s->f->p->s->now_ns, false);
     for (size_t i = 0; i < x.len && x.at[i].at_ns <= last;) {
         bool less = false;
         int64_t now = x.at[i].at_ns;
         for (; i < x.len && x.at[i].at_ns == now; i++) {
-            room_add(s->d->k, &room, x.at[i].k, x.at[i].gpus, x.at[i].pods);
+            node_free_add(s->d->k, &room, x.at[i].k, x.at[i].gpus, x.at[i].pods);
             less |= x.at[i].pods < 0;
         }
         if (less || now <= s->horizon_ns)
@@ -251,18 +251,18 @@ static bool points_of(struct sweep *s, uint32_t position)
 }
 
 /* Returns how many pods fit from `t` on for the whole duration. `from`: index of the state at that moment. */
-static uint32_t fits_from(struct sweep *s, uint32_t position, size_t from, int64_t t)
+static uint32_t fits_from(struct start_sweep *s, uint32_t position, size_t from, int64_t t)
 {
     const struct class *k = s->d->k;
-    const struct point *at = s->points.at;
+    const struct node_point *at = s->points.at;
     int64_t until = add_ns(t, s->duration_ns);
 
     if (!at[from].fits || !windows_allow(s->f, s->d->foreign, position, t, s->longest_ns))
         return 0;
     if (k->gpu.count && k->gpu.milli < BERTH_GPU_MILLI) { /* shares must be checked device by device */
-        struct room low;
+        struct node_free low;
         (void)timeline_min_room(s->f, k, position, t, s->duration_ns, &low);
-        return room_fits(k, &low, s->d->pods);
+        return node_free_fits(k, &low, s->d->pods);
     }
     uint32_t fits = at[from].fits;
     uint64_t devices = at[from].devices;
@@ -279,7 +279,7 @@ static uint32_t fits_from(struct sweep *s, uint32_t position, size_t from, int64
 }
 
 /* Adds a moment in order, unless it is beyond the horizon. */
-static void time_add(struct sweep *s, int64_t at_ns)
+static void time_add(struct start_sweep *s, int64_t at_ns)
 {
     if (at_ns > s->horizon_ns)
         return;
@@ -290,7 +290,7 @@ static void time_add(struct sweep *s, int64_t at_ns)
     s->times.at[i] = at_ns;
 }
 
-static void special_steps(struct sweep *s, uint32_t position)
+static void special_steps(struct start_sweep *s, uint32_t position)
 {
     struct reservation_state *f = s->f;
     uint32_t last = 0;
@@ -316,12 +316,12 @@ static void special_steps(struct sweep *s, uint32_t position)
             from++;
         uint32_t fits = fits_from(s, position, from, t);
         if (fits != last)
-            vec_push(&s->steps, ((struct step){t, position, (int32_t)fits - (int32_t)last}));
+            vec_push(&s->steps, ((struct fit_step){t, position, (int32_t)fits - (int32_t)last}));
         last = fits;
     }
 }
 
-static void load_special(struct sweep *s)
+static void load_special(struct start_sweep *s)
 {
     struct arena *a = &s->f->p->scratch;
     s->steps.len = 0;
@@ -338,7 +338,7 @@ static void load_special(struct sweep *s)
 /* ---- the sweep -------------------------------------------------------------------------------------------------- */
 
 /* Each sets the time of the next valid entry, from the current index on. */
-static void skip_to_fresh(struct sweep *s)
+static void skip_to_fresh(struct start_sweep *s)
 {
     const struct reservation_state *f = s->f;
     while (s->fresh < f->fresh_order.len && f->fresh.at[f->fresh_order.at[s->fresh]].gone)
@@ -347,7 +347,7 @@ static void skip_to_fresh(struct sweep *s)
     s->fresh_ns = any ? f->fresh.at[f->fresh_order.at[s->fresh]].at_ns : BERTH_NEVER_NS;
 }
 
-static void skip_to_end(struct sweep *s)
+static void skip_to_end(struct start_sweep *s)
 {
     const struct reservation_state *f = s->f;
     while (s->end < f->ends_len && bits_has(f->p->c.stopped, f->ends[s->end].slot))
@@ -355,13 +355,13 @@ static void skip_to_end(struct sweep *s)
     s->end_ns = s->end < f->ends_len ? f->ends[s->end].at_ns : BERTH_NEVER_NS;
 }
 
-static void skip_to_step(struct sweep *s)
+static void skip_to_step(struct start_sweep *s)
 {
     s->step_ns = s->step < s->steps.len ? s->steps.at[s->order[s->step].value].at_ns : BERTH_NEVER_NS;
 }
 
 /* Returns when something changes next. */
-static int64_t next_moment(const struct sweep *s)
+static int64_t next_moment(const struct start_sweep *s)
 {
     int64_t next = s->end_ns < s->closed_next ? s->end_ns : s->closed_next;
     next = s->fresh_ns < next ? s->fresh_ns : next;
@@ -369,18 +369,18 @@ static int64_t next_moment(const struct sweep *s)
 }
 
 /* Applies all changes until then. */
-static void apply_changes_until(struct sweep *s, int64_t now)
+static void apply_changes_until(struct start_sweep *s, int64_t now)
 {
     for (; s->end_ns <= now && s->end < s->f->ends_len; s->end++, skip_to_end(s)) {
-        const struct ending *e = &s->f->ends[s->end];
+        const struct expected_end *e = &s->f->ends[s->end];
         plain_node_gains(s, e->position, e->k, e->gpus);
     }
     for (; s->fresh_ns <= now && s->fresh < s->f->fresh_order.len; s->fresh++, skip_to_fresh(s)) {
-        const struct fresh_end *x = &s->f->fresh.at[s->f->fresh_order.at[s->fresh]];
+        const struct new_pod_end *x = &s->f->fresh.at[s->f->fresh_order.at[s->fresh]];
         plain_node_gains(s, x->position, x->k, x->gpus);
     }
     for (; s->step_ns <= now && s->step < s->steps.len; s->step++, skip_to_step(s)) {
-        const struct step *t = &s->steps.at[s->order[s->step].value];
+        const struct fit_step *t = &s->steps.at[s->order[s->step].value];
         s->fits[t->position] += (uint32_t)t->more;
         s->total += (uint64_t)(int64_t)t->more;
     }
@@ -388,7 +388,7 @@ static void apply_changes_until(struct sweep *s, int64_t now)
 }
 
 /* Returns the first moment up to the horizon at which all pods fit; BERTH_NEVER_NS: none. */
-static int64_t sweep(struct sweep *s)
+static int64_t sweep(struct start_sweep *s)
 {
     s->end = s->fresh = s->step = 0;
     s->closed = ARENA_ARRAY(&s->f->p->scratch, uint64_t, s->f->p->c.blocks + 1);
@@ -409,7 +409,7 @@ static int64_t sweep(struct sweep *s)
 }
 
 /* As sweep, for nodes without a reserved place only, which is cheap. */
-static int64_t plain_moment(struct sweep *s)
+static int64_t plain_moment(struct start_sweep *s)
 {
     uint64_t *special = s->special;
     s->special = ARENA_ARRAY(&s->f->p->scratch, uint64_t, s->f->p->c.blocks + 1);
@@ -422,15 +422,15 @@ static int64_t plain_moment(struct sweep *s)
 /* ---- places ----------------------------------------------------------------------------------------------------- */
 
 /* Adds places for shares: each device is a place of its own, because several pods may hold shares of it. */
-static void add_shares(const struct pods_wanted *d, struct reserved_place x, struct room *low, place_list *places)
+static void add_shares(const struct pods_request *d, struct reserved_place x, struct node_free *low, place_list *places)
 {
     for (uint32_t left = x.pods; left; left -= x.pods) {
-        x.gpus = room_devices(d->k, low);
+        x.gpus = node_free_devices(d->k, low);
         assert(x.gpus);
         x.gpus &= -x.gpus;
         x.pods = 0;
-        while (x.pods < left && room_devices(d->k, low) & x.gpus) {
-            room_add(d->k, low, d->k, x.gpus, -1);
+        while (x.pods < left && node_free_devices(d->k, low) & x.gpus) {
+            node_free_add(d->k, low, d->k, x.gpus, -1);
             x.pods++;
         }
         vec_push(places, x);
@@ -438,14 +438,15 @@ static void add_shares(const struct pods_wanted *d, struct reserved_place x, str
 }
 
 /* Adds as many pods as fit on the node; returns their number. */
-static uint32_t add_place(const struct sweep *s, uint32_t position, int64_t at_ns, uint32_t most, place_list *places)
+static uint32_t add_place(const struct start_sweep *s, uint32_t position, int64_t at_ns, uint32_t most,
+                          place_list *places)
 {
     const struct class *k = s->d->k;
-    struct room low;
+    struct node_free low;
     if (!windows_allow(s->f, s->d->foreign, position, at_ns, s->longest_ns) ||
         !timeline_min_room(s->f, k, position, at_ns, s->duration_ns, &low))
         return 0;
-    uint32_t pods = room_fits(k, &low, most);
+    uint32_t pods = node_free_fits(k, &low, most);
     struct reserved_place x = {.demand = s->d->demand, .position = position, .pods = pods};
     if (!pods)
         return 0;
@@ -453,7 +454,7 @@ static uint32_t add_place(const struct sweep *s, uint32_t position, int64_t at_n
         add_shares(s->d, x, &low, places);
         return pods;
     }
-    uint64_t devices = k->gpu.count ? room_devices(k, &low) : 0;
+    uint64_t devices = k->gpu.count ? node_free_devices(k, &low) : 0;
     for (uint32_t i = 0; i < pods * k->gpu.count; i++, devices &= devices - 1)
         x.gpus |= devices & -devices;
     vec_push(places, x);
@@ -461,7 +462,7 @@ static uint32_t add_place(const struct sweep *s, uint32_t position, int64_t at_n
 }
 
 /* Adds places in order of position. `fits`: skips nodes where the number is 0; NULL: tries all nodes. */
-static bool add_places(const struct sweep *s, int64_t at_ns, const uint32_t *fits, place_list *places)
+static bool add_places(const struct start_sweep *s, int64_t at_ns, const uint32_t *fits, place_list *places)
 {
     uint32_t left = s->d->pods;
     for (uint32_t b = 0; b < s->f->p->c.blocks && left; b++)
@@ -473,7 +474,7 @@ static bool add_places(const struct sweep *s, int64_t at_ns, const uint32_t *fit
     return left == 0;
 }
 
-static void sweep_done(struct sweep *s, struct arena_mark mark)
+static void sweep_done(struct start_sweep *s, struct arena_mark mark)
 {
     vec_done(&s->steps);
     vec_done(&s->points);
@@ -481,16 +482,16 @@ static void sweep_done(struct sweep *s, struct arena_mark mark)
     arena_rewind(&s->f->p->scratch, mark);
 }
 
-static struct sweep sweep_of(struct reservation_state *f, const struct pods_wanted *d, int64_t duration_ns)
+static struct start_sweep sweep_of(struct reservation_state *f, const struct pods_request *d, int64_t duration_ns)
 {
     int64_t longest_ns = d->longest_ns > duration_ns ? d->longest_ns : duration_ns;
-    return (struct sweep){.f = f, .d = d, .duration_ns = duration_ns, .longest_ns = longest_ns};
+    return (struct start_sweep){.f = f, .d = d, .duration_ns = duration_ns, .longest_ns = longest_ns};
 }
 
-int64_t find_earliest_start(struct reservation_state *f, const struct pods_wanted *d, int64_t duration_ns,
+int64_t find_earliest_start(struct reservation_state *f, const struct pods_request *d, int64_t duration_ns,
                             place_list *places)
 {
-    struct sweep s = sweep_of(f, d, duration_ns);
+    struct start_sweep s = sweep_of(f, d, duration_ns);
     struct arena_mark mark = arena_mark(&f->p->scratch);
     int64_t now = f->p->s->now_ns, at = BERTH_NEVER_NS;
 
@@ -513,10 +514,10 @@ int64_t find_earliest_start(struct reservation_state *f, const struct pods_wante
     return at;
 }
 
-bool places_at(struct reservation_state *f, const struct pods_wanted *d, int64_t at_ns, int64_t duration_ns,
+bool places_at(struct reservation_state *f, const struct pods_request *d, int64_t at_ns, int64_t duration_ns,
                place_list *places)
 {
-    struct sweep s = sweep_of(f, d, duration_ns);
+    struct start_sweep s = sweep_of(f, d, duration_ns);
     struct arena_mark mark = arena_mark(&f->p->scratch);
     (void)sort_nodes(&s);
     bool all = add_places(&s, at_ns, NULL, places);

@@ -19,7 +19,7 @@ enum {
 #define STOP_LEAST_NS (2 * SECOND_NS)
 
 /* An expected event. */
-struct event {
+struct lookahead_event {
     int64_t at_ns;
     uint64_t instance; /* 0: only another plan */
     bool stopped;      /* its stop is done; else the instance ends by itself */
@@ -45,21 +45,21 @@ struct lookahead_state {
     uint32_t subject;     /* the only workload to find a start for, or NONE */
     bool found;           /* the subject has a start */
     VEC(struct workload_wait) workload_wait;
-    VEC(struct event) event;      /* a heap: the first is the next event */
-    VEC(uint64_t) without_start;  /* bit set of workload slots that wait and have no start yet */
-    VEC(uint64_t) guessed_nodes;  /* bit set of node slots on which a pod has ended at a guessed time */
-    VEC(uint64_t) guessed_quotas; /* bit set of quotas that such a pod counted against */
-    bool any_guess;               /* a pod has ended at a guessed time */
+    VEC(struct lookahead_event) event; /* a heap: the first is the next event */
+    VEC(uint64_t) without_start;       /* bit set of workload slots that wait and have no start yet */
+    VEC(uint64_t) guessed_nodes;       /* bit set of node slots on which a pod has ended at a guessed time */
+    VEC(uint64_t) guessed_quotas;      /* bit set of quotas that such a pod counted against */
+    bool any_guess;                    /* a pod has ended at a guessed time */
 };
 
 /* ---- expected events -------------------------------------------------------------------------------------------- */
 
-static bool event_before(const struct event *a, const struct event *b)
+static bool event_before(const struct lookahead_event *a, const struct lookahead_event *b)
 {
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->instance < b->instance;
 }
 
-static void event_add(struct lookahead_state *a, struct event x)
+static void event_add(struct lookahead_state *a, struct lookahead_event x)
 {
     vec_push(&a->event, x);
     size_t i = a->event.len - 1;
@@ -68,9 +68,9 @@ static void event_add(struct lookahead_state *a, struct event x)
     a->event.at[i] = x;
 }
 
-static struct event event_take(struct lookahead_state *a)
+static struct lookahead_event event_take(struct lookahead_state *a)
 {
-    struct event first = a->event.at[0], last = a->event.at[--a->event.len];
+    struct lookahead_event first = a->event.at[0], last = a->event.at[--a->event.len];
     size_t i = 0;
     for (size_t child; (child = 2 * i + 1) < a->event.len; i = child) {
         child += child + 1 < a->event.len && event_before(&a->event.at[child + 1], &a->event.at[child]);
@@ -99,22 +99,22 @@ static void expect_end(struct lookahead_state *a, const struct instance *i, bool
         return;
     bool outrun = add_ns(i->since_ns, expected_duration(w, t, &a->runs)) <= a->now_ns;
     bool at_limit = t && t->limit_ns && end == add_ns(i->since_ns, t->limit_ns);
-    event_add(a, (struct event){
+    event_add(a, (struct lookahead_event){
                      .at_ns = end, .instance = i->id, .guess = !sure || is_guessed(w, t) || (outrun && !at_limit)});
 }
 
 static void expect_stop(struct lookahead_state *a, const struct instance *i, bool expired)
 {
     int64_t at = add_ns(i->since_ns, a->bounds->stop_ns), least = a->now_ns + STOP_LEAST_NS;
-    event_add(a,
-              (struct event){.at_ns = at > least ? at : least, .instance = i->id, .stopped = true, .expired = expired});
+    event_add(a, (struct lookahead_event){
+                     .at_ns = at > least ? at : least, .instance = i->id, .stopped = true, .expired = expired});
 }
 
 /* Adds a moment at which nothing ends but a plan may differ. */
 static void expect_replan(struct lookahead_state *a, int64_t at_ns)
 {
     if (at_ns >= a->now_ns && at_ns != BERTH_NEVER_NS)
-        event_add(a, (struct event){.at_ns = at_ns});
+        event_add(a, (struct lookahead_event){.at_ns = at_ns});
 }
 
 static void expect_all(struct lookahead_state *a)
@@ -230,7 +230,7 @@ static void end(struct lookahead_state *a, const struct instance *i)
         remove_finished_job(a, workload);
 }
 
-static void apply_event(struct lookahead_state *a, const struct event *d)
+static void apply_event(struct lookahead_state *a, const struct lookahead_event *d)
 {
     struct berth_err err;
     uint32_t slot = d->instance ? cluster_instance_find(a->c, d->instance) : NONE;
@@ -306,7 +306,7 @@ static void start(struct lookahead_state *a, uint32_t slot)
 static void apply_actions(struct lookahead_state *a, const struct berth_plan *plan)
 {
     for (size_t n = 0; n < plan->c.acts.len; n++) {
-        const struct act *x = &plan->c.acts.at[n];
+        const struct plan_act *x = &plan->c.acts.at[n];
         uint32_t slot = x->instance;
         switch ((enum berth_op)x->op) {
         case BERTH_PLACE: start(a, cluster_instance_find(a->c, a->next_id++)); break;
@@ -382,7 +382,7 @@ static int64_t next_moment(const struct lookahead_state *a, int64_t again_ns)
     return next > a->now_ns || next == BERTH_NEVER_NS ? next : a->now_ns + SECOND_NS;
 }
 
-static bool may_go_on(const struct lookahead_state *a)
+static bool may_continue(const struct lookahead_state *a)
 {
     const struct lookahead_bounds *b = a->bounds;
     return a->to->plans < b->plans_max && (!b->goes_on || b->goes_on(b->ctx)) &&
@@ -392,7 +392,7 @@ static bool may_go_on(const struct lookahead_state *a)
 static void run_until_done(struct lookahead_state *a)
 {
     int64_t again = BERTH_NEVER_NS;
-    while (may_go_on(a) && step(a, &again)) {
+    while (may_continue(a) && step(a, &again)) {
         int64_t next = a->waiting && !a->found ? next_moment(a, again) : BERTH_NEVER_NS;
         if (next == BERTH_NEVER_NS) {
             a->to->complete = true;
@@ -400,7 +400,7 @@ static void run_until_done(struct lookahead_state *a)
         }
         a->now_ns = next;
         while (a->event.len && a->event.at[0].at_ns <= a->now_ns) {
-            struct event d = event_take(a);
+            struct lookahead_event d = event_take(a);
             apply_event(a, &d);
         }
     }

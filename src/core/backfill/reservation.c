@@ -125,12 +125,12 @@ bool reservations_allow_stay(struct berth_plan *p, const struct instance *i)
     const struct class *k = snapshot_class(p->s, i->class);
     uint32_t at = snapshot_position(p->s, i);
     int64_t end = expected_end_of(p, i);
-    struct room low;
+    struct node_free low;
     if (!bits_has(f->reserved, at))
         return true;
     if (!timeline_min_room(f, k, at, p->s->now_ns, end == BERTH_NEVER_NS ? end : end - p->s->now_ns, &low))
         return false;
-    return room_fits_needs(k, &low, 1) && (i->gpus & ~room_devices(k, &low)) == 0;
+    return node_free_fits_needs(k, &low, 1) && (i->gpus & ~node_free_devices(k, &low)) == 0;
 }
 
 void reservations_node_changed(struct berth_plan *p, uint32_t position)
@@ -188,7 +188,7 @@ static void fresh_drop(struct reservation_state *f, uint32_t position, uint64_t 
         return;
     }
     for (; i != NONE; i = f->fresh.at[i].next) {
-        struct fresh_end *e = &f->fresh.at[i];
+        struct new_pod_end *e = &f->fresh.at[i];
         if (!e->gone && e->gpus == gpus && e->at_ns == at_ns) {
             e->gone = true;
             return;
@@ -208,7 +208,7 @@ void reservations_note_placed(struct berth_plan *p, const struct demand *w, uint
         fresh_drop(f, position, gpus, end);
         return;
     }
-    struct fresh_end e = {end, snapshot_class(p->s, w->class), gpus, position, f->fresh_of[position], false};
+    struct new_pod_end e = {end, snapshot_class(p->s, w->class), gpus, position, f->fresh_of[position], false};
     f->fresh_of[position] = (uint32_t)f->fresh.len;
     vec_push(&f->fresh, e);
 }
@@ -222,7 +222,7 @@ bool reservations_bind(const struct attempt *t)
 }
 
 /* Computes the minimum that is free beside the reservations while a pod of the placement attempt would run. */
-static bool min_room_for(const struct attempt *t, uint32_t position, struct room *ret)
+static bool min_room_for(const struct attempt *t, uint32_t position, struct node_free *ret)
 {
     struct reservation_state *f = t->c->reservation_state;
     int64_t duration = expected_duration_of(f->p, t->workload);
@@ -231,15 +231,15 @@ static bool min_room_for(const struct attempt *t, uint32_t position, struct room
 
 uint64_t reservations_devices(const struct attempt *t, uint32_t position)
 {
-    struct room low;
+    struct node_free low;
     if (!reservations_bind(t) || !bits_has(t->c->reservation_state->reserved, position) ||
         !min_room_for(t, position, &low))
         return UINT64_MAX;
-    return room_devices(t->k, &low);
+    return node_free_devices(t->k, &low);
 }
 
-/* Returns the latest start of a place reserved on the node that begins before timeout_at_ns; INT64_MIN: none. After that
- * moment no reservation takes anything, so later moments need no check. */
+/* Returns the latest start of a place reserved on the node that begins before timeout_at_ns; INT64_MIN: none. After
+ * that moment no reservation takes anything, so later moments need no check. */
 static int64_t last_reserved_start(const struct reservation_state *f, uint32_t position, int64_t until_ns)
 {
     int64_t last = INT64_MIN;
@@ -253,7 +253,7 @@ static int64_t last_reserved_start(const struct reservation_state *f, uint32_t p
 static bool delays(const struct attempt *t, uint32_t position)
 {
     struct reservation_state *f = t->c->reservation_state;
-    struct room low;
+    struct node_free low;
     int64_t last = last_reserved_start(f, position, add_ns(f->p->s->now_ns, expected_duration_of(f->p, t->workload)));
 
     if (last == INT64_MIN)
@@ -262,15 +262,15 @@ static bool delays(const struct attempt *t, uint32_t position)
         return !timeline_always_fits(f, t->k, position, last);
     if (!min_room_for(t, position, &low))
         return false;
-    if (!room_fits_needs(t->k, &low, 1))
+    if (!node_free_fits_needs(t->k, &low, 1))
         return true;
     uint32_t found = 0;
-    BITS_EACH (d, room_devices(t->k, &low))
+    BITS_EACH (d, node_free_devices(t->k, &low))
         found += gpu_device_fits(t, t->c->l->device[position] + (uint32_t)d);
     return found < t->k->gpu.count;
 }
 
-void reservations_mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+void reservations_mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     struct reservation_state *f = t->c->reservation_state;
     for (uint32_t b = blocks.from; b < blocks.to; b++)
@@ -289,7 +289,7 @@ bool deadline_missed(const struct attempt *t)
            add_ns(f->p->s->now_ns, expected_duration_of(f->p, t->workload)) > claim->deadline_ns;
 }
 
-void deadline_mask_all(const struct attempt *t, struct range blocks, uint64_t *bits)
+void deadline_mask_all(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     t->c->reservation_state->refused = true;
     memset(bits, 0, (blocks.to - blocks.from) * sizeof *bits);
@@ -310,7 +310,7 @@ bool reservations_refused_node(const struct berth_plan *p)
     return p->c.reservation_state->refused;
 }
 
-bool placement_known_to_fail(const struct berth_plan *p, const struct demand *w, uint32_t pods)
+bool is_placement_known_to_fail(const struct berth_plan *p, const struct demand *w, uint32_t pods)
 {
     const struct reservation_state *f = p->c.reservation_state;
     const struct failed_search *h = f->failed_search[w->class.v];

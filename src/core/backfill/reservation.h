@@ -60,8 +60,8 @@ void reservations_note_placed(struct berth_plan *p, const struct demand *w, uint
 
 /* Returns whether the attempt would fail: since the last restart, a demand of this class that needs as few pods at once
  * and runs for no longer found no place. Only for demands that may use any node (not `bound`, not `elsewhere`). */
-bool placement_known_to_fail(const struct berth_plan *p, const struct demand *w, uint32_t pods);
-/* Records a failed attempt for placement_known_to_fail. `pods`: 1, or for a gang the number needed. */
+bool is_placement_known_to_fail(const struct berth_plan *p, const struct demand *w, uint32_t pods);
+/* Records a failed attempt for is_placement_known_to_fail. `pods`: 1, or for a gang the number needed. */
 void placement_note_failure(struct berth_plan *p, const struct demand *w, uint32_t pods);
 /* Returns whether, since the last placement attempt began, a reservation, a window or a deadline has refused a node
  * that passed all other filters. If not, only room is missing, for every other pod of the class, too. */
@@ -92,19 +92,19 @@ uint32_t reservation_reasons(struct berth_plan *p, const struct demand *w,
  * that would accept another pod of its class. */
 void reservations_attempt_begin(struct attempt *t);
 
-/* reservations_bind returns whether reservations exist; reservations_mask clears the nodes on which a pod of the placement attempt
- * would delay a reservation. */
+/* reservations_bind returns whether reservations exist; reservations_mask clears the nodes on which a pod of the
+ * placement attempt would delay a reservation. */
 bool reservations_bind(const struct attempt *t);
-void reservations_mask(const struct attempt *t, struct range blocks, uint64_t *bits);
+void reservations_mask(const struct attempt *t, struct block_range blocks, uint64_t *bits);
 /* Returns the devices of the node that a pod may hold without such a delay, a bit each. */
 uint64_t reservations_devices(const struct attempt *t, uint32_t position);
 
 /* deadline_missed returns whether the pod cannot end by its deadline; then deadline_mask_all clears all nodes. */
 bool deadline_missed(const struct attempt *t);
-void deadline_mask_all(const struct attempt *t, struct range blocks, uint64_t *bits);
+void deadline_mask_all(const struct attempt *t, struct block_range blocks, uint64_t *bits);
 
 /* windows_bind returns the windows of others that the pod might overlap, a bit each. window_name returns the id of a
  * window. window_mask clears its nodes. */
 uint64_t windows_bind(const struct attempt *t);
 const char *window_name(const struct attempt *t, uint32_t window);
-void window_mask(const struct attempt *t, uint32_t window, struct range blocks, uint64_t *bits);
+void window_mask(const struct attempt *t, uint32_t window, struct block_range blocks, uint64_t *bits);

@@ -9,18 +9,18 @@ enum { BLOCKERS_MAX = 16 };
 /* ---- facts ------------------------------------------------------------------------------------------------------ */
 
 /* A reservation that is recorded as a fact. */
-struct recorded {
+struct recorded_reservation {
     const struct fact *fact;
     bool kept; /* the reservation still exists */
 };
 
-struct recorded_list {
+struct recorded_reservations {
     const struct berth_snapshot *s;
-    struct recorded *at; /* sorted by key */
+    struct recorded_reservation *at; /* sorted by key */
     uint32_t len;
 };
 
-static struct recorded_list recorded_load(struct berth_plan *p)
+static struct recorded_reservations recorded_load(struct berth_plan *p)
 {
     uint32_t len = p->s->facts.len, n = 0;
     struct keyed *rows = arena_alloc(&p->scratch, (2 * (size_t)len + 1) * sizeof *rows);
@@ -30,13 +30,13 @@ static struct recorded_list recorded_load(struct berth_plan *p)
             rows[n++] = (struct keyed){f->key, i};
     }
     sort_keyed(rows, rows + len, n);
-    struct recorded_list m = {p->s, ARENA_ARRAY(&p->scratch, struct recorded, n + 1), n};
+    struct recorded_reservations m = {p->s, ARENA_ARRAY(&p->scratch, struct recorded_reservation, n + 1), n};
     for (uint32_t i = 0; i < n; i++)
         m.at[i].fact = pages_at(&p->s->facts, rows[i].value);
     return m;
 }
 
-static struct recorded *recorded_find(const struct recorded_list *m, sym key)
+static struct recorded_reservation *recorded_find(const struct recorded_reservations *m, sym key)
 {
     uint32_t low = 0, high = m->len;
     while (low < high) {
@@ -49,10 +49,10 @@ static struct recorded *recorded_find(const struct recorded_list *m, sym key)
     return low < m->len && m->at[low].fact->key == key ? &m->at[low] : NULL;
 }
 
-static void record_start(struct berth_plan *p, const struct recorded_list *m, const struct demand *w)
+static void record_start(struct berth_plan *p, const struct recorded_reservations *m, const struct demand *w)
 {
     sym id = snapshot_workload(p->s, w->workload)->id;
-    struct recorded *known = recorded_find(m, id);
+    struct recorded_reservation *known = recorded_find(m, id);
     if (known && known->kept)
         return; /* an earlier demand of the same workload has a reservation */
     if (known)
@@ -68,12 +68,12 @@ static void record_start(struct berth_plan *p, const struct recorded_list *m, co
 
 static int compare_keys(const void *ctx, uint32_t a, uint32_t b)
 {
-    const struct recorded_list *m = ctx;
+    const struct recorded_reservations *m = ctx;
     return strcmp(snapshot_text(m->s, m->at[a].fact->key), snapshot_text(m->s, m->at[b].fact->key));
 }
 
 /* Records the ends of the other reservations, ordered by text, because the numbers of keys depend on history. */
-static void record_ends(struct berth_plan *p, const struct recorded_list *m)
+static void record_ends(struct berth_plan *p, const struct recorded_reservations *m)
 {
     uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)m->len + 1), len = 0;
     for (uint32_t i = 0; i < m->len; i++)
@@ -108,7 +108,7 @@ void reservations_record(struct berth_plan *p)
 {
     struct reservation_state *f = p->c.reservation_state;
     struct arena_mark mark = arena_mark(&p->scratch);
-    struct recorded_list m = recorded_load(p);
+    struct recorded_reservations m = recorded_load(p);
     uint64_t *noted = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(p->s->workloads.len) + 1);
 
     for (size_t i = 0; f->made.len && i < p->demands.len; i++) { /* in the order of demands */
@@ -129,7 +129,7 @@ void reservations_record(struct berth_plan *p)
 static int compare_ends(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct reservation_state *f = ctx;
-    const struct ending *x = &f->ends[a], *y = &f->ends[b];
+    const struct expected_end *x = &f->ends[a], *y = &f->ends[b];
     if (x->at_ns != y->at_ns)
         return x->at_ns < y->at_ns ? -1 : 1;
     uint64_t i = snapshot_instance(f->p->s, x->slot)->id, j = snapshot_instance(f->p->s, y->slot)->id;
@@ -152,7 +152,7 @@ static void list_blockers(struct reservation_state *f, const struct reservation 
         bits_add(seen, at);
         ret->nodes++;
         for (uint32_t e = f->first_end[at]; e < f->first_end[at + 1]; e++) {
-            const struct ending *x = &f->ends[f->by_node[e]];
+            const struct expected_end *x = &f->ends[f->by_node[e]];
             if (x->at_ns <= r->start_ns && !bits_has(p->c.stopped, x->slot))
                 vec_push(&found, f->by_node[e]);
         }
@@ -195,7 +195,7 @@ static const char *minutes_text(struct arena *a, int64_t ns)
 
 static struct berth_reason window_why(struct berth_plan *p, uint32_t window, int64_t duration_ns)
 {
-    const struct window *w = &p->c.reservation_state->windows[window];
+    const struct resolved_window *w = &p->c.reservation_state->windows[window];
     uint64_t nodes = bits_count(w->nodes, p->c.blocks);
     const char *says = w->start_ns <= p->s->now_ns ? "are reserved for others or for maintenance"
                        : duration_ns == BERTH_NEVER_NS

@@ -7,7 +7,7 @@ enum { MOMENTS_MAX = 32, TRIES_MAX = 64 };
 
 /* All pods that must be placed at once. */
 struct reservation_request {
-    struct pods_wanted *at;
+    struct pods_request *at;
     uint32_t len;
     int64_t duration_ns;
     int64_t latest_ns; /* the latest start that meets every deadline */
@@ -17,13 +17,13 @@ static void request_add_role(struct berth_plan *p, struct reservation_request *y
 {
     const struct claim *t = snapshot_claim(p->s, w->workload);
     int64_t duration = w->duration_ns;
-    y->at[y->len++] = (struct pods_wanted){.k = snapshot_class(p->s, w->class),
-                                           .demand = (uint32_t)(w - p->demands.at),
-                                           .workload = w->workload,
-                                           .pods = pods,
-                                           .only = w->bound ? w->only : NONE,
-                                           .foreign = windows_of_others(p->c.reservation_state, w->workload),
-                                           .longest_ns = max_duration_of(p, w->workload)};
+    y->at[y->len++] = (struct pods_request){.k = snapshot_class(p->s, w->class),
+                                            .demand = (uint32_t)(w - p->demands.at),
+                                            .workload = w->workload,
+                                            .pods = pods,
+                                            .only = w->bound ? w->only : NONE,
+                                            .foreign = windows_of_others(p->c.reservation_state, w->workload),
+                                            .longest_ns = max_duration_of(p, w->workload)};
     y->duration_ns = duration > y->duration_ns ? duration : y->duration_ns;
     if (t && t->deadline_ns) {
         int64_t latest = duration == BERTH_NEVER_NS ? INT64_MIN : t->deadline_ns - duration;
@@ -34,7 +34,7 @@ static void request_add_role(struct berth_plan *p, struct reservation_request *y
 
 static struct reservation_request request_of(struct berth_plan *p, const struct demand *w, uint32_t len)
 {
-    struct reservation_request y = {.at = ARENA_ARRAY(&p->scratch, struct pods_wanted, len + 1),
+    struct reservation_request y = {.at = ARENA_ARRAY(&p->scratch, struct pods_request, len + 1),
                                     .latest_ns = BERTH_NEVER_NS};
     if (w->group == NONE) {
         if (w->replaces == NONE && w->placed < w->len)
@@ -52,7 +52,7 @@ static void reserve_places(struct reservation_state *f, const struct reservation
 {
     for (size_t i = 0; i < len; i++) {
         const struct class *k = snapshot_class(f->p->s, f->p->demands.at[at[i].demand].class);
-        struct kept x = {r, at[i], k, f->kept_of[at[i].position]};
+        struct node_reservation x = {r, at[i], k, f->kept_of[at[i].position]};
         f->kept_of[at[i].position] = (uint32_t)f->kept.len;
         bits_add(f->reserved, at[i].position);
         timeline_changed(f, at[i].position);
@@ -63,7 +63,7 @@ static void reserve_places(struct reservation_state *f, const struct reservation
 static void unreserve_places(struct reservation_state *f, size_t to)
 {
     while (f->kept.len > to) {
-        struct kept k = f->kept.at[--f->kept.len];
+        struct node_reservation k = f->kept.at[--f->kept.len];
         f->kept_of[k.place.position] = k.next;
         timeline_changed(f, k.place.position);
         if (k.next == NONE)
@@ -205,7 +205,7 @@ static bool find(struct reservation_state *f, const struct reservation_request *
     return foreseen && r->start_ns <= y->latest_ns;
 }
 
-static uint64_t hash_made(const struct reservation *r, uint64_t h)
+static uint64_t hash_reservation(const struct reservation *r, uint64_t h)
 {
     uint64_t words[] = {r->demand, (uint64_t)r->start_ns, (uint64_t)r->end_ns};
     h = hash_bytes(words, sizeof words, h);
@@ -226,7 +226,7 @@ static void reservation_enter(struct reservation_state *f, struct reservation *r
 {
     reserve_places(f, r, r->places, r->places_len);
     vec_push(&f->made, r);
-    f->made_hash = hash_made(r, f->made_hash);
+    f->made_hash = hash_reservation(r, f->made_hash);
     f->horizon_ns = r->start_ns > f->horizon_ns ? r->start_ns : f->horizon_ns;
     f->alike[rules_of(f->p, &f->p->demands.at[r->demand])]++;
     for (uint32_t i = 0; i < r->places_len; i++) {
@@ -321,7 +321,7 @@ bool reservation_make(struct berth_plan *p, struct demand *w, uint32_t len)
      * reservation is still the best, if nothing was stopped since. */
     bool stands = before && y.len == 1 && before->stops == p->stop_set;
     struct reservation *r = stands ? before : y.len ? reservation_search(f, &y, demand) : NULL;
-    f->reuse = f->reuse && (r ? before && hash_made(r, 0) == hash_made(before, 0) : !before);
+    f->reuse = f->reuse && (r ? before && hash_reservation(r, 0) == hash_reservation(before, 0) : !before);
     if (r)
         reservation_enter(f, r);
     arena_rewind(&p->scratch, mark);

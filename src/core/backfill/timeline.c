@@ -11,7 +11,7 @@
 
 enum { UNSUITED = INT32_MIN / 2 }; /* never enough, whatever is freed */
 
-bool room_load(const struct cycle *c, const struct class *k, uint32_t position, struct room *ret)
+bool node_free_load(const struct cycle *c, const struct class *k, uint32_t position, struct node_free *ret)
 {
     for (uint32_t i = 0; i < k->needs_len; i++) {
         const int64_t *column = cycle_column(c, k->needs[i].resource, true);
@@ -28,13 +28,13 @@ bool room_load(const struct cycle *c, const struct class *k, uint32_t position, 
     return true;
 }
 
-static inline void needs_add(const struct class *k, struct room *r, const struct class *other, int32_t pods)
+static inline void needs_add(const struct class *k, struct node_free *r, const struct class *other, int32_t pods)
 {
     for (uint32_t i = 0; i < k->needs_len; i++)
         r->free[i] += pods * class_need_at(other, i, k->needs[i].resource);
 }
 
-void room_add(const struct class *k, struct room *r, const struct class *other, uint64_t gpus, int32_t pods)
+void node_free_add(const struct class *k, struct node_free *r, const struct class *other, uint64_t gpus, int32_t pods)
 {
     needs_add(k, r, other, pods);
     if (!r->devices || !gpus)
@@ -45,11 +45,11 @@ void room_add(const struct class *k, struct room *r, const struct class *other, 
         if (d >= r->devices)
             break;
         r->milli[d] += times * (int32_t)other->gpu.milli;
-        r->mem[d] += times * gpu_memory_held(&other->gpu);
+        r->mem[d] += times * gpu_memory_booked(&other->gpu);
     }
 }
 
-uint32_t room_fits_needs(const struct class *k, const struct room *r, uint32_t most)
+uint32_t node_free_fits_needs(const struct class *k, const struct node_free *r, uint32_t most)
 {
     if (k->max_per_node && most > k->max_per_node)
         most = k->max_per_node;
@@ -66,7 +66,7 @@ uint32_t room_fits_needs(const struct class *k, const struct room *r, uint32_t m
 }
 
 /* Returns the number of pods that may hold a share of the device, at most `most`. */
-static uint32_t shares(const struct class *k, const struct room *r, uint32_t d, uint32_t most)
+static uint32_t shares(const struct class *k, const struct node_free *r, uint32_t d, uint32_t most)
 {
     int32_t need = (int32_t)k->gpu.milli;
     if (r->milli[d] < need)
@@ -79,9 +79,9 @@ static uint32_t shares(const struct class *k, const struct room *r, uint32_t d, 
     return fits < most ? fits : most;
 }
 
-uint32_t room_fits(const struct class *k, const struct room *r, uint32_t most)
+uint32_t node_free_fits(const struct class *k, const struct node_free *r, uint32_t most)
 {
-    uint32_t fits = room_fits_needs(k, r, most), found = 0;
+    uint32_t fits = node_free_fits_needs(k, r, most), found = 0;
     if (!fits || !k->gpu.count)
         return fits;
     uint32_t wanted = fits * k->gpu.count;
@@ -90,7 +90,7 @@ uint32_t room_fits(const struct class *k, const struct room *r, uint32_t most)
     return found / k->gpu.count < fits ? found / k->gpu.count : fits;
 }
 
-uint64_t room_devices(const struct class *k, const struct room *r)
+uint64_t node_free_devices(const struct class *k, const struct node_free *r)
 {
     uint64_t devices = 0;
     for (uint32_t d = 0; d < r->devices; d++)
@@ -98,7 +98,7 @@ uint64_t room_devices(const struct class *k, const struct room *r)
     return devices;
 }
 
-static void room_copy(const struct class *k, struct room *to, const struct room *from)
+static void node_free_copy(const struct class *k, struct node_free *to, const struct node_free *from)
 {
     memcpy(to->free, from->free, k->needs_len * sizeof *to->free);
     memcpy(to->milli, from->milli, from->devices * sizeof *to->milli);
@@ -106,7 +106,7 @@ static void room_copy(const struct class *k, struct room *to, const struct room 
     to->devices = from->devices;
 }
 
-static void room_min(const struct class *k, struct room *low, const struct room *r)
+static void node_free_min(const struct class *k, struct node_free *low, const struct node_free *r)
 {
     for (uint32_t i = 0; i < k->needs_len; i++)
         low->free[i] = r->free[i] < low->free[i] ? r->free[i] : low->free[i];
@@ -174,11 +174,11 @@ void timeline_gather(struct reservation_state *f)
     f->ends_len = n;
     for (uint32_t i = 0; i < n; i++) {
         const struct instance *in = snapshot_instance(p->s, rows[i].value);
-        f->ends[i] = (struct ending){.at_ns = (int64_t)(rows[i].key + (uint64_t)p->s->now_ns),
-                                     .k = snapshot_class(p->s, in->class),
-                                     .gpus = in->gpus,
-                                     .position = snapshot_position(p->s, in),
-                                     .slot = rows[i].value};
+        f->ends[i] = (struct expected_end){.at_ns = (int64_t)(rows[i].key + (uint64_t)p->s->now_ns),
+                                           .k = snapshot_class(p->s, in->class),
+                                           .gpus = in->gpus,
+                                           .position = snapshot_position(p->s, in),
+                                           .slot = rows[i].value};
     }
     index_nodes(f);
     arena_rewind(&p->scratch, mark);
@@ -186,7 +186,7 @@ void timeline_gather(struct reservation_state *f)
 
 static int compare_fresh(const void *ctx, uint32_t a, uint32_t b)
 {
-    const struct fresh_end *at = ctx;
+    const struct new_pod_end *at = ctx;
     return (at[a].at_ns > at[b].at_ns) - (at[a].at_ns < at[b].at_ns);
 }
 
@@ -212,7 +212,7 @@ void timeline_sort_fresh(struct reservation_state *f)
 /* ---- one node --------------------------------------------------------------------------------------------------- */
 
 /* Inserts in order of time; most changes come in that order. */
-static void change_add(change_list *list, struct change x)
+static void change_add(change_list *list, struct timeline_change x)
 {
     vec_push(list, x);
     size_t i = list->len - 1;
@@ -225,21 +225,21 @@ static void load(struct reservation_state *f, uint32_t position, change_list *li
 {
     list->len = 0;
     for (uint32_t i = f->first_end[position]; i < f->first_end[position + 1]; i++) {
-        const struct ending *e = &f->ends[f->by_node[i]];
+        const struct expected_end *e = &f->ends[f->by_node[i]];
         if (!bits_has(f->p->c.stopped, e->slot))
-            vec_push(list, ((struct change){e->at_ns, e->k, e->gpus, 1}));
+            vec_push(list, ((struct timeline_change){e->at_ns, e->k, e->gpus, 1}));
     }
     for (uint32_t i = f->fresh_of[position]; i != NONE; i = f->fresh.at[i].next) {
-        const struct fresh_end *e = &f->fresh.at[i];
+        const struct new_pod_end *e = &f->fresh.at[i];
         if (!e->gone)
-            change_add(list, (struct change){e->at_ns, e->k, e->gpus, 1});
+            change_add(list, (struct timeline_change){e->at_ns, e->k, e->gpus, 1});
     }
     for (uint32_t i = f->kept_of[position]; i != NONE; i = f->kept.at[i].next) {
-        const struct kept *x = &f->kept.at[i];
+        const struct node_reservation *x = &f->kept.at[i];
         int32_t pods = (int32_t)x->place.pods;
-        change_add(list, (struct change){x->of->start_ns, x->k, x->place.gpus, -pods});
+        change_add(list, (struct timeline_change){x->of->start_ns, x->k, x->place.gpus, -pods});
         if (x->of->end_ns != BERTH_NEVER_NS)
-            change_add(list, (struct change){x->of->end_ns, x->k, x->place.gpus, pods});
+            change_add(list, (struct timeline_change){x->of->end_ns, x->k, x->place.gpus, pods});
     }
 }
 
@@ -249,7 +249,7 @@ void timeline_changed(struct reservation_state *f, uint32_t position)
         bits_drop(f->known, position);
 }
 
-struct changes timeline_changes(struct reservation_state *f, uint32_t position)
+struct timeline_changes timeline_changes(struct reservation_state *f, uint32_t position)
 {
     struct cycle *c = &f->p->c;
     timeline_gather(f);
@@ -265,50 +265,50 @@ struct changes timeline_changes(struct reservation_state *f, uint32_t position)
     if (!bits_has(f->known, position))
         load(f, position, list);
     bits_add(f->known, position);
-    return (struct changes){list->at, list->len};
+    return (struct timeline_changes){list->at, list->len};
 }
 
 bool timeline_min_room(struct reservation_state *f, const struct class *k, uint32_t position, int64_t at_ns,
-                       int64_t duration_ns, struct room *ret)
+                       int64_t duration_ns, struct node_free *ret)
 {
-    struct room room;
+    struct node_free room;
     int64_t until = add_ns(at_ns, duration_ns);
     size_t i = 0;
 
-    if (!room_load(&f->p->c, k, position, &room))
+    if (!node_free_load(&f->p->c, k, position, &room))
         return false;
-    struct changes x = timeline_changes(f, position);
+    struct timeline_changes x = timeline_changes(f, position);
     for (; i < x.len && x.at[i].at_ns <= at_ns; i++)
-        room_add(k, &room, x.at[i].k, x.at[i].gpus, x.at[i].pods);
-    room_copy(k, ret, &room);
+        node_free_add(k, &room, x.at[i].k, x.at[i].gpus, x.at[i].pods);
+    node_free_copy(k, ret, &room);
     while (i < x.len && x.at[i].at_ns < until) {
         bool less = false;
         for (int64_t now = x.at[i].at_ns; i < x.len && x.at[i].at_ns == now; i++) {
-            room_add(k, &room, x.at[i].k, x.at[i].gpus, x.at[i].pods);
+            node_free_add(k, &room, x.at[i].k, x.at[i].gpus, x.at[i].pods);
             less |= x.at[i].pods < 0;
         }
         if (less)
-            room_min(k, ret, &room);
+            node_free_min(k, ret, &room);
     }
     return true;
 }
 
 bool timeline_always_fits(struct reservation_state *f, const struct class *k, uint32_t position, int64_t last_ns)
 {
-    struct room room;
+    struct node_free room;
 
-    if (!room_load(&f->p->c, k, position, &room))
+    if (!node_free_load(&f->p->c, k, position, &room))
         return true; /* other filters refuse the node for that */
-    if (!room_fits_needs(k, &room, 1))
+    if (!node_free_fits_needs(k, &room, 1))
         return false;
-    struct changes x = timeline_changes(f, position);
+    struct timeline_changes x = timeline_changes(f, position);
     for (size_t i = 0; i < x.len && x.at[i].at_ns <= last_ns;) {
         bool less = false;
         for (int64_t now = x.at[i].at_ns; i < x.len && x.at[i].at_ns == now; i++) {
             needs_add(k, &room, x.at[i].k, x.at[i].pods);
             less |= x.at[i].pods < 0;
         }
-        if (less && !room_fits_needs(k, &room, 1))
+        if (less && !node_free_fits_needs(k, &room, 1))
             return false;
     }
     return true;
@@ -360,7 +360,7 @@ bool timeline_fits_eventually(struct reservation_state *f, const struct class *k
     const struct attempt fixed = {.c = c, .k = k};
     const uint64_t *constraints = attempt_constraints_mask(c, &fixed);
     uint64_t fits = 0;
-    struct room room = {.devices = 0};
+    struct node_free room = {.devices = 0};
 
     final_free_make(f);
     for (uint32_t i = 0; i < k->needs_len; i++)
@@ -370,7 +370,7 @@ bool timeline_fits_eventually(struct reservation_state *f, const struct class *k
         BITS_EACH (at, constraints[b]) {
             for (uint32_t i = 0; i < k->needs_len; i++)
                 room.free[i] = f->last[k->needs[i].resource][b * BLOCK + at];
-            fits += room_fits_needs(k, &room, pods);
+            fits += node_free_fits_needs(k, &room, pods);
         }
     return fits >= pods;
 }

@@ -9,7 +9,7 @@
 #include "core/backfill/reservation.h"
 
 /* An instance that is expected to end. */
-struct ending {
+struct expected_end {
     int64_t at_ns;
     const struct class *k;
     uint64_t gpus;
@@ -17,7 +17,7 @@ struct ending {
 };
 
 /* A pod that this plan has placed and that is expected to end. */
-struct fresh_end {
+struct new_pod_end {
     int64_t at_ns;
     const struct class *k;
     uint64_t gpus;
@@ -26,7 +26,7 @@ struct fresh_end {
 };
 
 /* A place of a reservation. */
-struct kept {
+struct node_reservation {
     const struct reservation *of;
     struct reserved_place place;
     const struct class *k;
@@ -34,17 +34,17 @@ struct kept {
 };
 
 /* Resources freed (pods above 0) or taken (pods below 0) at a moment. */
-struct change {
+struct timeline_change {
     int64_t at_ns;
     const struct class *k;
     uint64_t gpus;
     int32_t pods;
 };
 
-typedef VEC(struct change) change_list;
+typedef VEC(struct timeline_change) change_list;
 
 /* A window of the policy with its nodes and quotas looked up. */
-struct window {
+struct resolved_window {
     int64_t start_ns, end_ns;
     const char *id;
     const uint64_t *nodes; /* bit set of positions */
@@ -63,15 +63,15 @@ struct failed_search {
 
 struct reservation_state {
     struct berth_plan *p;
-    struct ending *ends; /* by time; NULL: not gathered yet */
+    struct expected_end *ends; /* by time; NULL: not gathered yet */
     uint32_t ends_len;
     uint32_t *first_end; /* [position]: index into by_node; [len] is their number */
     uint32_t *by_node;   /* indices of ends, by node, then time */
-    VEC(struct fresh_end) fresh;
+    VEC(struct new_pod_end) fresh;
     VEC(uint32_t) fresh_order; /* indices of fresh by time; timeline_sort_fresh adds the new ones */
     uint32_t *fresh_of;        /* [position]: the last one there, or NONE */
     VEC(struct reservation *) made;
-    VEC(struct kept) kept;
+    VEC(struct node_reservation) kept;
     uint32_t *kept_of;          /* [position]: the last one there, or NONE */
     uint64_t *reserved;         /* bit set of positions with a reserved place */
     uint64_t *with_reservation; /* bit set of workloads with a reservation */
@@ -83,7 +83,7 @@ struct reservation_state {
     int64_t **last;             /* [resource][position]: free amount after all expected ends; NULL: not used yet */
     int64_t *last_most;         /* [resource]: the maximum over all nodes */
     uint32_t last_stops;        /* stop_generation of the plan when `last` was made */
-    const struct window *windows;
+    const struct resolved_window *windows;
     uint32_t windows_len;
     struct failed_search (*failed_search)[2]; /* [class][0: one pod; 1: a gang] */
     struct failed_search *unpredictable;      /* [class]: no start can be predicted for so many pods */
@@ -111,7 +111,7 @@ static inline int64_t add_ns(int64_t at_ns, int64_t more_ns)
 /* ---- room on one node ------------------------------------------------------------------------------------------- */
 
 /* The free amount on a node of each need of a class, and of each device that suits the class. */
-struct room {
+struct node_free {
     int64_t free[BERTH_RESOURCES_MAX];
     int32_t milli[BERTH_NODE_GPUS_MAX];
     int64_t mem[BERTH_NODE_GPUS_MAX];
@@ -119,14 +119,14 @@ struct room {
 };
 
 /* Loads what is free once all stops are done; returns false if no node has one of the needed resources. */
-bool room_load(const struct cycle *c, const struct class *k, uint32_t position, struct room *ret);
+bool node_free_load(const struct cycle *c, const struct class *k, uint32_t position, struct node_free *ret);
 /* Adds what `pods` pods of the other class hold; a negative number subtracts it. */
-void room_add(const struct class *k, struct room *r, const struct class *other, uint64_t gpus, int32_t pods);
-/* Return the number of pods that fit, at most `most`; room_fits_needs considers resources without devices. */
-uint32_t room_fits(const struct class *k, const struct room *r, uint32_t most);
-uint32_t room_fits_needs(const struct class *k, const struct room *r, uint32_t most);
+void node_free_add(const struct class *k, struct node_free *r, const struct class *other, uint64_t gpus, int32_t pods);
+/* Return the number of pods that fit, at most `most`; node_free_fits_needs considers resources without devices. */
+uint32_t node_free_fits(const struct class *k, const struct node_free *r, uint32_t most);
+uint32_t node_free_fits_needs(const struct class *k, const struct node_free *r, uint32_t most);
 /* Returns the devices that one more pod may hold, or hold a share of, a bit each. */
-uint64_t room_devices(const struct class *k, const struct room *r);
+uint64_t node_free_devices(const struct class *k, const struct node_free *r);
 
 /* ---- time ------------------------------------------------------------------------------------------------------- */
 
@@ -135,17 +135,17 @@ void timeline_gather(struct reservation_state *f);
 /* Brings fresh_order up to date. */
 void timeline_sort_fresh(struct reservation_state *f);
 /* All changes on the node after the moment of the plan, in order. */
-struct changes {
-    const struct change *at;
+struct timeline_changes {
+    const struct timeline_change *at;
     size_t len;
 };
-struct changes timeline_changes(struct reservation_state *f, uint32_t position);
+struct timeline_changes timeline_changes(struct reservation_state *f, uint32_t position);
 /* Call when the changes of the node are no longer valid. */
 void timeline_changed(struct reservation_state *f, uint32_t position);
 /* Computes the minimum that is free of what the class needs, from `at` until the duration is over; returns false as
- * room_load does. */
+ * node_free_load does. */
 bool timeline_min_room(struct reservation_state *f, const struct class *k, uint32_t position, int64_t at_ns,
-                       int64_t duration_ns, struct room *ret);
+                       int64_t duration_ns, struct node_free *ret);
 /* For a class without GPUs: returns whether there is always room for one more pod from now until that moment. Stops at
  * the first moment without room. */
 bool timeline_always_fits(struct reservation_state *f, const struct class *k, uint32_t position, int64_t last_ns);
@@ -163,7 +163,7 @@ uint64_t windows_of_others(const struct reservation_state *f, uint32_t workload)
 /* ---- search for the first start --------------------------------------------------------------------------------- */
 
 /* A request for pods of a class, all at once. */
-struct pods_wanted {
+struct pods_request {
     const struct class *k;
     uint32_t demand, workload, pods;
     uint32_t only; /* a position, or NONE */
@@ -175,8 +175,8 @@ typedef VEC(struct reserved_place) place_list;
 
 /* Returns the first moment, now included, at which the pods fit, and adds their places to `places` in order of
  * position; BERTH_NEVER_NS if no moment can be predicted. */
-int64_t find_earliest_start(struct reservation_state *f, const struct pods_wanted *d, int64_t duration_ns,
+int64_t find_earliest_start(struct reservation_state *f, const struct pods_request *d, int64_t duration_ns,
                             place_list *places);
 /* Adds the places of the pods at a given moment; returns false if too few fit. */
-bool places_at(struct reservation_state *f, const struct pods_wanted *d, int64_t at_ns, int64_t duration_ns,
+bool places_at(struct reservation_state *f, const struct pods_request *d, int64_t at_ns, int64_t duration_ns,
                place_list *places);

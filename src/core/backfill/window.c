@@ -105,14 +105,15 @@ void windows_resolve(struct reservation_state *f)
 {
     struct berth_plan *p = f->p;
     struct named_nodes names = {.c = &p->c};
-    struct window *at = ARENA_ARRAY(&p->arena, struct window, p->policy.windows_len + 1);
+    struct resolved_window *at = ARENA_ARRAY(&p->arena, struct resolved_window, p->policy.windows_len + 1);
 
     for (size_t i = 0; i < p->policy.windows_len; i++) {
         const struct berth_window *w = &p->policy.windows[i];
         if (w->end_ns <= p->s->now_ns)
             continue;
-        struct window *x = &at[f->windows_len++];
-        *x = (struct window){.start_ns = w->start_ns, .end_ns = w->end_ns, .id = arena_strdup(&p->arena, w->id)};
+        struct resolved_window *x = &at[f->windows_len++];
+        *x = (struct resolved_window){
+            .start_ns = w->start_ns, .end_ns = w->end_ns, .id = arena_strdup(&p->arena, w->id)};
         x->nodes = nodes_of(&names, w);
         x->quotas = quotas_of(&p->c, w, &x->quotas_len);
         plan_recheck(p, w->start_ns);
@@ -158,7 +159,7 @@ const char *window_name(const struct attempt *t, uint32_t i)
     return t->c->reservation_state->windows[i].id;
 }
 
-void window_mask(const struct attempt *t, uint32_t i, struct range blocks, uint64_t *bits)
+void window_mask(const struct attempt *t, uint32_t i, struct block_range blocks, uint64_t *bits)
 {
     struct reservation_state *f = t->c->reservation_state;
     for (uint32_t b = blocks.from; b < blocks.to; b++) {

@@ -14,7 +14,7 @@
 
 enum { CANDIDATES_MAX = 24 };
 
-struct candidate {
+struct advice_candidate {
     struct what_if what;
     uint32_t class; /* one of the enum below: lower first */
     uint64_t score; /* within its class: higher first */
@@ -27,7 +27,7 @@ struct advice_search {
     const struct berth_policy *policy;
     uint32_t at_once; /* pods that must be placed together */
     uint32_t waiting, placed;
-    struct candidate at[CANDIDATES_MAX];
+    struct advice_candidate at[CANDIDATES_MAX];
     size_t len;
 };
 
@@ -50,14 +50,14 @@ static void candidate_add(struct advice_search *a, uint32_t class, uint64_t scor
 {
     what.workload = a->w->workload;
     if (a->len < CANDIDATES_MAX && !is_listed(a, &what))
-        a->at[a->len++] = (struct candidate){what, class, score};
+        a->at[a->len++] = (struct advice_candidate){what, class, score};
 }
 
 /* ---- smaller requests ------------------------------------------------------------------------------------------- */
 
 /* Returns the nodes on which a pod would fit with a smaller request of the verdict's resource; without a verdict, the
  * nodes on which a pod fits now. */
-static uint64_t near_bits(const struct filter_report *q, const struct verdict *v, uint32_t block)
+static uint64_t near_bits(const struct filter_report *q, const struct filter_verdict *v, uint32_t block)
 {
     uint64_t fits = layout_block_bits(q->p->c.l, block) & ~q->any[block];
     return v ? fits | (v->refused[block] & q->once[block]) : fits;
@@ -94,8 +94,8 @@ static int64_t pods_without_resource(const struct filter_report *q, uint32_t res
 }
 
 /* Returns whether so many pods fit at once, each with `amount` of the resource. */
-static bool amount_fits(const struct filter_report *q, const struct verdict *v, uint32_t resource, int64_t amount,
-                        uint32_t pods)
+static bool amount_fits(const struct filter_report *q, const struct filter_verdict *v, uint32_t resource,
+                        int64_t amount, uint32_t pods)
 {
     const int64_t *column = cycle_column(&q->p->c, resource, false);
     int64_t left = pods;
@@ -126,8 +126,8 @@ static int64_t amount_round(const char *resource, int64_t amount)
 }
 
 /* Returns the largest amount of the resource with which so many pods fit at once; 0: none. */
-static int64_t amount_for(const struct filter_report *q, const struct verdict *v, const struct need *need,
-                          uint32_t pods)
+static int64_t amount_for(const struct filter_report *q, const struct filter_verdict *v,
+                          const struct resource_need *need, uint32_t pods)
 {
     int64_t fits = 0, over = need->amount;
     while (over - fits > 1) {
@@ -140,9 +140,9 @@ static int64_t amount_for(const struct filter_report *q, const struct verdict *v
     return amount_round(snapshot_text(q->p->s, q->p->s->resources[need->resource].name), fits);
 }
 
-static const struct verdict *verdict_of(const struct filter_report *q, uint32_t need)
+static const struct filter_verdict *verdict_of(const struct filter_report *q, uint32_t need)
 {
-    for (const struct verdict *v = q->at; v < q->at + q->len; v++)
+    for (const struct filter_verdict *v = q->at; v < q->at + q->len; v++)
         if (v->filter->reason == REASON_SHORT && v->aspect == need)
             return v;
     return NULL;
@@ -150,7 +150,7 @@ static const struct verdict *verdict_of(const struct filter_report *q, uint32_t 
 
 static void add_smaller_request(struct advice_search *a, uint32_t need, uint32_t pods, uint32_t class)
 {
-    const struct need *n = &a->q.t.k->needs[need];
+    const struct resource_need *n = &a->q.t.k->needs[need];
     const struct resource *r = &a->p->s->resources[n->resource];
     if (n->resource == RESOURCE_PODS || r->optional || r->page_size_bytes ||
         !cycle_column(&a->p->c, n->resource, false))
@@ -164,9 +164,9 @@ static void add_smaller_request(struct advice_search *a, uint32_t need, uint32_t
 
 /* ---- fewer GPUs ------------------------------------------------------------------------------------------------- */
 
-static const struct verdict *verdict_about(const struct filter_report *q, enum reason reason)
+static const struct filter_verdict *verdict_about(const struct filter_report *q, enum reason reason)
 {
-    for (const struct verdict *v = q->at; v < q->at + q->len; v++)
+    for (const struct filter_verdict *v = q->at; v < q->at + q->len; v++)
         if (v->filter->reason == reason)
             return v;
     return NULL;
@@ -174,7 +174,7 @@ static const struct verdict *verdict_about(const struct filter_report *q, enum r
 
 static bool gpus_fit(const struct filter_report *q, uint32_t count, uint32_t pods)
 {
-    const struct verdict *kind = verdict_about(q, REASON_GPU_KIND), *free = verdict_about(q, REASON_GPU);
+    const struct filter_verdict *kind = verdict_about(q, REASON_GPU_KIND), *free = verdict_about(q, REASON_GPU);
     int64_t left = pods;
     for (uint32_t b = 0; left > 0 && b < q->p->c.blocks; b++)
         BITS_EACH (lane, near_bits(q, kind, b) | near_bits(q, free, b)) {
@@ -256,7 +256,7 @@ static bool has_constraint(const struct advice_search *a, enum berth_change chan
 }
 
 /* Suggests the first cordoned node that is refused for its state alone. */
-static void add_uncordon(struct advice_search *a, const struct verdict *v)
+static void add_uncordon(struct advice_search *a, const struct filter_verdict *v)
 {
     for (uint32_t at = 0; at < a->p->c.len; at++)
         if (bits_has(a->q.once, at) && bits_has(v->refused, at) && a->p->s->state[at] == BERTH_NODE_CORDONED) {
@@ -267,7 +267,7 @@ static void add_uncordon(struct advice_search *a, const struct verdict *v)
 }
 
 /* Suggests a toleration for the first node that is refused for a taint alone. */
-static void add_toleration(struct advice_search *a, const struct verdict *v)
+static void add_toleration(struct advice_search *a, const struct filter_verdict *v)
 {
     for (uint32_t at = 0; at < a->p->c.len; at++) {
         sym key = bits_has(a->q.once, at) && bits_has(v->refused, at) ? explain_taint(&a->q, at) : 0;
@@ -282,7 +282,7 @@ static void add_toleration(struct advice_search *a, const struct verdict *v)
 static void add_fewer_constraints(struct advice_search *a)
 {
     for (uint32_t i = 0; i < a->q.len; i++) {
-        const struct verdict *v = &a->q.at[i];
+        const struct filter_verdict *v = &a->q.at[i];
         enum berth_change change = change_of(v->filter->reason);
         if (v->only == 0)
             continue;
@@ -297,7 +297,8 @@ static void add_fewer_constraints(struct advice_search *a)
 
 static int compare_candidates(const void *ctx, uint32_t x, uint32_t y)
 {
-    const struct candidate *a = (const struct candidate *)ctx + x, *b = (const struct candidate *)ctx + y;
+    const struct advice_candidate *a = (const struct advice_candidate *)ctx + x,
+                                  *b = (const struct advice_candidate *)ctx + y;
     if (a->class != b->class)
         return a->class < b->class ? -1 : 1;
     if (a->score != b->score)
@@ -317,16 +318,16 @@ static void candidates_find(struct advice_search *a)
 /* ---- trying candidates ------------------------------------------------------------------------------------------ */
 
 /* The placements of a plan for a workload. */
-struct outcome {
+struct placement_outcome {
     uint32_t placed, after;
     const char *node;
 };
 
-static struct outcome outcome_of(const struct berth_plan *p, uint32_t workload)
+static struct placement_outcome outcome_of(const struct berth_plan *p, uint32_t workload)
 {
-    struct outcome o = {.node = ""};
+    struct placement_outcome o = {.node = ""};
     for (size_t i = 0; i < p->c.acts.len; i++) {
-        const struct act *a = &p->c.acts.at[i];
+        const struct plan_act *a = &p->c.acts.at[i];
         if (a->workload != workload || a->replaces != NONE || (a->op != BERTH_PLACE && a->op != BERTH_RESERVE))
             continue;
         if (o.placed++ == 0)
@@ -336,7 +337,7 @@ static struct outcome outcome_of(const struct berth_plan *p, uint32_t workload)
     return o;
 }
 
-static bool candidate_try(struct advice_search *a, const struct what_if *what, struct outcome *ret)
+static bool candidate_try(struct advice_search *a, const struct what_if *what, struct placement_outcome *ret)
 {
     struct berth_policy policy = a->policy ? *a->policy : (struct berth_policy){0};
     struct berth_snapshot *s = what_if_new(a->p->s, what);
@@ -407,7 +408,7 @@ static const char *change_text(const struct advice_search *a, const struct what_
     }
 }
 
-static const char *outcome_text(const struct advice_search *a, const struct outcome *o)
+static const char *outcome_text(const struct advice_search *a, const struct placement_outcome *o)
 {
     struct arena *arena = &a->p->arena;
     const char *after = o->after ? ", once other pods have stopped" : "";
@@ -429,7 +430,8 @@ static const char *name_of(const struct advice_search *a, const struct what_if *
     }
 }
 
-static struct berth_advice advice_of(const struct advice_search *a, const struct what_if *what, const struct outcome *o)
+static struct berth_advice advice_of(const struct advice_search *a, const struct what_if *what,
+                                     const struct placement_outcome *o)
 {
     const char *name = name_of(a, what), *change = change_text(a, what, name);
     return (struct berth_advice){
@@ -465,7 +467,7 @@ size_t advice_find(struct berth_plan *p, const struct demand *w, uint32_t left, 
     sort_indices(order, order + CANDIDATES_MAX, a.len, compare_candidates, a.at);
     for (size_t i = 0; i < a.len && tries-- && len < cap; i++) {
         const struct what_if *what = &a.at[order[i]].what;
-        struct outcome o;
+        struct placement_outcome o;
         if (candidate_try(&a, what, &o))
             ret[len++] = advice_of(&a, what, &o);
     }

@@ -59,9 +59,9 @@ static struct filter_refusals refusals_of_filter(struct filter_report *q, const 
     for (uint32_t b = 0; b < c->blocks; b++)
         bits[b] = layout_block_bits(c->l, b);
     if (f->aspects)
-        f->mask_aspect(&q->t, aspect, (struct range){0, c->blocks}, bits);
+        f->mask_aspect(&q->t, aspect, (struct block_range){0, c->blocks}, bits);
     else
-        f->mask(&q->t, (struct range){0, c->blocks}, bits);
+        f->mask(&q->t, (struct block_range){0, c->blocks}, bits);
     for (uint32_t b = 0; b < c->blocks; b++)
         bits[b] = ~bits[b] & layout_block_bits(c->l, b);
     return (struct filter_refusals){bits, bits_count(bits, c->blocks)};
@@ -89,11 +89,11 @@ static void add_verdict(struct filter_report *q, size_t filter, uint32_t aspect)
     struct filter_refusals h = shared ? refusals_by_rules(q, filter) : refusals_of_filter(q, f, aspect, &q->p->scratch);
     if (h.nodes == 0)
         return;
-    q->at[q->len++] = (struct verdict){.filter = f,
-                                       .what = f->aspects ? f->aspect_name(&q->t, aspect) : "",
-                                       .aspect = aspect,
-                                       .refused = h.refused,
-                                       .nodes = h.nodes};
+    q->at[q->len++] = (struct filter_verdict){.filter = f,
+                                              .what = f->aspects ? f->aspect_name(&q->t, aspect) : "",
+                                              .aspect = aspect,
+                                              .refused = h.refused,
+                                              .nodes = h.nodes};
 }
 
 /* Finds the nodes with exactly one verdict, and counts them for each verdict. */
@@ -115,13 +115,13 @@ static void count_only(struct filter_report *q)
     }
 }
 
-static int64_t need_of(const struct filter_report *q, const struct verdict *v)
+static int64_t need_of(const struct filter_report *q, const struct filter_verdict *v)
 {
     return q->t.k->needs[v->aspect].amount;
 }
 
 /* Returns the largest capacity of the resource on any node. */
-static int64_t max_capacity(const struct filter_report *q, const struct verdict *v)
+static int64_t max_capacity(const struct filter_report *q, const struct filter_verdict *v)
 {
     int64_t most = 0;
     for (uint32_t p = 0; p < q->p->c.len; p++) {
@@ -147,7 +147,7 @@ static uint32_t max_suitable_gpus(const struct filter_report *q)
 
 /* For a verdict against every node: returns whether it is about the capacity of the nodes, and not about what is
  * free. */
-static bool is_never(const struct filter_report *q, const struct verdict *v)
+static bool is_never(const struct filter_report *q, const struct filter_verdict *v)
 {
     if (v->filter->reason == REASON_GPU_KIND)
         return true;
@@ -160,7 +160,7 @@ static void add_all_verdicts(struct filter_report *q)
     uint32_t most = 0;
     for (size_t f = 0; f < filters_len; f++)
         most += filter_rows[f]->aspects && filter_rows[f]->applies(&q->t) ? filter_rows[f]->aspects(&q->t) : 1;
-    q->at = ARENA_ARRAY(&q->p->scratch, struct verdict, most + 1);
+    q->at = ARENA_ARRAY(&q->p->scratch, struct filter_verdict, most + 1);
     for (size_t f = 0; f < filters_len; f++) {
         const struct filter *row = filter_rows[f];
         if (!(c->profile.filters >> f & 1) || row->timed || !row->applies(&q->t))
@@ -198,7 +198,7 @@ static const char *nodes_text(const struct filter_report *q, uint64_t nodes)
 }
 
 /* Returns the largest free amount on the refused nodes. */
-static int64_t max_free(const struct filter_report *q, const struct verdict *v)
+static int64_t max_free(const struct filter_report *q, const struct filter_verdict *v)
 {
     const int64_t *column = cycle_column(&q->p->c, q->t.k->needs[v->aspect].resource, false);
     int64_t most = 0;
@@ -244,7 +244,7 @@ static const char *gpus_text(const struct filter_report *q)
 }
 
 /* Formats as "no node has 64 CPUs; the largest has 32". */
-static const char *never_sentence(const struct filter_report *q, const struct verdict *v)
+static const char *never_sentence(const struct filter_report *q, const struct filter_verdict *v)
 {
     struct arena *a = &q->p->arena;
     if (v->filter->reason == REASON_GPU_KIND) {
@@ -262,7 +262,7 @@ static const char *never_sentence(const struct filter_report *q, const struct ve
 }
 
 /* Headroom is kept in every zone, or in one domain. */
-static const char *headroom_sentence(const struct filter_report *q, const struct verdict *v, const char *nodes)
+static const char *headroom_sentence(const struct filter_report *q, const struct filter_verdict *v, const char *nodes)
 {
     struct arena *a = &q->p->arena;
     const char *domain = q->p->c.headroom->at[v->aspect].domain;
@@ -273,7 +273,7 @@ static const char *headroom_sentence(const struct filter_report *q, const struct
     return arena_fmt(a, "%s %s in a zone that reserves free %s for more urgent work", nodes, is, v->what);
 }
 
-static const char *sentence(const struct filter_report *q, const struct verdict *v)
+static const char *sentence(const struct filter_report *q, const struct filter_verdict *v)
 {
     struct arena *a = &q->p->arena;
     const char *nodes = nodes_text(q, v->nodes);
@@ -313,7 +313,7 @@ sym explain_taint(const struct filter_report *q, uint32_t position)
 /* ---- explanations ----------------------------------------------------------------------------------------------- */
 
 /* Orders verdicts: first those that no node can ever satisfy, then by the number of refused nodes. */
-static bool verdict_precedes(const struct verdict *a, const struct verdict *b)
+static bool verdict_precedes(const struct filter_verdict *a, const struct filter_verdict *b)
 {
     if (a->never != b->never)
         return a->never;
@@ -327,7 +327,7 @@ static bool verdict_precedes(const struct verdict *a, const struct verdict *b)
 static struct berth_reason *rows_of(struct filter_report *q)
 {
     for (uint32_t i = 1; i < q->len; i++) {
-        struct verdict v = q->at[i];
+        struct filter_verdict v = q->at[i];
         uint32_t j = i;
         for (; j > 0 && verdict_precedes(&v, &q->at[j - 1]); j--)
             q->at[j] = q->at[j - 1];
@@ -335,7 +335,7 @@ static struct berth_reason *rows_of(struct filter_report *q)
     }
     struct berth_reason *rows = ARENA_ARRAY(&q->p->arena, struct berth_reason, q->len);
     for (uint32_t i = 0; i < q->len; i++) {
-        const struct verdict *v = &q->at[i];
+        const struct filter_verdict *v = &q->at[i];
         rows[i] = (struct berth_reason){reasons[v->filter->reason].word, v->what, v->nodes, v->only, sentence(q, v)};
     }
     return rows;
@@ -464,7 +464,7 @@ static bool is_redundant_window(const struct berth_plan *p, const struct explana
     if (r->reason != reasons[REASON_WINDOW].word)
         return false;
     for (uint32_t i = 0; i < p->c.reservation_state->windows_len; i++) {
-        const struct window *w = &p->c.reservation_state->windows[i];
+        const struct resolved_window *w = &p->c.reservation_state->windows[i];
         if (w->id != r->what)
             continue;
         assert(nodes->refused); /* because the policy has windows */
@@ -507,7 +507,7 @@ struct node_shortfall {
     int64_t share; /* largest missing part of a needed resource, in millionths */
 };
 
-static int64_t free_at(const struct filter_report *q, const struct verdict *v, uint32_t position)
+static int64_t free_at(const struct filter_report *q, const struct filter_verdict *v, uint32_t position)
 {
     const int64_t *column = cycle_column(&q->p->c, q->t.k->needs[v->aspect].resource, false);
     return column && column[position] > 0 ? column[position] : 0;
@@ -516,7 +516,7 @@ static int64_t free_at(const struct filter_report *q, const struct verdict *v, u
 static struct node_shortfall node_shortfall_of(const struct filter_report *q, uint32_t position)
 {
     struct node_shortfall m = {.position = position};
-    for (const struct verdict *v = q->at; v < q->at + q->len; v++) {
+    for (const struct filter_verdict *v = q->at; v < q->at + q->len; v++) {
         if (!bits_has(v->refused, position))
             continue;
         m.reasons++;
@@ -539,7 +539,7 @@ static const char *node_shortfall_text(const struct filter_report *q, uint32_t p
 {
     struct arena *a = &q->p->arena;
     CLEANUP(str) struct str s = {0};
-    for (const struct verdict *v = q->at; v < q->at + q->len; v++) {
+    for (const struct filter_verdict *v = q->at; v < q->at + q->len; v++) {
         if (!bits_has(v->refused, position))
             continue;
         const char *what =

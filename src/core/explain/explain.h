@@ -9,7 +9,7 @@
 #include "core/plan/plan.h"
 
 /* One reason to refuse nodes: a filter, or one aspect of a filter. */
-struct verdict {
+struct filter_verdict {
     const struct filter *filter;
     const char *what;
     uint32_t aspect;
@@ -22,7 +22,7 @@ struct filter_report {
     struct berth_plan *p;
     struct attempt t;
     struct arena_mark mark;
-    struct verdict *at;
+    struct filter_verdict *at;
     uint32_t len;
     uint64_t *any;  /* bit set of positions with a verdict against them */
     uint64_t *once; /* bit set of positions with exactly one verdict against them */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* A class under construction, with the parts that a change may replace. */
-struct draft {
+struct class_draft {
     struct berth_snapshot *s;
     struct class class;
     struct constraints constraints;
@@ -14,20 +14,20 @@ struct draft {
 static uint32_t pooled_add(struct pages *items, const void *object)
 {
     uint32_t ix = pages_push(items);
-    *(struct pooled *)pages_edit(items, ix) = (struct pooled){.object = object};
+    *(struct pool_entry *)pages_edit(items, ix) = (struct pool_entry){.object = object};
     return ix;
 }
 
-static void request_set(struct draft *d, uint32_t resource, int64_t amount)
+static void request_set(struct class_draft *d, uint32_t resource, int64_t amount)
 {
-    struct need *needs = arena_dup(&d->s->arena, d->class.needs, d->class.needs_len * sizeof *needs);
+    struct resource_need *needs = arena_dup(&d->s->arena, d->class.needs, d->class.needs_len * sizeof *needs);
     for (uint32_t i = 0; i < d->class.needs_len; i++)
         if (needs[i].resource == resource)
             needs[i].amount = amount;
     d->class.needs = needs;
 }
 
-static void toleration_add(struct draft *d, sym key)
+static void toleration_add(struct class_draft *d, sym key)
 {
     const struct tolerations *old = &d->constraints.tolerations;
     struct toleration *at = ARENA_ARRAY(&d->s->arena, struct toleration, old->len + 1);
@@ -38,7 +38,7 @@ static void toleration_add(struct draft *d, sym key)
 }
 
 /* Removes the required topology constraints of one kind. */
-static void constraints_drop(struct draft *d, enum topology_constraint_kind kind)
+static void constraints_drop(struct class_draft *d, enum topology_constraint_kind kind)
 {
     struct topology_constraint_ix *topology_constraints =
         ARENA_ARRAY(&d->s->arena, struct topology_constraint_ix, d->class.topology_constraints_len + 1);
@@ -57,19 +57,19 @@ static void constraints_drop(struct draft *d, enum topology_constraint_kind kind
 static void anti_affinity_uses_drop(struct berth_snapshot *s, uint32_t workload)
 {
     for (uint32_t at = snapshot_workload(s, workload)->uses, more; at != NONE; at = more) {
-        struct use u = *(const struct use *)pages_at(&s->uses, at);
+        struct anti_affinity_use u = *(const struct anti_affinity_use *)pages_at(&s->uses, at);
         more = u.more;
         if (u.prev != NONE)
-            ((struct use *)pages_edit(&s->uses, u.prev))->next = u.next;
+            ((struct anti_affinity_use *)pages_edit(&s->uses, u.prev))->next = u.next;
         else
             *(uint32_t *)pages_edit(&s->topology_constraint_uses, u.topology_constraint) = u.next;
         if (u.next != NONE)
-            ((struct use *)pages_edit(&s->uses, u.next))->prev = u.prev;
+            ((struct anti_affinity_use *)pages_edit(&s->uses, u.next))->prev = u.prev;
     }
     ((struct workload *)pages_edit(&s->workloads, workload))->uses = NONE;
 }
 
-static void class_change(struct draft *d, const struct what_if *what)
+static void class_change(struct class_draft *d, const struct what_if *what)
 {
     struct gpu_need *gpu = &d->constraints.gpu;
     switch (what->change) {
@@ -104,7 +104,7 @@ static void workload_change(struct berth_snapshot *s, const struct what_if *what
         w->gang_min = (uint32_t)what->amount;
         return;
     }
-    struct draft d = {.s = s, .class = *snapshot_class(s, w->class)};
+    struct class_draft d = {.s = s, .class = *snapshot_class(s, w->class)};
     d.constraints = *snapshot_constraints(s, d.class.constraints);
     d.preferences = *snapshot_preferences(s, d.class.preferences);
     class_change(&d, what);

@@ -1,8 +1,8 @@
 /* what_if.h - a copy of a snapshot with one change, for a plan that shows the effect of the change.
  *
  * The copy equals what berth_freeze would return after the same change through berth.h: berth_workload_put or
- * berth_node_put. The copy shares all other records with its original and must be freed first. tests/plan/advice_check.c
- * compares the two ways.
+ * berth_node_put. The copy shares all other records with its original and must be freed first.
+ * tests/plan/advice_check.c compares the two ways.
  *
  * To add a change: enum berth_change in berth.h, a case here, its candidate and its words in advice.c, its case in
  * tests/plan/advice_check.c.

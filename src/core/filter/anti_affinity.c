@@ -10,7 +10,7 @@ static bool applies(const struct attempt *t)
     return has_topology_constraint(t, TOPOLOGY_ANTI_AFFINITY, true);
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     for (uint32_t i = 0; i < t->topology_constraints_len; i++) {
         const struct topology_state *ts = &t->topology_constraints[i];

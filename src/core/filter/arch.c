@@ -6,7 +6,7 @@ static bool applies(const struct attempt *t)
     return turn_rules(t)->arch != 0;
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     sym want = turn_rules(t)->arch;
     EACH_NODE (p, blocks, bits)

@@ -13,7 +13,7 @@ static bool applies(const struct attempt *t)
     return false;
 }
 
-static bool held_here(const struct attempt *t, uint32_t port_or_volume, uint32_t position)
+static bool is_attached_here(const struct attempt *t, uint32_t port_or_volume, uint32_t position)
 {
     HOLDS_EACH (h, t, port_or_volume)
         if (h.position == position)
@@ -27,11 +27,11 @@ static int64_t volumes_to_attach(const struct attempt *t, uint32_t driver, uint3
     int64_t n = 0;
     for (uint32_t i = 0; i < t->k->volumes_len; i++)
         n += snapshot_port_or_volume(t->c->s, t->k->volumes[i])->driver == driver &&
-             !held_here(t, t->k->volumes[i], position);
+             !is_attached_here(t, t->k->volumes[i], position);
     return n;
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     for (uint32_t i = 0; i < t->k->volumes_len; i++) {
         uint32_t driver = snapshot_port_or_volume(t->c->s, t->k->volumes[i])->driver;

@@ -19,7 +19,7 @@ struct attempt;
 enum filter_when { FILTER_STATIC, FILTER_ATTEMPT, FILTER_BLOCK };
 
 /* The blocks from .. to-1; bits[0] is the word of block `from`. */
-struct range {
+struct block_range {
     uint32_t from, to;
 };
 
@@ -34,11 +34,11 @@ struct filter {
     /* Returns whether the filter could refuse any node. */
     bool (*applies)(const struct attempt *t);
     /* Clears the bit of every refused node in the range. */
-    void (*mask)(const struct attempt *t, struct range blocks, uint64_t *bits);
+    void (*mask)(const struct attempt *t, struct block_range blocks, uint64_t *bits);
     /* For filters with several aspects (such as resources): their number, the refusals of one aspect alone, and its
      * name. NULL: a single aspect without a name. */
     uint32_t (*aspects)(const struct attempt *t);
-    void (*mask_aspect)(const struct attempt *t, uint32_t aspect, struct range blocks, uint64_t *bits);
+    void (*mask_aspect)(const struct attempt *t, uint32_t aspect, struct block_range blocks, uint64_t *bits);
     const char *(*aspect_name)(const struct attempt *t, uint32_t aspect);
 };
 

@@ -17,7 +17,7 @@ static bool has_suitable_gpus(const struct attempt *t, uint32_t position)
     return suited >= t->k->gpu.count;
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     EACH_NODE (p, blocks, bits)
         if (!gpu_node_fits(t, p) && has_suitable_gpus(t, p))

@@ -7,7 +7,7 @@ static bool applies(const struct attempt *t)
     return turn_rules(t)->gpu.count > 0;
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     const struct gpu_need *need = &turn_rules(t)->gpu;
     EACH_NODE (p, blocks, bits) {

@@ -9,7 +9,7 @@ static bool applies(const struct attempt *t)
     return t->c->headroom && headroom_binds(t->c->headroom, t);
 }
 
-static void mask_aspect(const struct attempt *t, uint32_t aspect, struct range blocks, uint64_t *bits)
+static void mask_aspect(const struct attempt *t, uint32_t aspect, struct block_range blocks, uint64_t *bits)
 {
     EACH_NODE (p, blocks, bits)
         if (!headroom_left(t->c->headroom, aspect, t->k, p))
@@ -21,7 +21,7 @@ static uint32_t aspects(const struct attempt *t)
     return t->c->headroom->len;
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     for (uint32_t i = 0; i < t->c->headroom->len; i++)
         mask_aspect(t, i, blocks, bits);

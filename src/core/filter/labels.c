@@ -18,7 +18,7 @@ static uint64_t term_bits(const struct attempt *t, const struct term *term, uint
     return term->exprs_len ? bits : 0;
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     const struct terms *require = &turn_rules(t)->require;
     for (uint32_t b = blocks.from; b < blocks.to; b++) {

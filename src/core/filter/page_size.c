@@ -6,7 +6,7 @@ static bool applies(const struct attempt *t)
     return turn_rules(t)->page_size_bytes != 0;
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     int64_t want = turn_rules(t)->page_size_bytes;
     EACH_NODE (p, blocks, bits) {

@@ -12,7 +12,7 @@ static bool applies(const struct attempt *t)
 }
 
 /* Refuses nodes for one port. `freed`: ports of stopping instances are free. */
-static void refuse(const struct attempt *t, uint32_t port, bool freed, struct range blocks, uint64_t *bits)
+static void refuse(const struct attempt *t, uint32_t port, bool freed, struct block_range blocks, uint64_t *bits)
 {
     PORT_RIVALS_EACH (port_or_volume, &t->c->s->ports_and_volumes, port)
         HOLDS_EACH (h, t, port_or_volume)
@@ -20,7 +20,7 @@ static void refuse(const struct attempt *t, uint32_t port, bool freed, struct ra
                 REFUSE_NODE(h.position, blocks, bits);
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     for (uint32_t i = 0; i < t->k->ports_len && !PLANTED(PORTS_SHARED); i++)
         refuse(t, t->k->ports[i], t->later, blocks, bits);
@@ -31,7 +31,7 @@ static uint32_t aspects(const struct attempt *t)
     return t->k->ports_len;
 }
 
-static void mask_aspect(const struct attempt *t, uint32_t aspect, struct range blocks, uint64_t *bits)
+static void mask_aspect(const struct attempt *t, uint32_t aspect, struct block_range blocks, uint64_t *bits)
 {
     refuse(t, t->k->ports[aspect], false, blocks, bits);
 }

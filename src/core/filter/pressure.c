@@ -6,7 +6,7 @@ static bool applies(const struct attempt *t)
     return t->c->under_pressure != NULL;
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     for (uint32_t b = blocks.from; b < blocks.to; b++)
         bits[b - blocks.from] &= ~t->c->under_pressure[b];

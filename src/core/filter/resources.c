@@ -14,9 +14,9 @@ static bool applies(const struct attempt *t)
     return t->k->needs_len > 0;
 }
 
-static void mask_aspect(const struct attempt *t, uint32_t aspect, struct range blocks, uint64_t *bits)
+static void mask_aspect(const struct attempt *t, uint32_t aspect, struct block_range blocks, uint64_t *bits)
 {
-    const struct need *need = &t->k->needs[aspect];
+    const struct resource_need *need = &t->k->needs[aspect];
     const int64_t *column = cycle_column(t->c, need->resource, t->later);
 
     for (uint32_t b = blocks.from; b < blocks.to; b++)
@@ -40,7 +40,7 @@ static bool are_few(uint64_t bits)
     return !bits;
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     if (blocks.to - blocks.from == 1 && are_few(bits[0])) {
         BITS_EACH (i, bits[0])

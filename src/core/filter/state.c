@@ -7,7 +7,7 @@ static bool applies(const struct attempt *t)
     return true;
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     const uint8_t *state = t->c->s->state;
     EACH_NODE (p, blocks, bits)

@@ -21,7 +21,7 @@ static bool applies(const struct attempt *t)
     return true;
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     const struct tolerations *tolerations = &turn_rules(t)->tolerations;
     for (uint32_t b = blocks.from; b < blocks.to; b++)

@@ -6,7 +6,7 @@ static bool applies(const struct attempt *t)
     return t->only != NONE || t->but != NONE;
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     EACH_NODE (p, blocks, bits)
         if (p == t->but || (t->only != NONE && p != t->only))

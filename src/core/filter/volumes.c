@@ -8,7 +8,7 @@ static bool applies(const struct attempt *t)
     return t->k->volumes_len > 0;
 }
 
-static void mask_aspect(const struct attempt *t, uint32_t aspect, struct range blocks, uint64_t *bits)
+static void mask_aspect(const struct attempt *t, uint32_t aspect, struct block_range blocks, uint64_t *bits)
 {
     const struct port_or_volume *v = snapshot_port_or_volume(t->c->s, t->k->volumes[aspect]);
 
@@ -29,7 +29,7 @@ static uint32_t aspects(const struct attempt *t)
     return t->k->volumes_len;
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     for (uint32_t i = 0; i < t->k->volumes_len; i++)
         mask_aspect(t, i, blocks, bits);

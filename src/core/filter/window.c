@@ -21,12 +21,12 @@ static uint32_t window_of(const struct attempt *t, uint32_t aspect)
     return bits_low(windows);
 }
 
-static void mask_aspect(const struct attempt *t, uint32_t aspect, struct range blocks, uint64_t *bits)
+static void mask_aspect(const struct attempt *t, uint32_t aspect, struct block_range blocks, uint64_t *bits)
 {
     window_mask(t, window_of(t, aspect), blocks, bits);
 }
 
-static void mask(const struct attempt *t, struct range blocks, uint64_t *bits)
+static void mask(const struct attempt *t, struct block_range blocks, uint64_t *bits)
 {
     BITS_EACH (i, windows_bind(t))
         window_mask(t, (uint32_t)i, blocks, bits);

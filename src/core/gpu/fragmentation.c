@@ -13,7 +13,7 @@
 enum { SEEN_GPUS = 8, SEEN_BITS = 11, SEEN_MAX = 1 << SEEN_BITS };
 
 /* The state of a node as a pod would find it; compared byte by byte. */
-struct node_state {
+struct gpu_node_state {
     const struct typical_kind *kind;
     int64_t cpu;
     uint64_t fit; /* devices that the pod may hold, a bit each */
@@ -25,11 +25,11 @@ struct node_state {
 struct cached_result {
     bool known;
     struct fragmentation found;
-    _Alignas(8) char node_state[offsetof(struct node_state, milli) + SEEN_GPUS * sizeof(int32_t)];
+    _Alignas(8) char node_state[offsetof(struct gpu_node_state, milli) + SEEN_GPUS * sizeof(int32_t)];
 };
 
 struct fragmentation_cache {
-    const struct typical *typical;
+    const struct typical_pods *typical;
     struct typical_kind *kinds;
     const struct typical_kind **kind; /* [position] */
     struct cached_result *cached_result;
@@ -55,14 +55,15 @@ static const struct typical_kind *kind_at(struct fragmentation_cache *f, const s
     return f->kind[p];
 }
 
-static void node_state_load(const struct attempt *t, const struct typical_kind *kind, uint32_t p, struct node_state *n)
+static void node_state_load(const struct attempt *t, const struct typical_kind *kind, uint32_t p,
+                            struct gpu_node_state *n)
 {
     const struct cycle *c = t->c;
     const int64_t *cpu = cycle_column(c, RESOURCE_CPU, t->later);
     uint32_t first = c->l->device[p];
     uint64_t may = t->k->gpu.count ? reservations_devices(t, p) : 0;
 
-    memset(n, 0, offsetof(struct node_state, milli) + SEEN_GPUS * sizeof *n->milli);
+    memset(n, 0, offsetof(struct gpu_node_state, milli) + SEEN_GPUS * sizeof *n->milli);
     n->kind = kind;
     n->class = t->class;
     n->cpu = cpu ? cpu[p] : 0;
@@ -89,8 +90,8 @@ static int32_t score_of(const struct attempt *t, double gain)
     return score_from(t, 1 / (1 + math_exp(-(gain / BERTH_GPU_MILLI))));
 }
 
-static struct fragmentation fragmentation_of_whole(const struct attempt *t, const struct typical *typical,
-                                                   struct node_state n)
+static struct fragmentation fragmentation_of_whole(const struct attempt *t, const struct typical_pods *typical,
+                                                   struct gpu_node_state n)
 {
     uint32_t left = t->k->gpu.count;
     double before = typical_pods_useless_milli(typical, n.kind, n.cpu, n.milli);
@@ -103,7 +104,7 @@ static struct fragmentation fragmentation_of_whole(const struct attempt *t, cons
     return (struct fragmentation){gain, score_of(t, gain), 0};
 }
 
-static bool has_equal_earlier_device(const struct node_state *n, uint32_t device)
+static bool has_equal_earlier_device(const struct gpu_node_state *n, uint32_t device)
 {
     for (uint32_t i = 0; i < device; i++)
         if (n->fit >> i & 1 && n->milli[i] == n->milli[device] &&
@@ -112,8 +113,8 @@ static bool has_equal_earlier_device(const struct node_state *n, uint32_t device
     return false;
 }
 
-static struct fragmentation fragmentation_of_share(const struct attempt *t, const struct typical *typical,
-                                                   struct node_state n)
+static struct fragmentation fragmentation_of_share(const struct attempt *t, const struct typical_pods *typical,
+                                                   struct gpu_node_state n)
 {
     struct fragmentation best = {.device = NONE};
     int32_t milli = (int32_t)t->k->gpu.milli;
@@ -138,7 +139,7 @@ struct fragmentation fragmentation_of(const struct attempt *t, uint32_t position
     struct fragmentation_cache *f = fragments_of(t->c);
     const struct typical_kind *kind = kind_at(f, t->c, position);
     bool is_share = t->k->gpu.count == 1 && t->k->gpu.milli < BERTH_GPU_MILLI;
-    struct node_state n;
+    struct gpu_node_state n;
 
     if (kind->len == 0)
         return (struct fragmentation){0, score_of(t, 0), 0};

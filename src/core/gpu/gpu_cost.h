@@ -36,7 +36,7 @@ void gpu_cost_changed(struct cycle *c, uint32_t position);
 /* Return whether nodes under this entry, or this node, are scored by GPU cost instead of by allocation. */
 static inline bool gpu_cost_applies(const struct cycle *c, uint32_t level, uint32_t entry)
 {
-    const struct level *l = &c->l->level[level];
+    const struct layout_level *l = &c->l->level[level];
     uint32_t to = entry + 1 < l->len ? l->first[entry + 1] : c->l->len;
     return c->gpu_prices && c->l->device[to] > c->l->device[l->first[entry]];
 }

@@ -82,7 +82,7 @@ static void sort_requests(struct prices_draft *k)
     k->gpu_requests = sorted;
 }
 
-static bool gpus_known(const struct berth_snapshot *s)
+static bool has_gpu_prices(const struct berth_snapshot *s)
 {
     for (uint32_t i = 0; i < s->classes.len; i++)
         if (snapshot_class(s, (struct class_ix){i})->gpu.count)
@@ -93,7 +93,7 @@ static bool gpus_known(const struct berth_snapshot *s)
 static void find_requests(struct prices_draft *k)
 {
     const struct berth_snapshot *s = k->c->s;
-    if (!gpus_known(s))
+    if (!has_gpu_prices(s))
         return;
     double *pods = ARENA_ARRAY(k->c->arena, double, s->classes.len + 1);
     k->gpu_requests = ARENA_ARRAY(k->c->arena, struct gpu_request, s->classes.len + 1);

@@ -5,14 +5,14 @@
 #include "core/gpu/typical_pods.h"
 #include "core/plan/policy.h"
 
-struct useless_report {
+struct stranded_report {
     const struct berth_snapshot *s;
-    const struct typical *typical;
+    const struct typical_pods *typical;
     struct typical_kind *kinds;
     struct arena arena;
 };
 
-static void add_node(struct useless_report *t, uint32_t p, struct berth_fragmentation *to)
+static void add_node(struct stranded_report *t, uint32_t p, struct berth_fragmentation *to)
 {
     const struct layout *l = t->s->layout;
     uint32_t first = l->device[p], len = l->device[p + 1] - first;
@@ -45,7 +45,7 @@ int berth_fragmentation(const struct berth_snapshot *s, const struct berth_polic
             return err_set(err, ENOENT, "there is no node \"%s\"", node);
         to = from + 1;
     }
-    struct useless_report t = {.s = s};
+    struct stranded_report t = {.s = s};
     arena_init(&t.arena);
     t.typical = typical_pods_new(s, policy ? policy->demand : NULL, policy ? policy->demand_len : 0, &t.arena);
     for (uint32_t p = from; p < to; p++)

@@ -9,14 +9,14 @@ enum { COVERED_PERCENT = 95 };
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
-struct request {
+struct typical_request {
     int64_t cpu;
     uint64_t pods;
     struct typical_gpu gpu;
 };
 
-struct requests {
-    struct request *at;
+struct typical_requests {
+    struct typical_request *at;
     uint32_t *order; /* with room for sorting behind it */
     uint32_t len;    /* of the order */
     uint64_t pods;
@@ -43,7 +43,8 @@ static int compare_gpu(const struct typical_gpu *a, const struct typical_gpu *b)
 
 static int compare_request(const void *ctx, uint32_t x, uint32_t y)
 {
-    const struct request *a = (const struct request *)ctx + x, *b = (const struct request *)ctx + y;
+    const struct typical_request *a = (const struct typical_request *)ctx + x,
+                                 *b = (const struct typical_request *)ctx + y;
     if (a->cpu != b->cpu)
         return a->cpu < b->cpu ? -1 : 1;
     return compare_gpu(&a->gpu, &b->gpu);
@@ -51,7 +52,8 @@ static int compare_request(const void *ctx, uint32_t x, uint32_t y)
 
 static int compare_pods(const void *ctx, uint32_t x, uint32_t y)
 {
-    const struct request *a = (const struct request *)ctx + x, *b = (const struct request *)ctx + y;
+    const struct typical_request *a = (const struct typical_request *)ctx + x,
+                                 *b = (const struct typical_request *)ctx + y;
     return (a->pods < b->pods) - (a->pods > b->pods);
 }
 
@@ -72,11 +74,11 @@ static int64_t class_cpu(const struct class *k)
 }
 
 /* Reads the requests of the snapshot's workloads; classes that differ only in other properties are one request. */
-static struct requests requests_of(const struct berth_snapshot *s, struct arena *arena)
+static struct typical_requests requests_of(const struct berth_snapshot *s, struct arena *arena)
 {
     uint32_t classes = s->classes.len, kinds = 0;
-    struct requests r = {.at = ARENA_ARRAY(arena, struct request, classes + 1),
-                         .order = ARENA_ARRAY(arena, uint32_t, 2 * (size_t)classes + 1)};
+    struct typical_requests r = {.at = ARENA_ARRAY(arena, struct typical_request, classes + 1),
+                                 .order = ARENA_ARRAY(arena, uint32_t, 2 * (size_t)classes + 1)};
 
     for (uint32_t w = 0; w < s->workloads.len; w++) {
         const struct workload *of = snapshot_workload(s, w);
@@ -105,11 +107,12 @@ static struct requests requests_of(const struct berth_snapshot *s, struct arena 
 }
 
 /* Reads the requests that the policy lists. */
-static struct requests requests_of_policy(const struct berth_typical_pod *demand, size_t len, struct arena *arena)
+static struct typical_requests requests_of_policy(const struct berth_typical_pod *demand, size_t len,
+                                                  struct arena *arena)
 {
-    struct requests r = {.at = ARENA_ARRAY(arena, struct request, len),
-                         .order = ARENA_ARRAY(arena, uint32_t, 2 * len),
-                         .len = (uint32_t)len};
+    struct typical_requests r = {.at = ARENA_ARRAY(arena, struct typical_request, len),
+                                 .order = ARENA_ARRAY(arena, uint32_t, 2 * len),
+                                 .len = (uint32_t)len};
     for (uint32_t i = 0; i < len; i++) {
         const struct berth_shape *shape = &demand[i].shape;
         const struct berth_gpu_need *gpu = &shape->gpu;
@@ -138,18 +141,18 @@ static struct typical_gpu gpu_copy(const struct typical_gpu *from, struct arena 
     return (struct typical_gpu){from->count, from->milli, models, from->models_len};
 }
 
-const struct typical *typical_pods_new(const struct berth_snapshot *s, const struct berth_typical_pod *demand,
-                                       size_t demand_len, struct arena *arena)
+const struct typical_pods *typical_pods_new(const struct berth_snapshot *s, const struct berth_typical_pod *demand,
+                                            size_t demand_len, struct arena *arena)
 {
-    struct requests r = demand_len ? requests_of_policy(demand, demand_len, arena) : requests_of(s, arena);
+    struct typical_requests r = demand_len ? requests_of_policy(demand, demand_len, arena) : requests_of(s, arena);
     sort_indices(r.order, r.order + r.len, r.len, compare_pods, r.at);
     struct typical_pod *at = ARENA_ARRAY(arena, struct typical_pod, r.len);
     struct typical_gpu *gpus = ARENA_ARRAY(arena, struct typical_gpu, r.len);
-    struct typical *t = ARENA_NEW(arena, struct typical);
+    struct typical_pods *t = ARENA_NEW(arena, struct typical_pods);
     uint64_t covered = 0;
 
     for (uint32_t i = 0; i < r.len && covered * 100 < r.pods * COVERED_PERCENT; i++) {
-        const struct request *of = &r.at[r.order[i]];
+        const struct typical_request *of = &r.at[r.order[i]];
         uint32_t gpu = 0;
         while (gpu < t->gpus_len && compare_gpu(&gpus[gpu], &of->gpu) != 0)
             gpu++;
@@ -201,7 +204,7 @@ static bool same_models(const struct typical_kind *k, const struct device *devic
 }
 
 const struct typical_kind *typical_kind_of(struct typical_kind **list, const struct berth_snapshot *s,
-                                           const struct typical *t, const struct device *devices, uint32_t len,
+                                           const struct typical_pods *t, const struct device *devices, uint32_t len,
                                            struct arena *arena)
 {
     for (const struct typical_kind *k = *list; k; k = k->next)
@@ -217,19 +220,19 @@ const struct typical_kind *typical_kind_of(struct typical_kind **list, const str
 }
 
 /* Why idle GPUs are useless to a pod. */
-enum useless { LACKS_BOTH, LACKS_GPU, LACKS_CPU, WANTS_NONE, WANTS_NONE_LACKS_CPU, WANTS_OTHERS, USELESS };
+enum gpu_mismatch { LACKS_BOTH, LACKS_GPU, LACKS_CPU, WANTS_NONE, WANTS_NONE_LACKS_CPU, WANTS_OTHERS, USELESS };
 
 enum { SERVED_MAX = 64 }; /* requests computed once per node; the first ones are the most frequent */
 
 /* Whether the devices can serve a request, and the idle milli-GPU on devices that are too full for it. */
-struct served {
+struct request_fit {
     bool fits;
     int64_t stuck;
 };
 
-static struct served serve(const struct typical_gpu *gpu, uint64_t suits, const int32_t *milli, uint32_t len)
+static struct request_fit serve(const struct typical_gpu *gpu, uint64_t suits, const int32_t *milli, uint32_t len)
 {
-    struct served to = {0};
+    struct request_fit to = {0};
     uint32_t usable = 0;
     for (uint32_t d = 0; d < len; d++) {
         bool fits = milli[d] >= (int32_t)gpu->milli && suits >> d & 1;
@@ -240,13 +243,13 @@ static struct served serve(const struct typical_gpu *gpu, uint64_t suits, const 
     return to;
 }
 
-double typical_pods_useless_milli(const struct typical *t, const struct typical_kind *kind, int64_t cpu,
+double typical_pods_useless_milli(const struct typical_pods *t, const struct typical_kind *kind, int64_t cpu,
                                   const int32_t *milli)
 {
     double by[USELESS] = {0}, sum = 0;
     int64_t idle = 0;
     uint64_t known = 0;
-    struct served first[SERVED_MAX], to;
+    struct request_fit first[SERVED_MAX], to;
 
     for (uint32_t d = 0; d < kind->len; d++)
         idle += milli[d];

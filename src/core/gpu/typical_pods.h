@@ -26,15 +26,15 @@ struct typical_pod {
     double share; /* of all typical pods */
 };
 
-struct typical {
+struct typical_pods {
     const struct typical_pod *at;
     const struct typical_gpu *gpus;
     uint32_t len, gpus_len;
 };
 
 /* Makes the typical pods in the arena; copies what it needs of the demand. O(classes + workloads), or O(demand). */
-const struct typical *typical_pods_new(const struct berth_snapshot *s, const struct berth_typical_pod *demand,
-                                       size_t demand_len, struct arena *arena);
+const struct typical_pods *typical_pods_new(const struct berth_snapshot *s, const struct berth_typical_pod *demand,
+                                            size_t demand_len, struct arena *arena);
 
 /* Nodes with equal lists of models: the devices that each request may use. */
 struct typical_kind {
@@ -46,9 +46,9 @@ struct typical_kind {
 
 /* Returns the kind of a node; adds a new kind to the list. */
 const struct typical_kind *typical_kind_of(struct typical_kind **list, const struct berth_snapshot *s,
-                                           const struct typical *t, const struct device *devices, uint32_t len,
+                                           const struct typical_pods *t, const struct device *devices, uint32_t len,
                                            struct arena *arena);
 
 /* Returns F of a node with this much free cpu and so many free thousandths of each device. */
-double typical_pods_useless_milli(const struct typical *t, const struct typical_kind *kind, int64_t cpu,
+double typical_pods_useless_milli(const struct typical_pods *t, const struct typical_kind *kind, int64_t cpu,
                                   const int32_t *milli);

@@ -51,7 +51,7 @@ static int64_t need_of(const struct admission_check *j, uint32_t resource)
     return resource == RESOURCE_PODS ? 1 : 0;
 }
 
-static int64_t asked_of(const struct admission_check *j, uint32_t resource, int64_t pods)
+static int64_t requested_amount(const struct admission_check *j, uint32_t resource, int64_t pods)
 {
     if (resource == QUOTA_JOBS)
         return pods > 0;
@@ -75,7 +75,7 @@ static bool counts_against(const struct berth_cluster *c, const struct claim *t,
 
 /* ---- requests of admitted workloads ----------------------------------------------------------------------------- */
 
-static int64_t workload_asks(const struct workload *w, const struct class *k, uint32_t resource)
+static int64_t workload_requests(const struct workload *w, const struct class *k, uint32_t resource)
 {
     int64_t pods = pods_of(w);
     return resource == QUOTA_JOBS ? pods > 0 : clamp((__int128)pods * quota_need(k, resource));
@@ -92,7 +92,7 @@ static int64_t admitted_by_others(const struct admission_check *j, uint32_t quot
     if (j->known == NONE || !counts_against(j->c, cluster_claim(j->c, j->known), quota))
         return asked;
     const struct workload *w = cluster_workload(j->c, j->known);
-    return asked - workload_asks(w, cluster_class(j->c, w->class), resource);
+    return asked - workload_requests(w, cluster_class(j->c, w->class), resource);
 }
 
 /* Returns what was spent in the present period plus what all other workloads will spend until they are done. */
@@ -108,7 +108,7 @@ static int64_t committed(const struct admission_check *j, uint32_t quota, const 
             const struct claim *of = cluster_claim(j->c, at);
             if (at == j->known || !counts_against(j->c, of, quota))
                 continue;
-            sum += (__int128)workload_asks(w, cluster_class(j->c, w->class), t->resource) *
+            sum += (__int128)workload_requests(w, cluster_class(j->c, w->class), t->resource) *
                    seconds_of(of->estimate_ns, of->limit_ns);
         }
     return clamp(sum);
@@ -145,7 +145,7 @@ static bool within_limits(const struct admission_check *j, uint32_t quota, struc
     for (uint32_t i = 0; i < t->limits_len; i++) {
         const struct quota_amount *l = &t->limits[i];
         *ret = refusal(j, quota, l->resource, "limit");
-        if (!within(ret, l->amount, 0, asked_of(j, l->resource, at_once < left ? at_once : left)))
+        if (!within(ret, l->amount, 0, requested_amount(j, l->resource, at_once < left ? at_once : left)))
             return false;
     }
     return true;
@@ -157,7 +157,8 @@ static bool within_admitted(const struct admission_check *j, uint32_t quota, str
     for (uint32_t i = 0; i < t->admitted_len; i++) {
         const struct quota_amount *a = &t->admitted[i];
         *ret = refusal(j, quota, a->resource, "admitted");
-        if (!within(ret, a->amount, admitted_by_others(j, quota, a->resource), asked_of(j, a->resource, pods_left(j))))
+        if (!within(ret, a->amount, admitted_by_others(j, quota, a->resource),
+                    requested_amount(j, a->resource, pods_left(j))))
             return false;
     }
     return true;
@@ -169,7 +170,7 @@ static bool within_totals(const struct admission_check *j, uint32_t quota, struc
     int64_t seconds = seconds_of(j->draft->estimate_ns, j->draft->limit_ns);
     for (uint32_t i = 0; i < t->totals_len; i++) {
         const struct quota_total *x = &t->totals[i];
-        int64_t asked = clamp((__int128)asked_of(j, x->resource, pods_left(j)) * seconds);
+        int64_t asked = clamp((__int128)requested_amount(j, x->resource, pods_left(j)) * seconds);
         *ret = refusal(j, quota, x->resource, "total");
         if (asked && !within(ret, x->limit, committed(j, quota, x), asked))
             return false;

@@ -22,7 +22,7 @@ static int check_ids(const struct berth_cluster *c, const struct berth_plan *p, 
     return 0;
 }
 
-static void apply_place(struct berth_cluster *c, const struct berth_plan *p, const struct act *a, uint64_t id)
+static void apply_place(struct berth_cluster *c, const struct berth_plan *p, const struct plan_act *a, uint64_t id)
 {
     struct instance_change change = {
         .record = {.id = id,
@@ -41,7 +41,7 @@ static void apply_place(struct berth_cluster *c, const struct berth_plan *p, con
     (void)instance_add(c, &change);
 }
 
-static void apply_adjust(struct berth_cluster *c, const struct berth_plan *p, const struct act *a)
+static void apply_adjust(struct berth_cluster *c, const struct berth_plan *p, const struct plan_act *a)
 {
     const struct instance *i = cluster_instance(c, a->instance);
     for (uint32_t at = i->usage; at != NONE; at = ((const struct usage *)pages_at(&c->usages, at))->more) {
@@ -54,7 +54,7 @@ static void apply_adjust(struct berth_cluster *c, const struct berth_plan *p, co
 }
 
 /* Applies actions in the order of the plan, so that a removed workload still exists when its last instance stops. */
-static void apply_one(struct berth_cluster *c, const struct berth_plan *p, const struct act *a, uint64_t *id)
+static void apply_one(struct berth_cluster *c, const struct berth_plan *p, const struct plan_act *a, uint64_t *id)
 {
     switch ((enum berth_op)a->op) {
     case BERTH_PLACE:

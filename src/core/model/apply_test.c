@@ -242,7 +242,7 @@ static void reserved_instance_keeps_its_waits(void **state)
     scene_expect_and_apply(&s, "stop old/0 a scaled #1; stop old/1 a scaled #2; reserve new/0 a pending after 1,2");
     const struct instance *i = cluster_instance(s.c, cluster_instance_find(s.c, 3));
     assert_int_equal(i->state, BERTH_RESERVED);
-    const struct wait *first = pages_at(&s.c->waits, i->waits), *second = pages_at(&s.c->waits, first->more);
+    const struct instance_wait *first = pages_at(&s.c->waits, i->waits), *second = pages_at(&s.c->waits, first->more);
     assert_int_equal(first->id, 1);
     assert_int_equal(second->id, 2);
     assert_true(second->more == NONE);

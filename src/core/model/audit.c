@@ -19,7 +19,7 @@ static const char *node_name(const struct berth_cluster *c, uint32_t slot)
 
 static bool first_here(const struct berth_cluster *c, uint32_t port_or_volume, uint32_t node, uint32_t instance)
 {
-    const struct hold *h;
+    const struct port_or_volume_hold *h;
     for (uint32_t at = ((const struct port_or_volume *)pages_at(&c->ports_and_volumes, port_or_volume))->first;
          at != NONE; at = h->next) {
         h = pages_at(&c->holds, at);
@@ -29,7 +29,7 @@ static bool first_here(const struct berth_cluster *c, uint32_t port_or_volume, u
     return true;
 }
 
-static void book_expect(struct book *b, enum berth_state state, int64_t amount)
+static void book_expect(struct amount_book *b, enum berth_state state, int64_t amount)
 {
     b->active += state_active(state) ? amount : 0;
     b->stopping += state == BERTH_STOPPING ? amount : 0;
@@ -39,7 +39,7 @@ static void book_expect(struct book *b, enum berth_state state, int64_t amount)
 static int audit_books(const struct berth_cluster *c, struct berth_err *err)
 {
     size_t nodes = c->nodes.len, resources = c->resources.len;
-    CLEANUP(mem) struct book *want = mem_zarray(nodes * resources + 1, sizeof *want);
+    CLEANUP(mem) struct amount_book *want = mem_zarray(nodes * resources + 1, sizeof *want);
 
     for (uint32_t s = 0; s < c->instances.len; s++) {
         const struct instance *i = cluster_instance(c, s);
@@ -56,8 +56,8 @@ static int audit_books(const struct berth_cluster *c, struct berth_err *err)
     }
     for (uint32_t n = 0; n < nodes; n++)
         for (uint32_t r = 0; r < resources && cluster_node(c, n)->body; r++) {
-            struct book zero = {0}, w = want[n * resources + r];
-            const struct book *b = n < c->books.at[r].len ? &c->books.at[r].at[n] : &zero;
+            struct amount_book zero = {0}, w = want[n * resources + r];
+            const struct amount_book *b = n < c->books.at[r].len ? &c->books.at[r].at[n] : &zero;
             const char *name = intern_text(&c->names, c->resources.at[r].name);
             if (b->active != w.active)
                 return inconsistency(err, name, "node", node_name(c, n), b->active, w.active);
@@ -70,7 +70,7 @@ static int audit_books(const struct berth_cluster *c, struct berth_err *err)
 
 static int audit_uses(const struct berth_cluster *c, struct berth_err *err)
 {
-    CLEANUP(mem) struct use_book *want = mem_zarray(c->nodes.len + 1, sizeof *want);
+    CLEANUP(mem) struct node_use_sums *want = mem_zarray(c->nodes.len + 1, sizeof *want);
     uint32_t said = 0, consuming = 0;
 
     for (uint32_t s = 0; s < c->instances.len; s++) {
@@ -90,7 +90,7 @@ static int audit_uses(const struct berth_cluster *c, struct berth_err *err)
     }
     for (uint32_t n = 0; n < c->nodes.len; n++) {
         const struct node *node = cluster_node(c, n);
-        struct use_book is = n < c->use_books.len ? c->use_books.at[n] : (struct use_book){0};
+        struct node_use_sums is = n < c->use_books.len ? c->use_books.at[n] : (struct node_use_sums){0};
         if (!node->body)
             continue;
         if (memcmp(&is, &want[n], sizeof is) != 0)
@@ -111,7 +111,7 @@ static int audit_devices(const struct berth_cluster *c, struct berth_err *err)
     for (uint32_t n = 0; n < c->nodes.len; n++) {
         const struct node *node = cluster_node(c, n);
         for (uint32_t d = 0; node->body && d < node->body->devices_len; d++) {
-            struct book milli = {0};
+            struct amount_book milli = {0};
             bool found = false;
             for (uint32_t s = node->first; s != NONE; s = cluster_instance(c, s)->next_of_node) {
                 const struct instance *i = cluster_instance(c, s);
@@ -188,7 +188,7 @@ static int audit_nodes(const struct berth_cluster *c, struct berth_err *err)
 }
 
 /* Returns whether a hold excludes others and would itself have been refused. */
-static bool excludes_others(const struct berth_cluster *c, const struct hold *h)
+static bool excludes_others(const struct berth_cluster *c, const struct port_or_volume_hold *h)
 {
     const struct instance *i = h->instance == NONE ? NULL : cluster_instance(c, h->instance);
     return !i || (i->state != BERTH_STOPPING && !i->found);
@@ -198,7 +198,7 @@ static bool excludes_others(const struct berth_cluster *c, const struct hold *h)
 static int audit_port(const struct berth_cluster *c, uint32_t port, struct berth_err *err)
 {
     const struct port_or_volume *port_or_volume = pages_at(&c->ports_and_volumes, port);
-    const struct hold *a, *b;
+    const struct port_or_volume_hold *a, *b;
     for (uint32_t x = port_or_volume->first; x != NONE; x = a->next) {
         a = pages_at(&c->holds, x);
         if (!excludes_others(c, a))
@@ -240,14 +240,14 @@ int berth_audit(const struct berth_cluster *c, struct berth_err *err)
     return 0;
 }
 
-static bool node_over(const struct berth_cluster *c, uint32_t n)
+static bool node_over_capacity(const struct berth_cluster *c, uint32_t n)
 {
     const struct node_body *body = cluster_node(c, n)->body;
     for (uint32_t r = 0; r < c->resources.len; r++) {
         int64_t capacity = c->resources.at[r].optional ? BERTH_AMOUNT_MAX : 0;
         for (uint32_t i = 0; i < body->capacities_len; i++)
             capacity = body->capacities[i].resource == r ? body->capacities[i].capacity : capacity;
-        const struct book *b = n < c->books.at[r].len ? &c->books.at[r].at[n] : NULL;
+        const struct amount_book *b = n < c->books.at[r].len ? &c->books.at[r].at[n] : NULL;
         if (b && (b->active > capacity || b->active - b->stopping + b->reserved > capacity))
             return true;
     }
@@ -258,6 +258,6 @@ size_t berth_nodes_over_capacity(const struct berth_cluster *c)
 {
     size_t over = 0;
     for (uint32_t n = 0; n < c->nodes.len; n++)
-        over += cluster_node(c, n)->body && node_over(c, n);
+        over += cluster_node(c, n)->body && node_over_capacity(c, n);
     return over;
 }

@@ -19,16 +19,16 @@ struct berth_cluster *berth_cluster_new(void)
     pages_init(&c->workloads, sizeof(struct workload));
     pages_init(&c->instances, sizeof(struct instance));
     pages_init(&c->ports_and_volumes, sizeof(struct port_or_volume));
-    pages_init(&c->holds, sizeof(struct hold));
+    pages_init(&c->holds, sizeof(struct port_or_volume_hold));
     pages_init(&c->usages, sizeof(struct usage));
-    pages_init(&c->waits, sizeof(struct wait));
+    pages_init(&c->waits, sizeof(struct instance_wait));
     pages_init(&c->label_sets, sizeof(struct label_set));
     pages_init(&c->facts, sizeof(struct fact));
     pages_init(&c->gangs, sizeof(struct gang));
     pages_init(&c->claims, sizeof(struct claim));
-    pages_init(&c->pairs, sizeof(struct pair));
-    pages_init(&c->postings, sizeof(struct posting));
-    pages_init(&c->uses, sizeof(struct use));
+    pages_init(&c->pairs, sizeof(struct label_pair));
+    pages_init(&c->postings, sizeof(struct label_posting));
+    pages_init(&c->uses, sizeof(struct anti_affinity_use));
     pages_init(&c->topology_constraint_uses, sizeof(uint32_t));
     c->apart_unanchored = NONE;
     c->expires_ns = BERTH_NEVER_NS;
@@ -136,7 +136,7 @@ int berth_resource_put(struct berth_cluster *c, const struct berth_resource *r, 
     return 0;
 }
 
-struct book *cluster_book(struct berth_cluster *c, uint32_t resource, uint32_t node)
+struct amount_book *cluster_book(struct berth_cluster *c, uint32_t resource, uint32_t node)
 {
     __typeof__(c->books.at) column = &c->books.at[resource];
     if (node >= column->len)
@@ -242,28 +242,29 @@ uint32_t cluster_hold(struct berth_cluster *c, uint32_t port_or_volume, uint32_t
 {
     uint32_t ix = slot_take(&c->holds, &c->holds_free);
     struct port_or_volume *t = pages_edit(&c->ports_and_volumes, port_or_volume);
-    *(struct hold *)pages_edit(&c->holds, ix) = (struct hold){port_or_volume, node, instance, t->first, NONE, more};
+    *(struct port_or_volume_hold *)pages_edit(&c->holds, ix) =
+        (struct port_or_volume_hold){port_or_volume, node, instance, t->first, NONE, more};
     if (t->first != NONE)
-        ((struct hold *)pages_edit(&c->holds, t->first))->prev = ix;
+        ((struct port_or_volume_hold *)pages_edit(&c->holds, t->first))->prev = ix;
     t->first = ix;
     return ix;
 }
 
 void cluster_unhold(struct berth_cluster *c, uint32_t hold)
 {
-    struct hold h = *(const struct hold *)pages_at(&c->holds, hold);
+    struct port_or_volume_hold h = *(const struct port_or_volume_hold *)pages_at(&c->holds, hold);
     if (h.prev != NONE)
-        ((struct hold *)pages_edit(&c->holds, h.prev))->next = h.next;
+        ((struct port_or_volume_hold *)pages_edit(&c->holds, h.prev))->next = h.next;
     else
         ((struct port_or_volume *)pages_edit(&c->ports_and_volumes, h.port_or_volume))->first = h.next;
     if (h.next != NONE)
-        ((struct hold *)pages_edit(&c->holds, h.next))->prev = h.prev;
+        ((struct port_or_volume_hold *)pages_edit(&c->holds, h.next))->prev = h.prev;
     vec_push(&c->holds_free, hold);
 }
 
 bool cluster_holds(const struct berth_cluster *c, uint32_t port_or_volume, uint32_t node, uint32_t but)
 {
-    const struct hold *h;
+    const struct port_or_volume_hold *h;
     for (uint32_t i = ((const struct port_or_volume *)pages_at(&c->ports_and_volumes, port_or_volume))->first;
          i != NONE; i = h->next) {
         h = pages_at(&c->holds, i);

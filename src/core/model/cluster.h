@@ -64,7 +64,7 @@ struct amount {
 
 /* Use that the agent reports for its node. It changes often and is not part of the body, so that a report does not
  * invalidate the layout. */
-struct node_use {
+struct node_usage {
     uint32_t consumed_len, used_len;
     struct node_amount {
         uint32_t resource;
@@ -76,7 +76,7 @@ struct node_use {
 enum { USE_CPU, USE_MEMORY, USES };
 
 /* Sums over the active instances of a node that report use: their use and their requests. */
-struct use_book {
+struct node_use_sums {
     int64_t used[USES], asked[USES];
 };
 
@@ -105,7 +105,7 @@ struct device_book {
 struct node {
     struct node_body *body; /* NULL: a free slot */
     struct device_book *devices;
-    struct node_use *use; /* NULL: nothing was reported */
+    struct node_usage *use; /* NULL: nothing was reported */
     enum berth_node_state state;
     int64_t since_ns;
     uint32_t first; /* first instance, or NONE */
@@ -114,7 +114,7 @@ struct node {
 };
 
 /* Amounts of one resource that instances hold on one node. */
-struct book {
+struct amount_book {
     int64_t active, stopping, reserved; /* `active` includes `stopping` */
 };
 
@@ -133,7 +133,7 @@ struct port_or_volume {
     uint32_t whole, parts, next_part;
 };
 
-struct hold {
+struct port_or_volume_hold {
     uint32_t port_or_volume, node, instance; /* instance NONE: held by the node itself */
     uint32_t next, prev;                     /* in the list of the thing */
     uint32_t more;                           /* in the chain of the instance, or in the free list */
@@ -194,7 +194,7 @@ struct usage {
     int64_t used, used_since_ns, limit, limit_since_ns;
 };
 
-struct wait {
+struct instance_wait {
     uint64_t id;
     uint32_t more;
 };
@@ -223,18 +223,18 @@ struct label_set {
 };
 
 /* One key and value that occurs in label sets or in topology constraints. */
-struct pair {
+struct label_pair {
     struct label label;
     uint32_t first;       /* first posting */
     uint32_t first_apart; /* first required `apart` constraint with this pair as first anchor */
 };
 
-struct posting {
+struct label_posting {
     uint32_t set, next;
 };
 
 /* A workload with a required `apart` constraint: its pods keep other pods away. */
-struct use {
+struct anti_affinity_use {
     uint32_t topology_constraint, workload;
     uint32_t next, prev; /* in the list of the constraint */
     uint32_t more;       /* in the chain of the workload */
@@ -283,7 +283,7 @@ struct quota {
 };
 
 /* How many of the pods that a term selects may be stopped. */
-struct budget {
+struct disruption_budget {
     sym id;
     struct topology_constraint_ix topology_constraint;
     int32_t allowed;
@@ -297,7 +297,7 @@ struct fact {
     bool live;
 };
 
-struct named {
+struct named_slot {
     uint32_t slot;
     sym id;
 };
@@ -315,17 +315,17 @@ struct berth_cluster {
     struct intern names;
     struct cluster_shapes shapes;
     VEC(struct resource) resources;
-    VEC(VEC(struct book)) books;    /* [resource].at[node] */
-    VEC(struct use_book) use_books; /* [node]; may be shorter */
-    uint32_t consuming;             /* number of nodes that report consumption */
-    uint32_t said;                  /* number of nodes and instances that report use */
+    VEC(VEC(struct amount_book)) books;  /* [resource].at[node] */
+    VEC(struct node_use_sums) use_books; /* [node]; may be shorter */
+    uint32_t consuming;                  /* number of nodes that report consumption */
+    uint32_t said;                       /* number of nodes and instances that report use */
 
     struct pages nodes, workloads, instances, ports_and_volumes, holds, usages, waits, label_sets, facts;
     struct pages gangs, claims;
     VEC(struct quota) quotas; /* entries are freed only with the cluster */
     struct map quotas_by_id, words_by_labels;
     VEC(struct labels) words; /* distinct label lists */
-    VEC(struct budget) budgets;
+    VEC(struct disruption_budget) budgets;
     uint32_t guaranteed;     /* number of quotas with guarantees */
     uint32_t limited;        /* number of quotas with limits */
     uint64_t quota_moves;    /* number of changes to the tree of quotas */
@@ -349,12 +349,12 @@ struct berth_cluster {
     /* numbers of such instances: two kinds of books are needed while there are any */
     uint32_t stopping, reserved, replacing;
 
-    uint64_t revision;           /* counts changes */
-    struct layout *layout;       /* layout of the present nodes; NULL: must be made again */
-    VEC(struct named) by_id;     /* workloads sorted by id; slot NONE: removed */
-    VEC(struct named) by_id_new; /* not yet merged in */
-    size_t by_id_gone;           /* number of removed entries in by_id */
-    VEC(uint32_t) ranks;         /* [workload]: its index in by_id */
+    uint64_t revision;                /* counts changes */
+    struct layout *layout;            /* layout of the present nodes; NULL: must be made again */
+    VEC(struct named_slot) by_id;     /* workloads sorted by id; slot NONE: removed */
+    VEC(struct named_slot) by_id_new; /* not yet merged in */
+    size_t by_id_gone;                /* number of removed entries in by_id */
+    VEC(uint32_t) ranks;              /* [workload]: its index in by_id */
 };
 
 static inline const struct node *cluster_node(const struct berth_cluster *c, uint32_t i)
@@ -371,7 +371,7 @@ static inline const struct instance *cluster_instance(const struct berth_cluster
 }
 static inline const struct class *cluster_class(const struct berth_cluster *c, struct class_ix k)
 {
-    return ((const struct pooled *)pages_at(&c->shapes.classes.items, k.v))->object;
+    return ((const struct pool_entry *)pages_at(&c->shapes.classes.items, k.v))->object;
 }
 static inline const struct resource *cluster_resource(const struct berth_cluster *c, uint32_t r)
 {
@@ -431,7 +431,7 @@ struct berth_cluster *cluster_copy(const struct berth_cluster *c);
 /* Returns a free slot, or a new one at the end. */
 uint32_t slot_take(struct pages *table, slot_list *unused);
 
-struct book *cluster_book(struct berth_cluster *c, uint32_t resource, uint32_t node);
+struct amount_book *cluster_book(struct berth_cluster *c, uint32_t resource, uint32_t node);
 /* Adds a hold of the thing on the node to the instance's chain (instance NONE: to the node's own); returns it. */
 uint32_t cluster_hold(struct berth_cluster *c, uint32_t port_or_volume, uint32_t node, uint32_t instance,
                       uint32_t more);
@@ -454,8 +454,8 @@ void claim_note_expiry(struct berth_cluster *c, const struct instance *i);
 void claim_forget_expiry(struct berth_cluster *c, const struct instance *i);
 int64_t claim_expiry(struct berth_cluster *c, int64_t now_ns);
 
-/* quota.c: adds what an instance holds to the books of all its quotas (sign 1), or subtracts it (sign -1); quota_count_requests
- * does the same with what a workload requests while it exists.
+/* quota.c: adds what an instance holds to the books of all its quotas (sign 1), or subtracts it (sign -1);
+ * quota_count_requests does the same with what a workload requests while it exists.
  *
  * A migrating pod has two instances and counts once, as the larger one: the new instance counts only what it needs
  * beyond the old one, for as long as the old one exists. In the active book this applies while the old one is active;
@@ -464,7 +464,7 @@ int64_t claim_expiry(struct berth_cluster *c, int64_t now_ns);
 void quota_count(struct berth_cluster *c, const struct instance *i, int sign);
 void quota_count_requests(struct berth_cluster *c, uint32_t workload, int sign);
 /* The same with everything that the workload's instances hold. */
-void quota_count_held(struct berth_cluster *c, uint32_t workload, int sign);
+void quota_count_booked(struct berth_cluster *c, uint32_t workload, int sign);
 uint32_t cluster_quota_find(const struct berth_cluster *c, const char *id);
 /* Returns the slot of an id, adding it if needed. */
 uint32_t cluster_quota_named(struct berth_cluster *c, const char *id);

@@ -9,7 +9,7 @@
 #include "core/model/cluster.h"
 
 /* The object that errors name, such as workload "web". */
-struct subject {
+struct error_subject {
     const char *kind, *id;
     struct berth_err *err;
 };
@@ -28,7 +28,7 @@ static const char *text_of(const char *s)
 }
 
 /* Checks a name: no control characters, valid UTF-8, bounded length. */
-static int check_text(const struct subject *s, const char *what, const char *text, bool required)
+static int check_text(const struct error_subject *s, const char *what, const char *text, bool required)
 {
     text = text_of(text);
     size_t len = strlen(text);
@@ -42,9 +42,9 @@ static int check_text(const struct subject *s, const char *what, const char *tex
     return str_utf8_valid(text, len) ? 0 : REJECT(s, "%s is not valid UTF-8", what);
 }
 
-static int check_id(const struct subject *s)
+static int check_id(const struct error_subject *s)
 {
-    struct subject unnamed = {s->kind, "", s->err};
+    struct error_subject unnamed = {s->kind, "", s->err};
     TRY(check_text(&unnamed, "id", s->id, true));
     for (const char *p = s->id; *p; p++)
         if (*p == ' ' || *p == '/')
@@ -52,12 +52,12 @@ static int check_id(const struct subject *s)
     return 0;
 }
 
-static int check_len(const struct subject *s, const char *what, size_t len)
+static int check_len(const struct error_subject *s, const char *what, size_t len)
 {
     return len <= BERTH_LIST_MAX ? 0 : REJECT(s, "%zu %s; at most %d are allowed", len, what, BERTH_LIST_MAX);
 }
 
-static int check_amount(const struct subject *s, const char *what, const char *of, int64_t amount)
+static int check_amount(const struct error_subject *s, const char *what, const char *of, int64_t amount)
 {
     if (amount < 0)
         return REJECT(s, "%s of %s is negative (%lld)", what, of, (long long)amount);
@@ -80,7 +80,7 @@ int64_t describe_page_size(const char *resource)
     return shift < 0 || size <= 0 || size >= 1 << 20 ? -1 : size << shift;
 }
 
-static int check_resource_name(const struct subject *s, const char *name)
+static int check_resource_name(const struct error_subject *s, const char *name)
 {
     TRY(check_text(s, "a resource name", name, true));
     return describe_page_size(name) < 0 ? REJECT(s, "resource %s has no page size; use a name like hugepages-2Mi", name)
@@ -88,13 +88,13 @@ static int check_resource_name(const struct subject *s, const char *name)
 }
 
 /* Volume attachments cannot be requested; mounting volumes takes them. */
-static int check_asked_name(const struct subject *s, const char *name)
+static int check_requested_name(const struct error_subject *s, const char *name)
 {
     TRY(check_resource_name(s, name));
     return strncmp(name, "attach-", 7) == 0 ? REJECT(s, "%s cannot be requested; list volumes instead", name) : 0;
 }
 
-static int check_amounts(const struct subject *s, const char *what, const struct berth_amount *at, size_t len)
+static int check_amounts(const struct error_subject *s, const char *what, const struct berth_amount *at, size_t len)
 {
     TRY(check_len(s, what, len));
     for (size_t i = 0; i < len; i++) {
@@ -112,13 +112,13 @@ static int check_amounts(const struct subject *s, const char *what, const struct
 }
 
 /* Checks that the resource names of a description that are new to the cluster still fit. */
-struct fresh_names {
+struct new_resource_names {
     const struct berth_cluster *c;
     const char *at[BERTH_RESOURCES_MAX + 1];
     size_t len;
 };
 
-static int fresh_name(const struct subject *s, struct fresh_names *f, const char *name)
+static int fresh_name(const struct error_subject *s, struct new_resource_names *f, const char *name)
 {
     if (cluster_resource_known(f->c, name))
         return 0;
@@ -131,7 +131,7 @@ static int fresh_name(const struct subject *s, struct fresh_names *f, const char
     return 0;
 }
 
-static int check_texts(const struct subject *s, const char *what, const char *const *at, size_t len)
+static int check_texts(const struct error_subject *s, const char *what, const char *const *at, size_t len)
 {
     TRY(check_len(s, what, len));
     for (size_t i = 0; i < len; i++) {
@@ -143,7 +143,7 @@ static int check_texts(const struct subject *s, const char *what, const char *co
     return 0;
 }
 
-static int check_labels(const struct subject *s, const struct berth_label *at, size_t len)
+static int check_labels(const struct error_subject *s, const struct berth_label *at, size_t len)
 {
     TRY(check_len(s, "labels", len));
     for (size_t i = 0; i < len; i++) {
@@ -162,7 +162,7 @@ static bool same_address(const struct berth_port *a, const struct berth_port *b)
 }
 
 /* A port at one address may be requested together with the same port at all addresses. */
-static int check_ports(const struct subject *s, const struct berth_port *at, size_t len)
+static int check_ports(const struct error_subject *s, const struct berth_port *at, size_t len)
 {
     TRY(check_len(s, "ports", len));
     for (size_t i = 0; i < len; i++) {
@@ -182,7 +182,7 @@ static int check_ports(const struct subject *s, const struct berth_port *at, siz
     return 0;
 }
 
-static int check_term(const struct subject *s, const struct berth_term *t)
+static int check_term(const struct error_subject *s, const struct berth_term *t)
 {
     TRY(check_len(s, "conditions", t->exprs_len));
     for (size_t i = 0; i < t->exprs_len; i++) {
@@ -214,7 +214,7 @@ static int check_term(const struct subject *s, const struct berth_term *t)
     return 0;
 }
 
-static int check_weight(const struct subject *s, int32_t weight, int32_t from)
+static int check_weight(const struct error_subject *s, int32_t weight, int32_t from)
 {
     if (weight < from || weight > BERTH_WEIGHT_MAX || (from < 0 && weight == 0))
         return REJECT(s, "weight %d of a preference is not between %d and %d", weight, from < 0 ? from : 1,
@@ -222,7 +222,7 @@ static int check_weight(const struct subject *s, int32_t weight, int32_t from)
     return 0;
 }
 
-static int check_terms(const struct subject *s, const struct berth_term *at, size_t len, bool preferences)
+static int check_terms(const struct error_subject *s, const struct berth_term *at, size_t len, bool preferences)
 {
     TRY(check_len(s, "terms", len));
     for (size_t i = 0; i < len; i++) {
@@ -239,8 +239,8 @@ static int check_terms(const struct subject *s, const struct berth_term *at, siz
 
 int describe_resource(const struct berth_cluster *c, const struct berth_resource *r, struct berth_err *err)
 {
-    struct subject s = {"resource", text_of(r->name), err};
-    struct fresh_names fresh = {.c = c};
+    struct error_subject s = {"resource", text_of(r->name), err};
+    struct new_resource_names fresh = {.c = c};
     TRY(check_resource_name(&s, r->name));
     TRY(fresh_name(&s, &fresh, r->name));
     if (r->kind > BERTH_CUMULATIVE)
@@ -248,7 +248,7 @@ int describe_resource(const struct berth_cluster *c, const struct berth_resource
     return r->period_ns < 0 ? REJECT(&s, "period %lld is negative", (long long)r->period_ns) : 0;
 }
 
-static int check_overcommit(const struct subject *s, const struct berth_node *n)
+static int check_overcommit(const struct error_subject *s, const struct berth_node *n)
 {
     TRY(check_len(s, "over-commit ratios", n->overcommit_len));
     for (size_t i = 0; i < n->overcommit_len; i++) {
@@ -271,7 +271,7 @@ static int check_overcommit(const struct subject *s, const struct berth_node *n)
 }
 
 /* Checks that the node has the resources it reports as consumed. */
-static int check_consumed(const struct subject *s, const struct berth_node *n)
+static int check_consumed(const struct error_subject *s, const struct berth_node *n)
 {
     for (size_t i = 0; i < n->consumed_len; i++) {
         bool there = false;
@@ -283,7 +283,7 @@ static int check_consumed(const struct subject *s, const struct berth_node *n)
     return 0;
 }
 
-static int check_pools(const struct subject *s, const struct berth_node *n)
+static int check_pools(const struct error_subject *s, const struct berth_node *n)
 {
     if (n->page_size_bytes < 0)
         return REJECT(s, "page size %lld is negative", (long long)n->page_size_bytes);
@@ -297,7 +297,7 @@ static int check_pools(const struct subject *s, const struct berth_node *n)
 
 int describe_node(const struct berth_cluster *c, const struct berth_node *n, struct berth_err *err)
 {
-    struct subject s = {"node", text_of(n->id), err};
+    struct error_subject s = {"node", text_of(n->id), err};
     TRY(check_id(&s));
     if (n->state > BERTH_NODE_LOST)
         return REJECT(&s, "state %d is unknown", (int)n->state);
@@ -332,7 +332,7 @@ int describe_node(const struct berth_cluster *c, const struct berth_node *n, str
         TRY(check_amount(&s, "size", "an image", n->images[i].size_bytes));
     }
     TRY(check_ports(&s, n->ports, n->ports_len));
-    struct fresh_names fresh = {.c = c};
+    struct new_resource_names fresh = {.c = c};
     for (size_t i = 0; i < n->allocatable_len; i++)
         TRY(fresh_name(&s, &fresh, n->allocatable[i].resource));
     return 0;
@@ -340,7 +340,7 @@ int describe_node(const struct berth_cluster *c, const struct berth_node *n, str
 
 int describe_volume(const struct berth_cluster *c, const struct berth_volume *v, struct berth_err *err)
 {
-    struct subject s = {"volume", text_of(v->id), err};
+    struct error_subject s = {"volume", text_of(v->id), err};
     TRY(check_id(&s));
     TRY(check_text(&s, "zone", v->zone, false));
     TRY(check_text(&s, "node", v->node, false));
@@ -348,14 +348,14 @@ int describe_volume(const struct berth_cluster *c, const struct berth_volume *v,
     if (v->driver && strlen(v->driver) + strlen("attach-") > BERTH_NAME_MAX)
         return REJECT(&s, "driver %.20s... is too long", v->driver);
     char attach[BERTH_NAME_MAX + 1] = "attach-";
-    struct fresh_names fresh = {.c = c};
+    struct new_resource_names fresh = {.c = c};
     if (!*text_of(v->driver))
         return 0;
     memcpy(attach + strlen(attach), v->driver, strlen(v->driver) + 1);
     return fresh_name(&s, &fresh, attach);
 }
 
-static int check_gpu(const struct subject *s, const struct berth_gpu_need *g)
+static int check_gpu(const struct error_subject *s, const struct berth_gpu_need *g)
 {
     if (g->count > BERTH_NODE_GPUS_MAX)
         return REJECT(s, "%u GPUs on one node; at most %d are possible", g->count, BERTH_NODE_GPUS_MAX);
@@ -367,12 +367,12 @@ static int check_gpu(const struct subject *s, const struct berth_gpu_need *g)
     return check_texts(s, "GPU models", g->models, g->models_len);
 }
 
-static int check_limits(const struct subject *s, const struct berth_shape *shape)
+static int check_limits(const struct error_subject *s, const struct berth_shape *shape)
 {
     TRY(check_len(s, "limits", shape->limits_len));
     for (size_t i = 0; i < shape->limits_len; i++) {
         const struct berth_limit *l = &shape->limits[i];
-        TRY(check_asked_name(s, l->resource));
+        TRY(check_requested_name(s, l->resource));
         TRY(check_amount(s, "limit", l->resource, l->amount));
         TRY(check_amount(s, "limit", l->resource, l->max));
         if (l->kind > BERTH_WEIGHTED)
@@ -391,7 +391,7 @@ static int check_limits(const struct subject *s, const struct berth_shape *shape
     return 0;
 }
 
-static int check_topology_constraints(const struct subject *s, const struct berth_shape *shape)
+static int check_topology_constraints(const struct error_subject *s, const struct berth_shape *shape)
 {
     TRY(check_len(s, "spread constraints", shape->spread_len));
     for (size_t i = 0; i < shape->spread_len; i++) {
@@ -416,11 +416,11 @@ static int check_topology_constraints(const struct subject *s, const struct bert
     return 0;
 }
 
-static int check_shape(const struct subject *s, const struct berth_cluster *c, const struct berth_shape *shape)
+static int check_shape(const struct error_subject *s, const struct berth_cluster *c, const struct berth_shape *shape)
 {
     TRY(check_amounts(s, "request", shape->requests, shape->requests_len));
     for (size_t i = 0; i < shape->requests_len; i++)
-        TRY(check_asked_name(s, shape->requests[i].resource));
+        TRY(check_requested_name(s, shape->requests[i].resource));
     TRY(check_gpu(s, &shape->gpu));
     TRY(check_limits(s, shape));
     TRY(check_text(s, "node", shape->node, false));
@@ -450,7 +450,7 @@ static int check_shape(const struct subject *s, const struct berth_cluster *c, c
     TRY(check_topology_constraints(s, shape));
     if (shape->max_per_node > BERTH_REPLICAS_MAX)
         return REJECT(s, "%u pods per node; at most %d are allowed", shape->max_per_node, BERTH_REPLICAS_MAX);
-    struct fresh_names fresh = {.c = c};
+    struct new_resource_names fresh = {.c = c};
     for (size_t i = 0; i < shape->requests_len; i++)
         TRY(fresh_name(s, &fresh, shape->requests[i].resource));
     for (size_t i = 0; i < shape->limits_len; i++)
@@ -458,7 +458,7 @@ static int check_shape(const struct subject *s, const struct berth_cluster *c, c
     return 0;
 }
 
-static int check_traits(const struct subject *s, const struct berth_traits *t)
+static int check_traits(const struct error_subject *s, const struct berth_traits *t)
 {
     enum { LEVEL_MAX = 100, URGENCY_MAX = 1000, MILLION = 1000000 };
     if (t->user_level < 0 || t->user_level > LEVEL_MAX || t->group_level < 0 || t->group_level > LEVEL_MAX)
@@ -472,7 +472,7 @@ static int check_traits(const struct subject *s, const struct berth_traits *t)
     return check_labels(s, t->words, t->words_len);
 }
 
-static int check_claim(const struct subject *s, const struct berth_workload *w)
+static int check_claim(const struct error_subject *s, const struct berth_workload *w)
 {
     if (w->quotas_len > QUOTAS_MAX)
         return REJECT(s, "%zu quotas; at most %d are allowed", w->quotas_len, QUOTAS_MAX);
@@ -486,7 +486,7 @@ static int check_claim(const struct subject *s, const struct berth_workload *w)
 
 int describe_workload(const struct berth_cluster *c, const struct berth_workload *w, struct berth_err *err)
 {
-    struct subject s = {"workload", text_of(w->id), err};
+    struct error_subject s = {"workload", text_of(w->id), err};
     TRY(check_id(&s));
     if (w->kind > BERTH_VM)
         return REJECT(&s, "kind %d is unknown", (int)w->kind);
@@ -508,7 +508,7 @@ int describe_workload(const struct berth_cluster *c, const struct berth_workload
     return check_shape(&s, c, &w->shape);
 }
 
-static int check_devices(const struct subject *s, const struct berth_cluster *c, const struct berth_instance *i,
+static int check_devices(const struct error_subject *s, const struct berth_cluster *c, const struct berth_instance *i,
                          uint32_t node, uint32_t count)
 {
     const struct node_body *body = cluster_node(c, node)->body;
@@ -522,12 +522,12 @@ static int check_devices(const struct subject *s, const struct berth_cluster *c,
 int describe_instance(const struct berth_cluster *c, const struct berth_instance *i, struct berth_err *err)
 {
     char id[24];
-    struct subject s = {"instance", str_u64(i->id, id), err};
+    struct error_subject s = {"instance", str_u64(i->id, id), err};
     if (i->id == 0)
         return REJECT(&s, "an id is above %d", 0);
     if (i->state > BERTH_ENDED)
         return REJECT(&s, "state %d is unknown", (int)i->state);
-    struct subject workload = {"workload", text_of(i->workload), err};
+    struct error_subject workload = {"workload", text_of(i->workload), err};
     int rc = check_id(&workload);
     if (rc) {
         (void)err_prefix(err, "instance %s", id);
@@ -548,9 +548,9 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
         if (i->waits[w] == i->id)
             return REJECT(&s, "%s", "waits for itself");
     TRY(check_len(&s, "usages", i->usage_len));
-    struct fresh_names fresh = {.c = c};
+    struct new_resource_names fresh = {.c = c};
     for (size_t u = 0; u < i->usage_len; u++) {
-        TRY(check_asked_name(&s, i->usage[u].resource));
+        TRY(check_requested_name(&s, i->usage[u].resource));
         TRY(fresh_name(&s, &fresh, i->usage[u].resource));
         TRY(check_amount(&s, "use", i->usage[u].resource, i->usage[u].used));
         TRY(check_amount(&s, "limit", i->usage[u].resource, i->usage[u].limit));
@@ -569,7 +569,7 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
     return i->state == BERTH_ENDED ? 0 : check_devices(&s, c, i, node, count);
 }
 
-static int check_shares(const struct subject *s, struct fresh_names *fresh, const char *what,
+static int check_shares(const struct error_subject *s, struct new_resource_names *fresh, const char *what,
                         const struct berth_amount *at, size_t len)
 {
     TRY(check_len(s, what, len));
@@ -589,7 +589,7 @@ static int check_shares(const struct subject *s, struct fresh_names *fresh, cons
 
 int describe_budget(const struct berth_budget *b, struct berth_err *err)
 {
-    struct subject s = {"budget", text_of(b->id), err};
+    struct error_subject s = {"budget", text_of(b->id), err};
     TRY(check_text(&s, "id", b->id, true));
     TRY(check_term(&s, &b->select));
     if (b->select.weight)
@@ -600,8 +600,8 @@ int describe_budget(const struct berth_budget *b, struct berth_err *err)
 
 int describe_quota(const struct berth_cluster *c, const struct berth_quota *q, struct berth_err *err)
 {
-    struct subject s = {"quota", text_of(q->id), err};
-    struct fresh_names fresh = {.c = c};
+    struct error_subject s = {"quota", text_of(q->id), err};
+    struct new_resource_names fresh = {.c = c};
     TRY(check_text(&s, "id", q->id, true));
     TRY(check_text(&s, "parent", q->parent, false));
     TRY(check_shares(&s, &fresh, "limits", q->limits, q->limits_len));

@@ -19,7 +19,7 @@ uint32_t cluster_instance_find(const struct berth_cluster *c, uint64_t id)
 
 /* ---- accounting ------------------------------------------------------------------------------------------------- */
 
-static void book_add(struct book *b, enum berth_state state, int64_t amount)
+static void book_add(struct amount_book *b, enum berth_state state, int64_t amount)
 {
     if (state_active(state))
         b->active += amount;
@@ -56,14 +56,14 @@ static void books_change(struct berth_cluster *c, const struct instance *i, int 
     for (uint32_t r = 0; r < k->needs_len; r++)
         book_add(cluster_book(c, k->needs[r].resource, i->node.v), i->state, sign * k->needs[r].amount);
     BITS_EACH (d, i->gpus)
-        device_add(&n->devices[d], i->state, sign * (int32_t)k->gpu.milli, sign * gpu_memory_held(&k->gpu));
+        device_add(&n->devices[d], i->state, sign * (int32_t)k->gpu.milli, sign * gpu_memory_booked(&k->gpu));
     c->stopping += (i->state == BERTH_STOPPING ? 1u : 0u) * (unsigned)sign;
     c->reserved += (i->state == BERTH_RESERVED ? 1u : 0u) * (unsigned)sign;
     c->replacing += (i->replaces ? 1u : 0u) * (unsigned)sign;
 }
 
 /* Updates the node's sums of the cpu and memory use that instances report. */
-static void use_change(struct berth_cluster *c, const struct instance *i, int sign)
+static void anti_affinity_use_change(struct berth_cluster *c, const struct instance *i, int sign)
 {
     static const uint32_t resources[USES] = {[USE_CPU] = RESOURCE_CPU, [USE_MEMORY] = RESOURCE_MEMORY};
     const struct usage *u;
@@ -102,7 +102,7 @@ static void counts_change(struct berth_cluster *c, const struct instance *i, int
 static void attach_change(struct berth_cluster *c, uint32_t slot, int sign)
 {
     const struct instance *i = cluster_instance(c, slot);
-    const struct hold *h;
+    const struct port_or_volume_hold *h;
     for (uint32_t at = i->holds; at != NONE; at = h->more) {
         h = pages_at(&c->holds, at);
         const struct port_or_volume *t = pages_at(&c->ports_and_volumes, h->port_or_volume);
@@ -160,7 +160,7 @@ static void lists_fill(struct berth_cluster *c, struct instance *i, const struct
     i->waits = i->usage = i->holds = NONE;
     for (size_t n = from->waits_len; n-- > 0;) {
         uint32_t at = slot_take(&c->waits, &c->waits_free);
-        *(struct wait *)pages_edit(&c->waits, at) = (struct wait){from->waits[n], i->waits};
+        *(struct instance_wait *)pages_edit(&c->waits, at) = (struct instance_wait){from->waits[n], i->waits};
         i->waits = at;
     }
     for (size_t n = from->usage_len; n-- > 0;) {
@@ -175,12 +175,12 @@ static void lists_fill(struct berth_cluster *c, struct instance *i, const struct
 
 static void lists_free(struct berth_cluster *c, const struct instance *i)
 {
-    for (uint32_t at = i->waits; at != NONE; at = ((const struct wait *)pages_at(&c->waits, at))->more)
+    for (uint32_t at = i->waits; at != NONE; at = ((const struct instance_wait *)pages_at(&c->waits, at))->more)
         vec_push(&c->waits_free, at);
     for (uint32_t at = i->usage; at != NONE; at = ((const struct usage *)pages_at(&c->usages, at))->more)
         vec_push(&c->usages_free, at);
     for (uint32_t at = i->holds, more; at != NONE; at = more) {
-        more = ((const struct hold *)pages_at(&c->holds, at))->more;
+        more = ((const struct port_or_volume_hold *)pages_at(&c->holds, at))->more;
         cluster_unhold(c, at);
     }
 }
@@ -221,7 +221,7 @@ uint32_t instance_add(struct berth_cluster *c, const struct instance_change *cha
     if (i->replaces)
         map_add(&c->replacements_by_old, hash_u64(i->replaces), slot);
     books_change(c, i, 1);
-    use_change(c, i, 1);
+    anti_affinity_use_change(c, i, 1);
     counts_change(c, i, 1);
     hold_ports_and_volumes(c, slot);
     attach_change(c, slot, 1);
@@ -243,7 +243,7 @@ void instance_drop(struct berth_cluster *c, uint32_t slot)
     struct instance i = *cluster_instance(c, slot);
     claim_forget_expiry(c, &i);
     attach_change(c, slot, -1);
-    use_change(c, &i, -1);
+    anti_affinity_use_change(c, &i, -1);
     lists_free(c, &i);
     if (!PLANTED(COUNT_FORGOTTEN))
         books_change(c, &i, -1);
@@ -266,7 +266,7 @@ void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state
     assert(i->state != BERTH_ENDED && state != BERTH_ENDED);
     claim_forget_expiry(c, i);
     books_change(c, i, -1);
-    use_change(c, i, -1);
+    anti_affinity_use_change(c, i, -1);
     counts_change(c, i, -1);
     i->state = state;
     i->since_ns = since_ns;
@@ -275,7 +275,7 @@ void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state
     else
         bits_drop(c->leaving.at, slot);
     books_change(c, i, 1);
-    use_change(c, i, 1);
+    anti_affinity_use_change(c, i, 1);
     counts_change(c, i, 1);
     claim_note_expiry(c, i);
     cluster_settle(c, i->workload.v);
@@ -287,7 +287,8 @@ static int check_sums(const struct berth_cluster *c, const struct instance *i, s
     const struct class *k = cluster_class(c, i->class);
     for (uint32_t r = 0; r < k->needs_len; r++) {
         uint32_t resource = k->needs[r].resource;
-        const struct book *b = i->node.v < c->books.at[resource].len ? &c->books.at[resource].at[i->node.v] : NULL;
+        const struct amount_book *b =
+            i->node.v < c->books.at[resource].len ? &c->books.at[resource].at[i->node.v] : NULL;
         if (b && b->active + b->reserved > INT64_MAX / 4 - k->needs[r].amount)
             return err_set(err, EOVERFLOW, "instance %llu: the sum of %s on its node is too large",
                            (unsigned long long)i->id, intern_text(&c->names, cluster_resource(c, resource)->name));
@@ -317,9 +318,10 @@ static bool states_conflict(enum berth_state a, enum berth_state b)
 }
 
 /* Returns a hold that conflicts with the port; NULL: none. */
-static const struct hold *port_conflict(const struct berth_cluster *c, uint32_t port, const struct instance *i)
+static const struct port_or_volume_hold *port_conflict(const struct berth_cluster *c, uint32_t port,
+                                                       const struct instance *i)
 {
-    const struct hold *h;
+    const struct port_or_volume_hold *h;
     PORT_RIVALS_EACH (port_or_volume, &c->ports_and_volumes, port)
         for (uint32_t at = ((const struct port_or_volume *)pages_at(&c->ports_and_volumes, port_or_volume))->first;
              at != NONE; at = h->next) {
@@ -335,7 +337,7 @@ static int check_ports(const struct berth_cluster *c, const struct instance *i, 
 {
     const struct class *k = cluster_class(c, i->class);
     for (uint32_t n = 0; n < k->ports_len; n++) {
-        const struct hold *h = port_conflict(c, k->ports[n], i);
+        const struct port_or_volume_hold *h = port_conflict(c, k->ports[n], i);
         if (!h)
             continue;
         const struct port_or_volume *t = pages_at(&c->ports_and_volumes, h->port_or_volume);

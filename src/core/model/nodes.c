@@ -34,11 +34,11 @@ static size_t body_size(const struct berth_node *n, size_t ports)
            n->allocatable_len * sizeof(struct capacity) + n->runtimes_len * sizeof(sym) + ports * sizeof(uint32_t) + 64;
 }
 
-struct bump {
+struct bump_allocator {
     unsigned char *at;
 };
 
-static void *bump_take(struct bump *b, size_t size, size_t align)
+static void *bump_take(struct bump_allocator *b, size_t size, size_t align)
 {
     b->at = (unsigned char *)(((uintptr_t)b->at + align - 1) & ~(uintptr_t)(align - 1));
     void *p = b->at;
@@ -55,7 +55,8 @@ static int64_t ratio_of(const struct berth_node *n, const char *resource)
     return BERTH_RATIO_ONE;
 }
 
-static void fill_capacities(struct berth_cluster *c, const struct berth_node *n, struct node_body *b, struct bump *to)
+static void fill_capacities(struct berth_cluster *c, const struct berth_node *n, struct node_body *b,
+                            struct bump_allocator *to)
 {
     struct capacity *caps = BUMP(to, struct capacity, n->allocatable_len);
     for (size_t i = 0; i < n->allocatable_len; i++) {
@@ -68,7 +69,8 @@ static void fill_capacities(struct berth_cluster *c, const struct berth_node *n,
     b->capacities_len = (uint32_t)n->allocatable_len;
 }
 
-static void fill_lists(struct berth_cluster *c, const struct berth_node *n, struct node_body *b, struct bump *to)
+static void fill_lists(struct berth_cluster *c, const struct berth_node *n, struct node_body *b,
+                       struct bump_allocator *to)
 {
     struct label *labels = BUMP(to, struct label, n->labels_len);
     labels_fill(&c->names, n->labels, n->labels_len, labels);
@@ -118,7 +120,7 @@ static struct node_body *body_new(struct berth_cluster *c, const struct berth_no
         ports += n->ports[i].count ? n->ports[i].count : 1;
     size_t size = body_size(n, ports);
     struct node_body *b = mem_zalloc(size);
-    struct bump to = {(unsigned char *)(b + 1)};
+    struct bump_allocator to = {(unsigned char *)(b + 1)};
 
     fill_capacities(c, n, b, &to);
     fill_lists(c, n, b, &to);
@@ -190,12 +192,12 @@ static int64_t consumed_since_ns(const struct berth_node *n, const char *resourc
     return n->consumed_ns;
 }
 
-static struct node_use *use_new(struct berth_cluster *c, const struct berth_node *n)
+static struct node_usage *anti_affinity_use_new(struct berth_cluster *c, const struct berth_node *n)
 {
     size_t len = n->consumed_len + n->used_len;
     if (len == 0)
         return NULL;
-    struct node_use *use = mem_zalloc(sizeof *use + len * sizeof *use->at);
+    struct node_usage *use = mem_zalloc(sizeof *use + len * sizeof *use->at);
     for (size_t i = 0; i < n->consumed_len; i++)
         use->at[use->consumed_len++] =
             (struct node_amount){cluster_resource_put(c, n->consumed[i].resource), n->consumed[i].amount,
@@ -209,7 +211,7 @@ static struct node_use *use_new(struct berth_cluster *c, const struct berth_node
     return use;
 }
 
-static void use_replace(struct berth_cluster *c, uint32_t slot, struct node_use *fresh)
+static void anti_affinity_use_replace(struct berth_cluster *c, uint32_t slot, struct node_usage *fresh)
 {
     struct node *n = pages_edit(&c->nodes, slot);
     c->consuming += (fresh && fresh->consumed_len ? 1u : 0u) - (n->use && n->use->consumed_len ? 1u : 0u);
@@ -231,7 +233,7 @@ static void own_ports(struct berth_cluster *c, uint32_t slot, const struct node_
 static void disown_ports(struct berth_cluster *c, uint32_t slot)
 {
     for (uint32_t at = cluster_node(c, slot)->ports, more; at != NONE; at = more) {
-        more = ((const struct hold *)pages_at(&c->holds, at))->more;
+        more = ((const struct port_or_volume_hold *)pages_at(&c->holds, at))->more;
         cluster_unhold(c, at);
     }
 }
@@ -242,7 +244,7 @@ static void node_forget_layout(struct berth_cluster *c)
     c->layout = NULL;
 }
 
-static uint64_t held_devices(const struct berth_cluster *c, const struct node *n)
+static uint64_t booked_devices(const struct berth_cluster *c, const struct node *n)
 {
     uint64_t held = 0;
     for (uint32_t i = n->first; i != NONE; i = cluster_instance(c, i)->next_of_node)
@@ -253,7 +255,7 @@ static uint64_t held_devices(const struct berth_cluster *c, const struct node *n
 /* Returns the id of the instance that holds a port on the node; 0: none, except instances put as found. */
 static uint64_t port_holder(const struct berth_cluster *c, uint32_t port, uint32_t node)
 {
-    const struct hold *h;
+    const struct port_or_volume_hold *h;
     PORT_RIVALS_EACH (port_or_volume, &c->ports_and_volumes, port)
         for (uint32_t at = ((const struct port_or_volume *)pages_at(&c->ports_and_volumes, port_or_volume))->first;
              at != NONE; at = h->next) {
@@ -269,7 +271,7 @@ static uint64_t port_holder(const struct berth_cluster *c, uint32_t port, uint32
 static int node_replace(struct berth_cluster *c, uint32_t slot, const struct berth_node *from, struct berth_err *err)
 {
     const struct node *old = cluster_node(c, slot);
-    uint64_t held = held_devices(c, old);
+    uint64_t held = booked_devices(c, old);
     if (held && (from->gpus_len == 0 || held >> (from->gpus_len - 1) >> 1))
         return err_set(err, EBUSY, "node \"%s\": allocated GPUs cannot be removed (%zu left)", from->id,
                        from->gpus_len);
@@ -287,7 +289,7 @@ static int node_replace(struct berth_cluster *c, uint32_t slot, const struct ber
     c->revision++;
     n->state = from->state;
     n->since_ns = from->since_ns;
-    use_replace(c, slot, use_new(c, from));
+    anti_affinity_use_replace(c, slot, anti_affinity_use_new(c, from));
     if (body->fingerprint == n->body->fingerprint) {
         node_body_unref(body);
         return 0;
@@ -322,8 +324,8 @@ int berth_node_put(struct berth_cluster *c, const struct berth_node *from, struc
     n->devices = body->devices_len ? mem_zarray(body->devices_len, sizeof *n->devices) : NULL;
     for (size_t r = 0; r < c->books.len; r++)
         if (slot < c->books.at[r].len)
-            c->books.at[r].at[slot] = (struct book){0};
-    use_replace(c, slot, use_new(c, from));
+            c->books.at[r].at[slot] = (struct amount_book){0};
+    anti_affinity_use_replace(c, slot, anti_affinity_use_new(c, from));
     map_add(&c->nodes_by_id, hash_u64(body->id), slot);
     gpus_count(c, body, 1);
     c->nodes_len++;
@@ -346,7 +348,7 @@ int berth_node_remove(struct berth_cluster *c, const char *id, struct berth_err 
     gpus_count(c, n->body, -1);
     node_body_unref(n->body);
     mem_free(n->devices);
-    use_replace(c, slot, NULL);
+    anti_affinity_use_replace(c, slot, NULL);
     *n = (struct node){.first = NONE, .ports = NONE};
     vec_push(&c->nodes_free, slot);
     c->nodes_len--;

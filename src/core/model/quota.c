@@ -157,7 +157,7 @@ void quota_count(struct berth_cluster *c, const struct instance *i, int sign)
         quota_books_add_job(c->quotas.at, t, sign);
 }
 
-void quota_count_held(struct berth_cluster *c, uint32_t workload, int sign)
+void quota_count_booked(struct berth_cluster *c, uint32_t workload, int sign)
 {
     const struct claim *t = cluster_claim(c, workload);
     if (!t || t->quotas_len == 0)

@@ -19,7 +19,7 @@ struct pool_key {
 static bool pool_same(const void *ctx, uint32_t value, const void *key)
 {
     const struct pool *p = ctx;
-    const struct pooled *item = pages_at(&p->items, value);
+    const struct pool_entry *item = pages_at(&p->items, value);
     const struct pool_key *k = key;
     return item->key_len == k->len && memcmp(item->key, k->at, k->len) == 0;
 }
@@ -27,7 +27,7 @@ static bool pool_same(const void *ctx, uint32_t value, const void *key)
 void pool_init(struct pool *p)
 {
     *p = (struct pool){0};
-    pages_init(&p->items, sizeof(struct pooled));
+    pages_init(&p->items, sizeof(struct pool_entry));
 }
 
 void pool_done(struct pool *p)
@@ -45,8 +45,8 @@ static uint32_t pool_put(struct pool *p, struct arena *a, struct pool_key key, c
     if (found != MAP_NONE)
         return found;
     uint32_t ix = pages_push(&p->items);
-    struct pooled *item = pages_edit(&p->items, ix);
-    *item = (struct pooled){arena_dup(a, key.at, key.len), key.len, arena_dup(a, object, size)};
+    struct pool_entry *item = pages_edit(&p->items, ix);
+    *item = (struct pool_entry){arena_dup(a, key.at, key.len), key.len, arena_dup(a, object, size)};
     map_add(&p->map, hash, ix);
     *added = true;
     return ix;
@@ -132,37 +132,37 @@ bool term_holds(const struct intern *names, const struct term *term, struct labe
 
 /* A maker writes the key of an object into `key` and its lists into the arena. Lists are built before it is known
  * whether the object is new; class_put rewinds the arena when nothing was added. */
-struct maker {
+struct shape_builder {
     struct berth_cluster *c;
     struct arena *arena;
     VEC(uint32_t) key;
     bool added;
 };
 
-static void key_u32(struct maker *m, uint32_t x)
+static void key_u32(struct shape_builder *m, uint32_t x)
 {
     vec_push(&m->key, x);
 }
 
-static void key_i64(struct maker *m, int64_t x)
+static void key_i64(struct shape_builder *m, int64_t x)
 {
     key_u32(m, (uint32_t)((uint64_t)x >> 32));
     key_u32(m, (uint32_t)x);
 }
 
-static struct pool_key key_done(struct maker *m)
+static struct pool_key key_done(struct shape_builder *m)
 {
     return (struct pool_key){m->key.at, m->key.len * sizeof *m->key.at};
 }
 
-static sym make_sym(struct maker *m, const char *s)
+static sym make_sym(struct shape_builder *m, const char *s)
 {
     sym x = intern_put(&m->c->names, s);
     key_u32(m, x);
     return x;
 }
 
-static struct syms make_syms(struct maker *m, const char *const *from, size_t len)
+static struct syms make_syms(struct shape_builder *m, const char *const *from, size_t len)
 {
     sym *at = ARENA_ARRAY(m->arena, sym, len);
     key_u32(m, (uint32_t)len);
@@ -171,7 +171,7 @@ static struct syms make_syms(struct maker *m, const char *const *from, size_t le
     return (struct syms){at, (uint32_t)len};
 }
 
-static struct term make_term(struct maker *m, const struct berth_term *from)
+static struct term make_term(struct shape_builder *m, const struct berth_term *from)
 {
     struct expr *exprs = ARENA_ARRAY(m->arena, struct expr, from->exprs_len);
     key_u32(m, (uint32_t)from->weight);
@@ -187,7 +187,7 @@ static struct term make_term(struct maker *m, const struct berth_term *from)
     return (struct term){exprs, (uint32_t)from->exprs_len, from->weight};
 }
 
-static struct terms make_terms(struct maker *m, const struct berth_term *from, size_t len)
+static struct terms make_terms(struct shape_builder *m, const struct berth_term *from, size_t len)
 {
     struct term *at = ARENA_ARRAY(m->arena, struct term, len);
     key_u32(m, (uint32_t)len);
@@ -196,7 +196,7 @@ static struct terms make_terms(struct maker *m, const struct berth_term *from, s
     return (struct terms){at, (uint32_t)len};
 }
 
-static struct tolerations make_tolerations(struct maker *m, const struct berth_shape *shape)
+static struct tolerations make_tolerations(struct shape_builder *m, const struct berth_shape *shape)
 {
     struct toleration *at = ARENA_ARRAY(m->arena, struct toleration, shape->tolerations_len);
     key_u32(m, (uint32_t)shape->tolerations_len);
@@ -209,7 +209,7 @@ static struct tolerations make_tolerations(struct maker *m, const struct berth_s
     return (struct tolerations){at, (uint32_t)shape->tolerations_len};
 }
 
-static struct gpu_need make_gpu(struct maker *m, const struct berth_gpu_need *from)
+static struct gpu_need make_gpu(struct shape_builder *m, const struct berth_gpu_need *from)
 {
     struct gpu_need gpu = {
         .count = from->count, .milli = from->milli ? from->milli : BERTH_GPU_MILLI, .memory_bytes = from->memory_bytes};
@@ -225,7 +225,7 @@ static struct gpu_need make_gpu(struct maker *m, const struct berth_gpu_need *fr
 }
 
 /* Returns the page size of the requested huge pages: 0 none, -1 several. */
-static int64_t page_size(const struct berth_cluster *c, const struct need *needs, uint32_t len)
+static int64_t page_size(const struct berth_cluster *c, const struct resource_need *needs, uint32_t len)
 {
     int64_t size = 0;
     for (uint32_t i = 0; i < len; i++) {
@@ -236,7 +236,7 @@ static int64_t page_size(const struct berth_cluster *c, const struct need *needs
     return size;
 }
 
-static struct constraints_ix make_constraints(struct maker *m, const struct berth_shape *shape, int64_t pages)
+static struct constraints_ix make_constraints(struct shape_builder *m, const struct berth_shape *shape, int64_t pages)
 {
     m->key.len = 0;
     struct constraints r = {.node = make_sym(m, shape->node),
@@ -251,7 +251,7 @@ static struct constraints_ix make_constraints(struct maker *m, const struct bert
     return (struct constraints_ix){pool_put(&m->c->shapes.constraints, m->arena, key_done(m), &r, sizeof r, &m->added)};
 }
 
-static struct preferences_ix make_preferences(struct maker *m, const struct berth_shape *shape)
+static struct preferences_ix make_preferences(struct shape_builder *m, const struct berth_shape *shape)
 {
     m->key.len = 0;
     struct preferences t = {.near_zone = make_sym(m, shape->near_zone), .profile = make_sym(m, shape->profile)};
@@ -263,7 +263,7 @@ static struct preferences_ix make_preferences(struct maker *m, const struct bert
 }
 
 /* Sets the anchors: the values of the first `in` condition. Every selected workload has one of these labels. */
-static void make_anchors(struct maker *m, struct topology_constraint *topology_constraint)
+static void make_anchors(struct shape_builder *m, struct topology_constraint *topology_constraint)
 {
     for (uint32_t i = 0; i < topology_constraint->select.exprs_len; i++) {
         const struct expr *e = &topology_constraint->select.exprs[i];
@@ -283,7 +283,7 @@ static void make_anchors(struct maker *m, struct topology_constraint *topology_c
     }
 }
 
-static struct topology_constraint_ix put_topology_constraint(struct maker *m,
+static struct topology_constraint_ix put_topology_constraint(struct shape_builder *m,
                                                              struct topology_constraint topology_constraint,
                                                              const struct berth_term *select, const char *topology)
 {
@@ -306,7 +306,7 @@ static struct topology_constraint_ix put_topology_constraint(struct maker *m,
 
 struct topology_constraint_ix budget_selector_put(struct berth_cluster *c, const struct berth_term *select)
 {
-    struct maker m = {.c = c, .arena = &c->shapes.arena};
+    struct shape_builder m = {.c = c, .arena = &c->shapes.arena};
     struct arena_mark mark = arena_mark(m.arena);
     struct topology_constraint_ix ix =
         put_topology_constraint(&m, (struct topology_constraint){.kind = TOPOLOGY_BUDGET}, select, "");
@@ -317,10 +317,10 @@ struct topology_constraint_ix budget_selector_put(struct berth_cluster *c, const
 }
 
 /* Adds a constraint unless the same required one is present already, so that it counts once. */
-static uint32_t topology_constraint_add(struct maker *m, struct topology_constraint_ix *topology_constraints,
+static uint32_t topology_constraint_add(struct shape_builder *m, struct topology_constraint_ix *topology_constraints,
                                         uint32_t len, struct topology_constraint_ix topology_constraint)
 {
-    const struct pooled *pooled = pages_at(&m->c->shapes.topology_constraints.items, topology_constraint.v);
+    const struct pool_entry *pooled = pages_at(&m->c->shapes.topology_constraints.items, topology_constraint.v);
     bool required = ((const struct topology_constraint *)pooled->object)->weight == 0;
     for (uint32_t i = 0; i < len && required; i++)
         if (topology_constraints[i].v == topology_constraint.v)
@@ -329,8 +329,8 @@ static uint32_t topology_constraint_add(struct maker *m, struct topology_constra
     return len + 1;
 }
 
-static const struct topology_constraint_ix *make_topology_constraints(struct maker *m, const struct berth_shape *shape,
-                                                                      uint32_t *ret_len)
+static const struct topology_constraint_ix *
+make_topology_constraints(struct shape_builder *m, const struct berth_shape *shape, uint32_t *ret_len)
 {
     struct topology_constraint_ix *topology_constraints =
         ARENA_ARRAY(m->arena, struct topology_constraint_ix, shape->spread_len + shape->near_len);
@@ -356,9 +356,9 @@ static const struct topology_constraint_ix *make_topology_constraints(struct mak
     return topology_constraints;
 }
 
-static struct need *make_needs(struct maker *m, const struct berth_shape *shape, uint32_t *ret_len)
+static struct resource_need *make_needs(struct shape_builder *m, const struct berth_shape *shape, uint32_t *ret_len)
 {
-    struct need *needs = ARENA_ARRAY(m->arena, struct need, shape->requests_len + 1);
+    struct resource_need *needs = ARENA_ARRAY(m->arena, struct resource_need, shape->requests_len + 1);
     uint32_t len = 0;
     bool pods = false;
 
@@ -366,15 +366,15 @@ static struct need *make_needs(struct maker *m, const struct berth_shape *shape,
         uint32_t r = cluster_resource_put(m->c, shape->requests[i].resource);
         pods |= r == RESOURCE_PODS;
         if (shape->requests[i].amount > 0)
-            needs[len++] = (struct need){r, shape->requests[i].amount};
+            needs[len++] = (struct resource_need){r, shape->requests[i].amount};
     }
     if (!pods)
-        needs[len++] = (struct need){RESOURCE_PODS, 1};
+        needs[len++] = (struct resource_need){RESOURCE_PODS, 1};
     *ret_len = len;
     return needs;
 }
 
-static const uint32_t *make_ports(struct maker *m, const struct berth_shape *shape, uint32_t *ret_len)
+static const uint32_t *make_ports(struct shape_builder *m, const struct berth_shape *shape, uint32_t *ret_len)
 {
     uint32_t len = 0;
     for (size_t i = 0; i < shape->ports_len; i++)
@@ -389,7 +389,7 @@ static const uint32_t *make_ports(struct maker *m, const struct berth_shape *sha
     return at;
 }
 
-static const struct limit *make_limits(struct maker *m, const struct berth_shape *shape, bool *ret_adjustable)
+static const struct limit *make_limits(struct shape_builder *m, const struct berth_shape *shape, bool *ret_adjustable)
 {
     struct limit *at = ARENA_ARRAY(m->arena, struct limit, shape->limits_len);
     for (size_t i = 0; i < shape->limits_len; i++) {
@@ -400,7 +400,7 @@ static const struct limit *make_limits(struct maker *m, const struct berth_shape
     return at;
 }
 
-static void class_key(struct maker *m, const struct class *k)
+static void class_key(struct shape_builder *m, const struct class *k)
 {
     m->key.len = 0;
     key_u32(m, k->constraints.v);
@@ -430,13 +430,13 @@ static void class_key(struct maker *m, const struct class *k)
 
 struct class_ix class_put(struct berth_cluster *c, const struct berth_shape *shape)
 {
-    struct maker m = {.c = c, .arena = &c->shapes.arena};
+    struct shape_builder m = {.c = c, .arena = &c->shapes.arena};
     struct class k = {.max_per_node = shape->max_per_node};
     struct arena_mark mark = arena_mark(m.arena);
 
     k.needs = make_needs(&m, shape, &k.needs_len);
     k.constraints = make_constraints(&m, shape, page_size(c, k.needs, k.needs_len));
-    const struct pooled *constraints = pages_at(&c->shapes.constraints.items, k.constraints.v);
+    const struct pool_entry *constraints = pages_at(&c->shapes.constraints.items, k.constraints.v);
     k.gpu = ((const struct constraints *)constraints->object)->gpu;
     k.preferences = make_preferences(&m, shape);
     k.topology_constraints = make_topology_constraints(&m, shape, &k.topology_constraints_len);

@@ -32,7 +32,7 @@ struct syms {
     uint32_t len;
 };
 
-struct need {
+struct resource_need {
     uint32_t resource;
     int64_t amount; /* above 0 */
 };
@@ -73,7 +73,7 @@ struct gpu_need {
 };
 
 /* Returns the device memory to book. A device that is held wholly needs no booking. */
-static inline int64_t gpu_memory_held(const struct gpu_need *need)
+static inline int64_t gpu_memory_booked(const struct gpu_need *need)
 {
     return need->milli < BERTH_GPU_MILLI ? need->memory_bytes : 0;
 }
@@ -120,7 +120,7 @@ struct limit {
 struct class {
     struct constraints_ix constraints;
     struct preferences_ix preferences;
-    const struct need *needs;
+    const struct resource_need *needs;
     uint32_t needs_len;
     struct gpu_need gpu;
     const uint32_t *ports, *volumes; /* indices of things */
@@ -149,7 +149,7 @@ static inline int64_t class_need_at(const struct class *k, uint32_t at, uint32_t
 }
 
 /* Pools of equal objects: the key, a byte string that identifies the object, and the object. */
-struct pooled {
+struct pool_entry {
     const void *key;
     size_t key_len;
     const void *object;
@@ -157,7 +157,7 @@ struct pooled {
 
 struct pool {
     struct map map;
-    struct pages items; /* of struct pooled */
+    struct pages items; /* of struct pool_entry */
 };
 
 void pool_init(struct pool *p);

@@ -188,7 +188,7 @@ static bool holds(enum berth_match match, const char *const *values, size_t len,
     struct berth_shape shape = {.require = &t, .require_len = 1};
     const struct class *k = cluster_class(s.c, class_put(s.c, &shape));
     const struct constraints *r =
-        ((const struct pooled *)pages_at(&s.c->shapes.constraints.items, k->constraints.v))->object;
+        ((const struct pool_entry *)pages_at(&s.c->shapes.constraints.items, k->constraints.v))->object;
     struct label to[2];
     const struct berth_label from[] = {
         {"other", "v"  },

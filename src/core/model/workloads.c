@@ -31,7 +31,7 @@ static bool label_set_same(const void *ctx, uint32_t value, const void *key)
 
 static bool pair_same(const void *ctx, uint32_t value, const void *key)
 {
-    const struct pair *p = pages_at(&((const struct berth_cluster *)ctx)->pairs, value);
+    const struct label_pair *p = pages_at(&((const struct berth_cluster *)ctx)->pairs, value);
     const struct label *k = key;
     return p->label.key == k->key && p->label.value == k->value;
 }
@@ -43,7 +43,7 @@ uint32_t cluster_pair_put(struct berth_cluster *c, struct label label)
     if (found != MAP_NONE)
         return found;
     uint32_t ix = pages_push(&c->pairs);
-    *(struct pair *)pages_edit(&c->pairs, ix) = (struct pair){label, NONE, NONE};
+    *(struct label_pair *)pages_edit(&c->pairs, ix) = (struct label_pair){label, NONE, NONE};
     map_add(&c->pairs_by_label, hash, ix);
     return ix;
 }
@@ -64,9 +64,9 @@ uint32_t cluster_label_set_put(struct berth_cluster *c, const struct berth_label
     uint32_t *pairs = ARENA_ARRAY(&c->shapes.arena, uint32_t, len);
     for (size_t i = 0; i < len; i++) {
         pairs[i] = cluster_pair_put(c, sorted[i]);
-        struct pair *p = pages_edit(&c->pairs, pairs[i]);
+        struct label_pair *p = pages_edit(&c->pairs, pairs[i]);
         uint32_t posting = pages_push(&c->postings);
-        *(struct posting *)pages_edit(&c->postings, posting) = (struct posting){ix, p->first};
+        *(struct label_posting *)pages_edit(&c->postings, posting) = (struct label_posting){ix, p->first};
         p->first = posting;
     }
     *(struct label_set *)pages_edit(&c->label_sets, ix) = (struct label_set){key, pairs, NONE};
@@ -102,7 +102,7 @@ static void label_set_leave(struct berth_cluster *c, uint32_t slot)
 static struct topology_constraint *topology_constraint_edit(struct berth_cluster *c, uint32_t topology_constraint)
 {
     /* Constraints are pooled and immutable except for this chain, which only grows at its head. */
-    const struct pooled *item = pages_at(&c->shapes.topology_constraints.items, topology_constraint);
+    const struct pool_entry *item = pages_at(&c->shapes.topology_constraints.items, topology_constraint);
     return (struct topology_constraint *)(uintptr_t)item->object;
 }
 
@@ -112,7 +112,7 @@ void cluster_apart_add(struct berth_cluster *c, struct topology_constraint_ix ix
     while (c->topology_constraint_uses.len <= ix.v)
         *(uint32_t *)pages_edit(&c->topology_constraint_uses, pages_push(&c->topology_constraint_uses)) = NONE;
     if (topology_constraint->anchors_len == 1) {
-        struct pair *p = pages_edit(&c->pairs, topology_constraint->anchors[0]);
+        struct label_pair *p = pages_edit(&c->pairs, topology_constraint->anchors[0]);
         topology_constraint->next_apart = p->first_apart;
         p->first_apart = ix.v;
     } else {
@@ -125,14 +125,14 @@ static void uses_drop(struct berth_cluster *c, uint32_t slot)
 {
     struct workload *w = pages_edit(&c->workloads, slot);
     for (uint32_t at = w->uses, more; at != NONE; at = more) {
-        struct use u = *(const struct use *)pages_at(&c->uses, at);
+        struct anti_affinity_use u = *(const struct anti_affinity_use *)pages_at(&c->uses, at);
         more = u.more;
         if (u.prev != NONE)
-            ((struct use *)pages_edit(&c->uses, u.prev))->next = u.next;
+            ((struct anti_affinity_use *)pages_edit(&c->uses, u.prev))->next = u.next;
         else
             *(uint32_t *)pages_edit(&c->topology_constraint_uses, u.topology_constraint) = u.next;
         if (u.next != NONE)
-            ((struct use *)pages_edit(&c->uses, u.next))->prev = u.prev;
+            ((struct anti_affinity_use *)pages_edit(&c->uses, u.next))->prev = u.prev;
         vec_push(&c->uses_free, at);
     }
     w->uses = NONE;
@@ -148,10 +148,10 @@ static void uses_add(struct berth_cluster *c, uint32_t slot, const struct class 
         uint32_t at = slot_take(&c->uses, &c->uses_free);
         uint32_t *first = pages_edit(&c->topology_constraint_uses, k->topology_constraints[i].v);
         struct workload *w = pages_edit(&c->workloads, slot);
-        *(struct use *)pages_edit(&c->uses, at) =
-            (struct use){k->topology_constraints[i].v, slot, *first, NONE, w->uses};
+        *(struct anti_affinity_use *)pages_edit(&c->uses, at) =
+            (struct anti_affinity_use){k->topology_constraints[i].v, slot, *first, NONE, w->uses};
         if (*first != NONE)
-            ((struct use *)pages_edit(&c->uses, *first))->prev = at;
+            ((struct anti_affinity_use *)pages_edit(&c->uses, *first))->prev = at;
         *first = at;
         w->uses = at;
     }
@@ -237,7 +237,7 @@ static void workload_become_placeholder(struct berth_cluster *c, uint32_t slot)
 {
     struct class_ix nothing = class_put(c, &(struct berth_shape){0});
     quota_count_requests(c, slot, -1);
-    quota_count_held(c, slot, -1); /* as if the workload had never been put, only its instances */
+    quota_count_booked(c, slot, -1); /* as if the workload had never been put, only its instances */
     claim_drop(c, slot);
     label_set_leave(c, slot);
     label_set_join(c, slot, 0);
@@ -321,7 +321,7 @@ static void workload_fill(struct workload *w, const struct berth_workload *from)
 static void quota_all(struct berth_cluster *c, uint32_t slot, int sign)
 {
     quota_count_requests(c, slot, sign);
-    quota_count_held(c, slot, sign);
+    quota_count_booked(c, slot, sign);
 }
 
 int berth_workload_put(struct berth_cluster *c, const struct berth_workload *from, struct berth_err *err)

@@ -1,4 +1,5 @@
-/* adjust_limits.c - adjusts limits to use: raises a limit under load where the node has room, lowers it again when idle.
+/* adjust_limits.c - adjusts limits to use: raises a limit under load where the node has room, lowers it again when
+ * idle.
  *
  * Use and limit must both have been stable for a while, so that the next plan never undoes a change. Room on a node is
  * what neither requests nor limits in force take.
@@ -19,7 +20,7 @@ static int64_t later_of(int64_t a, int64_t b)
 }
 
 /* Returns whether use and limit have been stable long enough; if not, the plan is rechecked when they have. */
-static bool held(struct berth_plan *p, const struct usage *u, int64_t hold_ns)
+static bool is_stable(struct berth_plan *p, const struct usage *u, int64_t hold_ns)
 {
     int64_t ripe;
     if (__builtin_add_overflow(later_of(u->used_since_ns, u->limit_since_ns), hold_ns, &ripe))
@@ -31,12 +32,12 @@ static bool held(struct berth_plan *p, const struct usage *u, int64_t hold_ns)
 }
 
 /* The amounts by which limits exceed requests, by resource and node. */
-struct raised {
+struct raised_limits {
     struct berth_plan *p;
     int64_t **at; /* [resource][position]; NULL: none */
 };
 
-static int64_t *raised_at(struct raised *r, uint32_t resource, uint32_t position)
+static int64_t *raised_limits_at(struct raised_limits *r, uint32_t resource, uint32_t position)
 {
     if (!r->at[resource])
         r->at[resource] = ARENA_ARRAY(&r->p->scratch, int64_t, r->p->c.len + 1);
@@ -44,10 +45,10 @@ static int64_t *raised_at(struct raised *r, uint32_t resource, uint32_t position
 }
 
 /* Returns what neither a request nor a limit in force takes on the node. */
-static int64_t room(struct raised *r, uint32_t resource, uint32_t position)
+static int64_t room(struct raised_limits *r, uint32_t resource, uint32_t position)
 {
     const int64_t *free = cycle_column(&r->p->c, resource, false);
-    return (free ? free[position] : 0) - *raised_at(r, resource, position);
+    return (free ? free[position] : 0) - *raised_limits_at(r, resource, position);
 }
 
 static int64_t limit_of(const struct limit *l, const struct usage *u)
@@ -69,45 +70,45 @@ static int64_t above(const struct class *k, const struct limit *l, int64_t limit
 }
 
 /* Called for each adjustable limit of an instance, with the instance's use. */
-typedef void limit_visit(struct raised *r, uint32_t slot, const struct limit *l, const struct usage *u);
+typedef void limit_visit(struct raised_limits *r, uint32_t slot, const struct limit *l, const struct usage *u);
 
-static void count_raised(struct raised *r, uint32_t slot, const struct limit *l, const struct usage *u)
+static void count_raised(struct raised_limits *r, uint32_t slot, const struct limit *l, const struct usage *u)
 {
     const struct instance *i = snapshot_instance(r->p->s, slot);
     const struct class *k = snapshot_class(r->p->s, i->class);
-    *raised_at(r, l->resource, snapshot_position(r->p->s, i)) += above(k, l, limit_of(l, u));
+    *raised_limits_at(r, l->resource, snapshot_position(r->p->s, i)) += above(k, l, limit_of(l, u));
 }
 
-static void set_limit(struct raised *r, uint32_t slot, const struct limit *l, const struct usage *u, int64_t to,
+static void set_limit(struct raised_limits *r, uint32_t slot, const struct limit *l, const struct usage *u, int64_t to,
                       enum berth_cause cause)
 {
     const struct instance *i = snapshot_instance(r->p->s, slot);
     const struct class *k = snapshot_class(r->p->s, i->class);
-    *raised_at(r, l->resource, snapshot_position(r->p->s, i)) += above(k, l, to) - above(k, l, limit_of(l, u));
-    struct act *a = plan_act(r->p, BERTH_ADJUST, cause, slot);
+    *raised_limits_at(r, l->resource, snapshot_position(r->p->s, i)) += above(k, l, to) - above(k, l, limit_of(l, u));
+    struct plan_act *a = plan_act(r->p, BERTH_ADJUST, cause, slot);
     a->aux = l->resource;
     a->limit = to;
 }
 
-static void lower_idle(struct raised *r, uint32_t slot, const struct limit *l, const struct usage *u)
+static void lower_idle(struct raised_limits *r, uint32_t slot, const struct limit *l, const struct usage *u)
 {
     int64_t limit = limit_of(l, u), to = later_of(l->amount, (int64_t)((__int128)u->used * ROOM_PERCENT / 100));
     if (limit > l->amount && compare_percent(u->used, limit, IDLE_PERCENT) <= 0 && to < limit &&
-        held(r->p, u, IDLE_HOLD_NS))
+        is_stable(r->p, u, IDLE_HOLD_NS))
         set_limit(r, slot, l, u, to, BERTH_CAUSE_IDLE);
 }
 
-static void raise_busy(struct raised *r, uint32_t slot, const struct limit *l, const struct usage *u)
+static void raise_busy(struct raised_limits *r, uint32_t slot, const struct limit *l, const struct usage *u)
 {
     uint32_t position = snapshot_position(r->p->s, snapshot_instance(r->p->s, slot));
     int64_t limit = limit_of(l, u), step = later_of(1, limit / 4);
     int64_t to = limit + step < l->max ? limit + step : l->max;
     if (limit < l->max && compare_percent(u->used, limit, BUSY_PERCENT) >= 0 &&
-        to - limit <= room(r, l->resource, position) && held(r->p, u, BUSY_HOLD_NS))
+        to - limit <= room(r, l->resource, position) && is_stable(r->p, u, BUSY_HOLD_NS))
         set_limit(r, slot, l, u, to, BERTH_CAUSE_BUSY);
 }
 
-static void visit_limits(struct raised *r, uint32_t slot, limit_visit *visit)
+static void visit_limits(struct raised_limits *r, uint32_t slot, limit_visit *visit)
 {
     const struct berth_plan *p = r->p;
     const struct instance *i = snapshot_instance(p->s, slot);
@@ -138,7 +139,7 @@ void adjust(struct berth_plan *p)
             rows[next++] = (struct keyed){snapshot_instance(p->s, slot)->id, slot};
         }
     sort_keyed(rows, rows + len, len);
-    struct raised raised = {p, ARENA_ARRAY(&p->scratch, int64_t *, p->s->resources_len + 1)};
+    struct raised_limits raised = {p, ARENA_ARRAY(&p->scratch, int64_t *, p->s->resources_len + 1)};
     /* Idle instances are lowered first, so that busy ones get the room in the same plan and none is left for the
      * next. */
     static limit_visit *const passes[] = {count_raised, lower_idle, raise_busy};

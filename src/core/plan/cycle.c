@@ -175,7 +175,7 @@ static bool node_holds_unknown(const struct cycle *c, uint32_t p)
     return false;
 }
 
-static bool node_over(const struct cycle *c, uint32_t p)
+static bool node_over_capacity(const struct cycle *c, uint32_t p)
 {
     for (uint32_t r = 0; r < c->resources; r++)
         if (c->free[r] && (c->later ? c->now[r][p] < 0 || c->later[r][p] < 0 : c->free[r][p] < 0))
@@ -213,7 +213,7 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
         headroom_count(c, p, 1);
     BITS_EACH (d, gpus) {
         struct device_free *f = &c->devices[c->l->device[p] + d];
-        int64_t mem = gpu_memory_held(&k->gpu);
+        int64_t mem = gpu_memory_booked(&k->gpu);
         int32_t milli = sign * (int32_t)k->gpu.milli;
         f->now += now ? milli : 0;
         f->later += later ? milli : 0;
@@ -232,7 +232,7 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
         vec_push(&c->changed, p);
     if (sign > 0)
         vec_push(&c->given, layout_segment(c->l, p));
-    if (sign > 0 && bits_has(c->over, p) && !node_over(c, p))
+    if (sign > 0 && bits_has(c->over, p) && !node_over_capacity(c, p))
         bits_drop(c->over, p);
 }
 
@@ -253,7 +253,7 @@ void cycle_shift(struct cycle *c, uint32_t resource, uint32_t position, int64_t 
         return;
     column_changed(c, resource, position);
     vec_push(&c->given, layout_segment(c->l, position));
-    if (bits_has(c->over, position) && !node_over(c, position))
+    if (bits_has(c->over, position) && !node_over_capacity(c, position))
         bits_drop(c->over, position);
 }
 
@@ -320,7 +320,7 @@ static void init_columns(struct cycle *c)
 static void init_bounds(struct cycle *c)
 {
     for (uint32_t level = 1; level <= c->l->levels; level++) {
-        struct bounds *b = &c->bounds[level];
+        struct key_bounds *b = &c->bounds[level];
         b->len = c->l->level[level].len;
         b->max = ARENA_ARRAY(c->arena, int64_t *, c->columns);
         for (uint32_t k = 0; k < c->columns; k++)
@@ -339,7 +339,7 @@ static void init_keys(struct cycle *c)
     for (uint32_t i = 0; i < c->blocks * BLOCK; i++)
         c->key[i] = i < c->len ? node_key(c, i) : INT32_MIN / 2;
     for (uint32_t level = 1; level <= c->l->levels; level++) {
-        struct bounds *b = &c->bounds[level];
+        struct key_bounds *b = &c->bounds[level];
         b->key = arena_column(c->arena, b->len, sizeof *b->key);
         for (uint32_t i = 0; i < b->len; i++)
             refresh_key(c, level, i);
@@ -382,7 +382,7 @@ void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct pr
     c->heap = ARENA_ARRAY(a, uint64_t, 2 * (size_t)c->l->segments + 64);
     c->score = arena_column(a, (size_t)c->blocks * BLOCK, sizeof *c->score);
     c->opened_by = ARENA_ARRAY(a, uint64_t, c->l->segments + 1);
-    c->memos = ARENA_ARRAY(a, struct memo *, s->classes.len + 1);
+    c->memos = ARENA_ARRAY(a, struct search_memo *, s->classes.len + 1);
     c->any_over = bits_count(s->over, c->blocks) > 0;
     c->over =
         p->over ? arena_dup(a, s->over, (c->blocks + 1) * sizeof *s->over) : ARENA_ARRAY(a, uint64_t, c->blocks + 1);

@@ -15,7 +15,7 @@
  * free whole GPUs on a node where some GPU is in use, else 0. */
 enum { GPU_FREE, GPU_PART, GPU_USED_FREE, GPU_COLUMNS };
 
-struct bounds {
+struct key_bounds {
     uint32_t len;
     int64_t **max; /* [column][entry] */
     int32_t *key;  /* [entry] */
@@ -41,12 +41,12 @@ struct spread_nodes {
 };
 
 /* Domains of a topology that contain at least one of some nodes. */
-struct eligible {
+struct eligible_domains {
     const uint64_t *nodes; /* [block]; compared by address */
     const struct topology *topology;
     const uint64_t *domains; /* a bit per domain */
     uint32_t domains_len;
-    struct eligible *next;
+    struct eligible_domains *next;
 };
 
 struct label_column {
@@ -67,7 +67,7 @@ struct planned_hold {
 };
 
 /* One action in compact form. */
-struct act {
+struct plan_act {
     uint8_t op, cause;
     uint32_t workload, ordinal, position;
     uint32_t instance; /* slot of the instance acted on, or NONE */
@@ -82,13 +82,13 @@ struct act {
 
 struct headroom;
 struct reservation_state;
-struct typical;
+struct typical_pods;
 struct fragmentation_cache;
 struct gpu_prices;
 struct gpu_cost_rows;
 struct gpu_request_count_table;
-struct memo;
-struct view;
+struct search_memo;
+struct profile_view;
 
 struct cycle {
     const struct berth_snapshot *s;
@@ -102,12 +102,12 @@ struct cycle {
     int64_t **now, **later; /* [resource][position]; NULL while both books equal `free` */
     struct device_free *devices;
     int32_t *key; /* [position] */
-    struct bounds bounds[LEVELS_MAX + 1];
+    struct key_bounds bounds[LEVELS_MAX + 1];
     /* Owned by search.c: a heap with room for every entry of every level; for each segment the last search that opened
      * it; the scores found there. */
     uint64_t *heap, *opened_by;
     int32_t *score;
-    struct memo **memos; /* [class]; owned by search.c */
+    struct search_memo **memos; /* [class]; owned by search.c */
     size_t memo_bytes;
     VEC(uint32_t) given; /* segments in which something was freed, in order */
     uint64_t *over;      /* positions that hold more than their capacity, if the profile excludes them */
@@ -130,10 +130,10 @@ struct cycle {
     struct planned_hold **planned_holds;       /* [thing]; NULL until first used */
     uint32_t *fresh; /* [workload]: its last placement in this plan, an index of acts, or NONE */
     struct topology *topologies;
-    struct eligible *eligibles;
+    struct eligible_domains *eligibles;
     struct spread_nodes *spread_nodes;
     struct label_column *labels;
-    const struct typical *typical;                      /* from the policy; NULL: from the snapshot's workloads */
+    const struct typical_pods *typical;                 /* from the policy; NULL: from the snapshot's workloads */
     struct fragmentation_cache *fragmentation_cache;    /* owned by fragmentation.c */
     const struct gpu_prices *gpu_prices;                /* NULL: no GPU cost score, or nobody requests GPUs */
     struct gpu_cost_rows *gpu_cost;                     /* owned by gpu_cost.c, set with market */
@@ -141,13 +141,13 @@ struct cycle {
     /* largest capacity of any node: GPUs in milli, then the profile's resources */
     int64_t largest[1 + PROFILE_RESOURCES_MAX];
 
-    struct view *views; /* owned by profile_view.c; NULL: there is one profile */
+    struct profile_view *views; /* owned by profile_view.c; NULL: there is one profile */
     uint32_t views_len, view;
     VEC(uint32_t) changed; /* with views: positions with changes, in order */
 
     struct topology_counts *topology_counts_cache; /* owned by topology_counts.c */
     uint32_t revocations;                          /* how often actions were revoked or moved */
-    VEC(struct act) acts;
+    VEC(struct plan_act) acts;
     VEC(uint64_t) waits;
     uint64_t searches, opened;
 };
@@ -169,8 +169,8 @@ void cycle_lose(struct cycle *c, const struct instance *i);
 void cycle_shift(struct cycle *c, uint32_t resource, uint32_t position, int64_t amount);
 /* Makes the keys of coarse entries exact where resources were taken since the last call. */
 void cycle_refresh(struct cycle *c);
-/* For profile_view.c: computes keys, their bounds and everything else that follows from the profile; updates the key of a node
- * after its free resources changed. */
+/* For profile_view.c: computes keys, their bounds and everything else that follows from the profile; updates the key of
+ * a node after its free resources changed. */
 void cycle_profile_begin(struct cycle *c);
 void cycle_key_changed(struct cycle *c, uint32_t position);
 /* Makes the columns that the class needs exact in the bounds of a segment and of the entries above it. */

@@ -38,7 +38,7 @@ static struct scene stage(void)
 static void check_bounds(const struct cycle *c, bool exact)
 {
     for (uint32_t level = 1; level <= c->l->levels; level++) {
-        const struct level *l = &c->l->level[level];
+        const struct layout_level *l = &c->l->level[level];
         for (uint32_t e = 0; e < l->len; e++) {
             uint32_t to = e + 1 < l->len ? l->first[e + 1] : c->len;
             int32_t key = INT32_MIN;

@@ -24,12 +24,12 @@ static uint32_t group_len(const struct berth_plan *p, size_t i, size_t end)
     return len;
 }
 
-struct visit visit_begin(const struct berth_plan *p)
+struct demand_visit visit_begin(const struct berth_plan *p)
 {
-    return (struct visit){.end = p->demands.len};
+    return (struct demand_visit){.end = p->demands.len};
 }
 
-void visit_done(struct visit *v)
+void visit_done(struct demand_visit *v)
 {
     vec_done(&v->late);
 }
@@ -68,7 +68,7 @@ static uint64_t key_of(const struct demand *w, unsigned by)
 }
 
 /* Sorts the demands that are left by the backfill ranking. The sort is stable, so equals keep their order. */
-static void sort_tail(struct berth_plan *p, struct visit *v)
+static void sort_tail(struct berth_plan *p, struct demand_visit *v)
 {
     struct arena_mark mark = arena_mark(&p->scratch);
     size_t most = v->end - v->next, len = 0;
@@ -90,7 +90,7 @@ static void sort_tail(struct berth_plan *p, struct visit *v)
 
 /* ---- demands added meanwhile ------------------------------------------------------------------------------------ */
 
-static uint64_t late_key(const struct berth_plan *p, const struct visit *v, const struct demand *w, unsigned by)
+static uint64_t late_key(const struct berth_plan *p, const struct demand_visit *v, const struct demand *w, unsigned by)
 {
     switch (by) {
     case 0: return descending(w->tier);
@@ -104,7 +104,7 @@ static uint64_t late_key(const struct berth_plan *p, const struct visit *v, cons
 }
 
 /* Orders demands as tier.c or sort_tail does. An added demand comes after all its equals. */
-static bool is_before(const struct berth_plan *p, const struct visit *v, size_t a, size_t b)
+static bool is_before(const struct berth_plan *p, const struct demand_visit *v, size_t a, size_t b)
 {
     for (unsigned by = 0; by <= 6; by++) {
         uint64_t x = late_key(p, v, &p->demands.at[a], by), y = late_key(p, v, &p->demands.at[b], by);
@@ -114,7 +114,7 @@ static bool is_before(const struct berth_plan *p, const struct visit *v, size_t 
     return a < b;
 }
 
-static void find_first_late(const struct berth_plan *p, struct visit *v)
+static void find_first_late(const struct berth_plan *p, struct demand_visit *v)
 {
     v->first_late = 0;
     for (size_t i = 1; i < v->late.len; i++)
@@ -122,22 +122,22 @@ static void find_first_late(const struct berth_plan *p, struct visit *v)
             v->first_late = i;
 }
 
-void visit_add(const struct berth_plan *p, struct visit *v, size_t from)
+void visit_add(const struct berth_plan *p, struct demand_visit *v, size_t from)
 {
     for (size_t i = from; i < p->demands.len; i += group_len(p, i, p->demands.len))
         vec_push(&v->late, (uint32_t)i);
     find_first_late(p, v);
 }
 
-static struct visited take_late(const struct berth_plan *p, struct visit *v)
+static struct visited_group take_late(const struct berth_plan *p, struct demand_visit *v)
 {
     size_t demand = v->late.at[v->first_late];
     v->late.at[v->first_late] = v->late.at[--v->late.len];
     find_first_late(p, v);
-    return (struct visited){demand, group_len(p, demand, p->demands.len), true};
+    return (struct visited_group){demand, group_len(p, demand, p->demands.len), true};
 }
 
-bool visit_next(struct berth_plan *p, struct visit *v, struct visited *ret)
+bool visit_next(struct berth_plan *p, struct demand_visit *v, struct visited_group *ret)
 {
     if (!v->tail && has_order(p) && reservations_full(p, v->next)) {
         sort_tail(p, v);
@@ -151,7 +151,7 @@ bool visit_next(struct berth_plan *p, struct visit *v, struct visited *ret)
     }
     if (!more)
         return false;
-    *ret = (struct visited){demand, group_len(p, demand, v->end), false};
+    *ret = (struct visited_group){demand, group_len(p, demand, v->end), false};
     if (v->tail)
         v->tail_at++;
     else

@@ -7,7 +7,7 @@
 #include "base/sort.h"
 
 /* A node under memory pressure. */
-struct under_pressure {
+struct pressured_node {
     uint32_t position;
     bool known;    /* a fact says that it was under pressure before */
     int64_t at_ns; /* start of the pressure, or the last stop because of it; now_ns if not known */
@@ -15,7 +15,7 @@ struct under_pressure {
 };
 
 struct evictions {
-    VEC(struct under_pressure) under_pressure;
+    VEC(struct pressured_node) under_pressure;
     VEC(uint32_t) slots;
     uint64_t *moves, *stops; /* bit sets of instance slots; NULL: none */
     struct keyed *known;     /* pressure facts of the snapshot, sorted by node name */
@@ -77,7 +77,7 @@ static bool above(int64_t used, uint32_t percent, int64_t of)
     return (__int128)used * 100 > (__int128)of * percent;
 }
 
-static void index_known(struct berth_plan *p)
+static void index_known_facts(struct berth_plan *p)
 {
     struct evictions *l = p->evictions;
     uint32_t len = 0;
@@ -96,7 +96,7 @@ static void index_known(struct berth_plan *p)
 }
 
 /* Returns the index of the node's fact among the known ones, or NONE. */
-static uint32_t known_find(const struct evictions *l, sym node)
+static uint32_t known_fact_find(const struct evictions *l, sym node)
 {
     uint32_t low = 0, high = l->known_len;
     while (low < high) {
@@ -119,10 +119,10 @@ static void find_pressed(struct berth_plan *p)
         int64_t used = s->used[USE_MEMORY][at], has = s->layout->real[USE_MEMORY][at];
         if (has <= 0 || !above(used, policy->low_percent, has) || !node_allows_eviction(s, at))
             continue;
-        uint32_t known = l->known_len ? known_find(l, s->layout->id[at]) : NONE;
+        uint32_t known = l->known_len ? known_fact_find(l, s->layout->id[at]) : NONE;
         if (known == NONE && !above(used, policy->high_percent, has))
             continue;
-        struct under_pressure under_pressure = {
+        struct pressured_node under_pressure = {
             .position = at, .known = known != NONE, .at_ns = s->now_ns, .drop = NONE};
         if (known != NONE) {
             bits_add(l->kept, known);
@@ -183,7 +183,7 @@ static bool evicts_before(const struct berth_plan *p, const struct instance *a, 
     return over_a != over_b ? over_a > over_b : a->id > b->id;
 }
 
-static uint32_t pick_pressure_stop(const struct berth_plan *p, const struct under_pressure *at)
+static uint32_t pick_pressure_stop(const struct berth_plan *p, const struct pressured_node *at)
 {
     const struct berth_snapshot *s = p->s;
     const struct node *n = pages_at(&s->nodes, s->layout->slot[at->position]);
@@ -231,7 +231,7 @@ static void find_pressure_stops(struct berth_plan *p)
         picked |= p->evictions->under_pressure.at[i].known && p->evictions->under_pressure.at[i].at_ns == s->now_ns;
     }
     for (size_t i = 0; i < p->evictions->under_pressure.len; i++) {
-        struct under_pressure *at = &p->evictions->under_pressure.at[i];
+        struct pressured_node *at = &p->evictions->under_pressure.at[i];
         int64_t left = s->used[USE_MEMORY][at->position] - stopping_used(s, at->position, &ignored_len), ripe;
         if (!above(left, policy->low_percent, s->layout->real[USE_MEMORY][at->position]) ||
             __builtin_add_overflow(at->at_ns, policy->hold_ns, &ripe))
@@ -273,14 +273,14 @@ static bool find_excess(const struct berth_snapshot *s, uint32_t position, int64
     return any;
 }
 
-struct order {
+struct eviction_order {
     const struct berth_snapshot *s;
     const uint32_t *slots;
 };
 
 static int compare_evictions(const void *ctx, uint32_t a, uint32_t b)
 {
-    const struct order *o = ctx;
+    const struct eviction_order *o = ctx;
     const struct instance *x = snapshot_instance(o->s, o->slots[a]), *y = snapshot_instance(o->s, o->slots[b]);
     int32_t px = snapshot_workload(o->s, x->workload.v)->priority,
             py = snapshot_workload(o->s, y->workload.v)->priority;
@@ -312,7 +312,7 @@ static void move_off_node(struct berth_plan *p, uint32_t position, int64_t *exce
     uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)len);
     for (uint32_t i = 0; i < len; i++)
         order[i] = i;
-    struct order by = {s, slots};
+    struct eviction_order by = {s, slots};
     sort_indices(order, order + len, len, compare_evictions, &by);
     for (uint32_t i = 0; i < len; i++) {
         uint32_t slot = slots[order[i]];
@@ -346,7 +346,7 @@ static void find_overcapacity_moves(struct berth_plan *p)
 void evictions_find(struct berth_plan *p)
 {
     p->evictions = ARENA_NEW(&p->arena, struct evictions);
-    index_known(p);
+    index_known_facts(p);
     find_pressed(p);
     if (p->evictions->under_pressure.len)
         find_pressure_stops(p);
@@ -361,7 +361,7 @@ static void note_pressure(struct berth_plan *p, const char *node, bool over)
     vec_push(&p->facts, f);
 }
 
-static int compare_known(const void *ctx, uint32_t a, uint32_t b)
+static int compare_known_facts(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct berth_plan *p = ctx;
     const struct keyed *known = p->evictions->known;
@@ -374,14 +374,14 @@ void evictions_close(struct berth_plan *p)
     uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)l->known_len), len = 0;
 
     for (size_t i = 0; i < l->under_pressure.len; i++) {
-        const struct under_pressure *at = &l->under_pressure.at[i];
+        const struct pressured_node *at = &l->under_pressure.at[i];
         if (!at->known || at->drop != NONE) /* also when reconcile.c kept the instance because of min_available */
             note_pressure(p, snapshot_text(p->s, p->s->layout->id[at->position]), false);
     }
     for (uint32_t i = 0; i < l->known_len; i++)
         if (!bits_has(l->kept, i))
             order[len++] = i;
-    sort_indices(order, order + len, len, compare_known, p);
+    sort_indices(order, order + len, len, compare_known_facts, p);
     for (uint32_t i = 0; i < len; i++)
         note_pressure(p, snapshot_text(p->s, (sym)l->known[order[i]].key), true);
 }

@@ -15,7 +15,7 @@
 
 static int compare_members(const void *ctx, uint32_t a, uint32_t b)
 {
-    const struct member *at = ctx;
+    const struct workload_member *at = ctx;
     if (at[a].ordinal != at[b].ordinal)
         return at[a].ordinal < at[b].ordinal ? -1 : 1;
     return (at[a].id > at[b].id) - (at[a].id < at[b].id);
@@ -32,24 +32,24 @@ static void collect_members(struct berth_plan *p, struct workload_status *st)
     }
     if (len == 0)
         return;
-    struct member *raw = ARENA_ARRAY(&p->scratch, struct member, len);
+    struct workload_member *raw = ARENA_ARRAY(&p->scratch, struct workload_member, len);
     uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)len);
     for (uint32_t at = st->w->first; at != NONE; at = i->next_of_workload) {
         i = snapshot_instance(p->s, at);
         order[st->len] = st->len;
-        raw[st->len++] = (struct member){.slot = at, .ordinal = i->ordinal, .id = i->id, .extra = NONE};
+        raw[st->len++] = (struct workload_member){.slot = at, .ordinal = i->ordinal, .id = i->id, .extra = NONE};
     }
     sort_indices(order, order + len, len, compare_members, raw);
-    st->at = ARENA_ARRAY(&p->scratch, struct member, len);
+    st->at = ARENA_ARRAY(&p->scratch, struct workload_member, len);
     for (uint32_t n = 0; n < len; n++)
         st->at[n] = raw[order[n]];
 }
 
 /* Returns whether all instances that the reserved one waits for have stopped. They are on its own node. */
-static bool waits_over(const struct berth_plan *p, const struct instance *i)
+static bool waits_are_done(const struct berth_plan *p, const struct instance *i)
 {
     const struct node *n = pages_at(&p->s->nodes, i->node.v);
-    const struct wait *w;
+    const struct instance_wait *w;
     for (uint32_t at = i->waits; at != NONE; at = w->more) {
         w = pages_at(&p->s->waits, at);
         for (uint32_t on = n->first; on != NONE; on = snapshot_instance(p->s, on)->next_of_node) {
@@ -64,7 +64,7 @@ static bool waits_over(const struct berth_plan *p, const struct instance *i)
 /* Returns whether another instance still holds one of its ports on the node, or mounts one of its volumes elsewhere. */
 static bool is_port_or_volume_held(const struct berth_plan *p, const struct instance *i)
 {
-    const struct hold *own, *h;
+    const struct port_or_volume_hold *own, *h;
     for (uint32_t at = i->holds; at != NONE; at = own->more) {
         own = pages_at(&p->s->holds, at);
         const struct port_or_volume *t = snapshot_port_or_volume(p->s, own->port_or_volume);
@@ -109,12 +109,12 @@ enum promotion promotion_of(struct berth_plan *p, uint32_t slot)
     int allotted = plan_quota_promotable(p, slot);
     if (allotted < 0)
         return PROMOTION_NEVER;
-    return now && allotted && (waits_over(p, i) || PLANTED(PROMOTE_EARLY)) && !is_port_or_volume_held(p, i)
+    return now && allotted && (waits_are_done(p, i) || PLANTED(PROMOTE_EARLY)) && !is_port_or_volume_held(p, i)
                ? PROMOTION_NOW
                : PROMOTION_LATER;
 }
 
-static enum part classify_reserved(struct berth_plan *p, struct member *m, uint8_t state)
+static enum member_role classify_reserved(struct berth_plan *p, struct workload_member *m, uint8_t state)
 {
     enum promotion promotion = state == BERTH_NODE_READY ? promotion_of(p, m->slot) : PROMOTION_NEVER;
     if (promotion == PROMOTION_NEVER) {
@@ -125,8 +125,8 @@ static enum part classify_reserved(struct berth_plan *p, struct member *m, uint8
     return PART_COUNTED;
 }
 
-static enum part classify_lost(struct berth_plan *p, struct member *m, const struct instance *i,
-                               const struct workload *w)
+static enum member_role classify_lost(struct berth_plan *p, struct workload_member *m, const struct instance *i,
+                                      const struct workload *w)
 {
     uint32_t at = snapshot_position(p->s, i);
     int64_t fenced, fence_ns = i->fence_ns > w->fence_ns ? i->fence_ns : w->fence_ns;
@@ -150,7 +150,7 @@ static enum part classify_lost(struct berth_plan *p, struct member *m, const str
     return PART_NONE;
 }
 
-static void classify(struct berth_plan *p, struct workload_status *st, struct member *m)
+static void classify(struct berth_plan *p, struct workload_status *st, struct workload_member *m)
 {
     const struct instance *i = snapshot_instance(p->s, m->slot);
     if (i->state == BERTH_ENDED) {
@@ -173,7 +173,7 @@ static void classify(struct berth_plan *p, struct workload_status *st, struct me
     m->available = m->part == PART_COUNTED && !m->lost && i->state == BERTH_RUNNING && i->ready;
 }
 
-void member_stop_instance(struct berth_plan *p, struct member *m, enum berth_cause cause)
+void member_stop_instance(struct berth_plan *p, struct workload_member *m, enum berth_cause cause)
 {
     bool reserved = snapshot_instance(p->s, m->slot)->state == BERTH_RESERVED;
     plan_stop(p, m->slot, cause);
@@ -201,7 +201,7 @@ static bool overdue(struct berth_plan *p, int64_t since_ns)
 }
 
 /* Compares two replacements of one instance: the available one is kept, else the older one. */
-static bool is_better_replacement(const struct member *a, const struct member *b)
+static bool is_better_replacement(const struct workload_member *a, const struct workload_member *b)
 {
     if (a->available != b->available)
         return a->available;
@@ -211,7 +211,7 @@ static bool is_better_replacement(const struct member *a, const struct member *b
 static void pair_replacements(struct berth_plan *p, struct workload_status *st)
 {
     for (uint32_t n = 0; n < st->len && p->s->replacing; n++) {
-        struct member *m = &st->at[n];
+        struct workload_member *m = &st->at[n];
         uint64_t replaces = snapshot_instance(p->s, m->slot)->replaces;
         if (m->part != PART_COUNTED || !replaces || m->lost)
             continue;
@@ -235,7 +235,7 @@ static void undo_migrations(struct berth_plan *p, struct workload_status *st)
 {
     struct migration_state seen;
     for (uint32_t n = 0; n < st->len; n++) {
-        struct member *m = &st->at[n];
+        struct workload_member *m = &st->at[n];
         if (m->part != PART_COUNTED || m->extra == NONE || m->draining || !migration_of(p, m->id, &seen))
             continue;
         bool stale =
@@ -252,7 +252,7 @@ static void undo_migrations(struct berth_plan *p, struct workload_status *st)
 static void complete_migrations(struct berth_plan *p, struct workload_status *st)
 {
     for (uint32_t n = 0; n < st->len; n++) {
-        struct member *m = &st->at[n];
+        struct workload_member *m = &st->at[n];
         if (m->part != PART_COUNTED || m->extra == NONE || !st->at[m->extra].available)
             continue;
         migration_note(p, m->id, BERTH_MIGRATION_STOPPING, BERTH_CAUSE_MOVED);
@@ -264,25 +264,25 @@ static void complete_migrations(struct berth_plan *p, struct workload_status *st
 
 /* Compares two instances with one ordinal (one came back from a lost node): the available one is kept, else the younger
  * one. */
-static bool is_better_duplicate(const struct member *a, const struct member *b)
+static bool is_better_duplicate(const struct workload_member *a, const struct workload_member *b)
 {
     if (a->available != b->available)
         return a->available;
     return a->id > b->id;
 }
 
-static bool has_better_duplicate(const struct workload_status *st, const struct member *m)
+static bool has_better_duplicate(const struct workload_status *st, const struct workload_member *m)
 {
-    for (const struct member *x = m; x-- > st->at && x->ordinal == m->ordinal;)
+    for (const struct workload_member *x = m; x-- > st->at && x->ordinal == m->ordinal;)
         if (x->part == PART_COUNTED && is_better_duplicate(x, m))
             return true;
-    for (const struct member *x = m + 1; x < st->at + st->len && x->ordinal == m->ordinal; x++)
+    for (const struct workload_member *x = m + 1; x < st->at + st->len && x->ordinal == m->ordinal; x++)
         if (x->part == PART_COUNTED && is_better_duplicate(x, m))
             return true;
     return false;
 }
 
-void member_stop(struct berth_plan *p, struct workload_status *st, struct member *m, enum berth_cause cause)
+void member_stop(struct berth_plan *p, struct workload_status *st, struct workload_member *m, enum berth_cause cause)
 {
     assert(m->part == PART_COUNTED);
     member_stop_instance(p, m, cause);
@@ -292,12 +292,12 @@ void member_stop(struct berth_plan *p, struct workload_status *st, struct member
         member_stop_instance(p, &st->at[m->extra], cause);
 }
 
-static bool ordinal_done(const struct workload_status *st, const struct member *m)
+static bool ordinal_done(const struct workload_status *st, const struct workload_member *m)
 {
-    for (const struct member *x = m; x-- > st->at && x->ordinal == m->ordinal;)
+    for (const struct workload_member *x = m; x-- > st->at && x->ordinal == m->ordinal;)
         if (x->part == PART_DONE)
             return true;
-    for (const struct member *x = m + 1; x < st->at + st->len && x->ordinal == m->ordinal; x++)
+    for (const struct workload_member *x = m + 1; x < st->at + st->len && x->ordinal == m->ordinal; x++)
         if (x->part == PART_DONE)
             return true;
     return false;
@@ -309,7 +309,7 @@ static void stop_excess_instances(struct berth_plan *p, struct workload_status *
 {
     bool ranks = st->w->kind == BERTH_JOB;
     for (uint32_t n = 0; n < st->len && st->want; n++) {
-        struct member *m = &st->at[n];
+        struct workload_member *m = &st->at[n];
         if (m->part == PART_COUNTED &&
             (has_better_duplicate(st, m) || (ranks && (m->ordinal >= st->want || ordinal_done(st, m)))))
             member_stop(p, st, m, BERTH_CAUSE_SCALED);

@@ -1,15 +1,15 @@
 /* instance_status.h - the status of a workload and its instances when a plan begins.
  *
- * workload_status_find classifies each instance on its own: a pod that counts as one of the requested replicas, a replacement
- * about to take over, a stopping instance, an instance that is gone (its node is lost and it is replaced or fenced), or
- * a finished task. It stops instances that are wrong whatever the workload wants: second instances of a pod and
- * reserved instances that can no longer be placed. reconcile.c compares the rest with the desired number.
+ * workload_status_find classifies each instance on its own: a pod that counts as one of the requested replicas, a
+ * replacement about to take over, a stopping instance, an instance that is gone (its node is lost and it is replaced or
+ * fenced), or a finished task. It stops instances that are wrong whatever the workload wants: second instances of a pod
+ * and reserved instances that can no longer be placed. reconcile.c compares the rest with the desired number.
  */
 #pragma once
 
 #include "core/plan/plan.h"
 
-enum part {
+enum member_role {
     PART_NONE,    /* ended, removed by this plan, or lost and replaced */
     PART_COUNTED, /* one of the requested replicas */
     PART_EXTRA,   /* about to take over from a counted instance */
@@ -17,10 +17,10 @@ enum part {
     PART_DONE,    /* a finished task */
 };
 
-struct member {
+struct workload_member {
     uint32_t slot, ordinal;
     uint64_t id;
-    enum part part;
+    enum member_role part;
     bool lost;     /* counted, but on a node that does not report */
     bool draining; /* must move off its node, because of `why` */
     enum berth_cause why;
@@ -34,7 +34,7 @@ struct member {
 struct workload_status {
     uint32_t workload;
     const struct workload *w;
-    struct member *at; /* sorted by ordinal, then id */
+    struct workload_member *at; /* sorted by ordinal, then id */
     uint32_t len;
     uint32_t want, counted, done, available;
 };
@@ -47,6 +47,6 @@ void workload_status_find(struct berth_plan *p, uint32_t workload, struct worklo
 enum promotion promotion_of(struct berth_plan *p, uint32_t slot);
 
 /* Stops the member's instance. A reserved instance is dropped at once. */
-void member_stop_instance(struct berth_plan *p, struct member *m, enum berth_cause cause);
+void member_stop_instance(struct berth_plan *p, struct workload_member *m, enum berth_cause cause);
 /* Stops a counted member and the replacement that was to take over from it. */
-void member_stop(struct berth_plan *p, struct workload_status *st, struct member *m, enum berth_cause cause);
+void member_stop(struct berth_plan *p, struct workload_status *st, struct workload_member *m, enum berth_cause cause);

@@ -32,7 +32,7 @@ enum { PROGRESS_EVERY = 1024 };
 
 /* Records the ids of stopping instances on the node, ascending. A promotion also needs free resources, so of very many
  * ids the first BERTH_LIST_MAX are enough. */
-void place_record_waits(struct berth_plan *p, struct act *a)
+void place_record_waits(struct berth_plan *p, struct plan_act *a)
 {
     struct cycle *c = &p->c;
     const struct node *n = pages_at(&p->s->nodes, p->s->layout->slot[a->position]);
@@ -56,17 +56,17 @@ void place_record_waits(struct berth_plan *p, struct act *a)
 static void place_pod(struct berth_plan *p, struct attempt *t, struct demand *w, uint32_t position)
 {
     struct cycle *c = &p->c;
-    struct act a = {.op = t->later ? BERTH_RESERVE : BERTH_PLACE,
-                    .cause = w->cause,
-                    .workload = w->workload,
-                    .ordinal = demand_ordinal(w, w->placed),
-                    .position = position,
-                    .instance = NONE,
-                    .replaces = w->replaces,
-                    .next = c->fresh[w->workload],
-                    .score = t->score,
-                    .rival = t->rival,
-                    .gpus = attempt_pick_gpus(t, position)};
+    struct plan_act a = {.op = t->later ? BERTH_RESERVE : BERTH_PLACE,
+                         .cause = w->cause,
+                         .workload = w->workload,
+                         .ordinal = demand_ordinal(w, w->placed),
+                         .position = position,
+                         .instance = NONE,
+                         .replaces = w->replaces,
+                         .next = c->fresh[w->workload],
+                         .score = t->score,
+                         .rival = t->rival,
+                         .gpus = attempt_pick_gpus(t, position)};
     if (t->later)
         place_record_waits(p, &a);
     plan_quota_count(p, w->workload, w->replaces, t->k, t->later, 1);
@@ -90,7 +90,7 @@ static void place_pod(struct berth_plan *p, struct attempt *t, struct demand *w,
 void place_revoke(struct berth_plan *p, struct demand *w)
 {
     struct cycle *c = &p->c;
-    struct act a = c->acts.at[--c->acts.len];
+    struct plan_act a = c->acts.at[--c->acts.len];
     c->revocations++;
     const struct class *k = snapshot_class(p->s, w->class);
 
@@ -126,9 +126,9 @@ static uint32_t quota_limit(struct berth_plan *p, struct demand *w, uint32_t upt
 }
 
 /* What limited a placement besides free room on single nodes: reserved time, or other conditions. */
-enum limited_by { LIMITED_BY_ROOM, LIMITED_BY_TIME, LIMITED_BY_OTHERS };
+enum placement_limit { LIMITED_BY_ROOM, LIMITED_BY_TIME, LIMITED_BY_OTHERS };
 
-static enum limited_by place_now(struct berth_plan *p, struct demand *w, uint32_t upto)
+static enum placement_limit place_now(struct berth_plan *p, struct demand *w, uint32_t upto)
 {
     struct attempt t;
     struct search s;
@@ -184,7 +184,7 @@ bool place_move(struct berth_plan *p, struct demand *w)
 }
 
 /* Placements of a gang may be revoked. With several workloads in a gang, placements of one may block another. */
-enum trial { FINAL_PLACEMENT, GANG_OF_ONE, GANG_OF_MANY };
+enum placement_result { FINAL_PLACEMENT, GANG_OF_ONE, GANG_OF_MANY };
 
 /* ---- failed attempts that are not repeated ---------------------------------------------------------------------- */
 
@@ -199,7 +199,7 @@ struct failed_attempt {
 };
 
 /* Returns whether only the class, number and duration of its pods decide where the demand fits. */
-static bool is_simple(const struct berth_plan *p, const struct demand *w, enum trial trial)
+static bool is_simple(const struct berth_plan *p, const struct demand *w, enum placement_result trial)
 {
     const struct class *k = snapshot_class(p->s, w->class);
     return k->topology_constraints_len == 0 && k->max_per_node == 0 && k->ports_len == 0 && k->volumes_len == 0 &&
@@ -236,7 +236,7 @@ static void note_failed_attempt(struct berth_plan *p, const struct demand *w, ui
 }
 
 /* Places up to `upto` pods of a demand. If a class finds no place, other demands of the class are not tried either. */
-static void place_demand(struct berth_plan *p, struct demand *w, uint32_t upto, enum trial trial)
+static void place_demand(struct berth_plan *p, struct demand *w, uint32_t upto, enum placement_result trial)
 {
     uint8_t *dead = &p->c.dead[w->class.v];
 
@@ -250,10 +250,10 @@ static void place_demand(struct berth_plan *p, struct demand *w, uint32_t upto, 
     if (later == w->placed || (trial != FINAL_PLACEMENT && later < upto) ||
         (simple && has_failed_before(p, w, at_once)))
         return;
-    bool hopeless = !*dead && w->placed < now && placement_known_to_fail(p, w, at_once);
+    bool hopeless = !*dead && w->placed < now && is_placement_known_to_fail(p, w, at_once);
     w->refused_in_time = hopeless;
     if (!*dead && w->placed < now && !hopeless) {
-        enum limited_by by = place_now(p, w, now);
+        enum placement_limit by = place_now(p, w, now);
         /* pods of other workloads may keep this one away and no other pod of its class */
         simple = simple && by != LIMITED_BY_OTHERS;
         *dead = by == LIMITED_BY_ROOM && trial == FINAL_PLACEMENT && w->placed < now;
@@ -436,7 +436,7 @@ static void preempt_or_reserve(struct berth_plan *p, struct demand *w, uint32_t 
 
 /* Visits one group: places it, else preempts or reserves. `all`: tries it even if other placements cannot have helped
  * it. */
-static void visit_group(struct berth_plan *p, const struct visited *at, bool all)
+static void visit_group(struct berth_plan *p, const struct visited_group *at, bool all)
 {
     struct demand *w = &p->demands.at[at->demand];
     bool behind = p->queue_blocked && snapshot_workload(p->s, w->workload)->kind == BERTH_JOB;
@@ -458,8 +458,8 @@ static void place_round(struct berth_plan *p, bool all)
     placement_budget_update(p);
     plan_quota_unreserve_all(p);
     p->queue_blocked = false;
-    struct visit v = visit_begin(p);
-    for (struct visited at; visit_next(p, &v, &at);) {
+    struct demand_visit v = visit_begin(p);
+    for (struct visited_group at; visit_next(p, &v, &at);) {
         size_t i = at.demand, demands = p->demands.len;
         if (p->policy.progress && i % PROGRESS_EVERY == 0)
             p->policy.progress(p->policy.ctx, i, demands);

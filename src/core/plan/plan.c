@@ -25,9 +25,10 @@
 
 enum { PREFETCH = 8 }; /* workloads in order are scattered in memory, so they are prefetched */
 
-struct act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause cause, uint32_t instance)
+struct plan_act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause cause, uint32_t instance)
 {
-    struct act a = {.op = (uint8_t)op, .cause = (uint8_t)cause, .instance = instance, .replaces = NONE, .next = NONE};
+    struct plan_act a = {
+        .op = (uint8_t)op, .cause = (uint8_t)cause, .instance = instance, .replaces = NONE, .next = NONE};
     if (instance != NONE) {
         const struct instance *i = snapshot_instance(p->s, instance);
         a.workload = i->workload.v;
@@ -120,7 +121,7 @@ static uint64_t hash_plan(const struct berth_plan *p)
 {
     uint64_t h = 0;
     for (size_t i = 0; i < p->c.acts.len; i++) {
-        const struct act *a = &p->c.acts.at[i];
+        const struct plan_act *a = &p->c.acts.at[i];
         struct berth_action x = berth_plan_action(p, i);
         uint64_t words[] = {a->op, a->cause, a->ordinal, x.instance, x.replaces, x.gpus, (uint64_t)x.limit};
         h = hash_bytes(words, sizeof words, hash_text(x.workload, hash_text(x.node, h)));
@@ -173,14 +174,14 @@ static bool any_by_fragmentation(const struct profile *profiles, size_t len)
 }
 
 /* The input of a plan. */
-struct input {
+struct plan_input {
     const struct berth_snapshot *s;
     const struct berth_policy *policy;
     struct profile profiles[1 + BERTH_OTHERS_MAX];
 };
 
 /* `protection`: NULL when the plan is made for the first time. */
-static int make(const struct input *in, const struct protection *protection, struct berth_plan **ret_plan,
+static int make(const struct plan_input *in, const struct victim_protection *protection, struct berth_plan **ret_plan,
                 struct berth_err *err)
 {
     const struct berth_snapshot *s = in->s;
@@ -226,20 +227,20 @@ static int make(const struct input *in, const struct protection *protection, str
 
 /* Returns the plan, or a plan made again that wastes less (spare_victims.h). Victims found needless in one plan are
  * protected in the next. */
-static struct berth_plan *make_again(const struct input *in, struct berth_plan *first)
+static struct berth_plan *make_again(const struct plan_input *in, struct berth_plan *first)
 {
     enum { AGAIN_MAX = 3 };
     struct berth_plan *best = first, *last = first, *again;
-    struct protection protection = {.break_budgets = first->policy.preemption.break_budgets};
+    struct victim_protection protection = {.break_budgets = first->policy.preemption.break_budgets};
     if (!first->victims || first->victims->gone_len == 0)
         return first;
     protection.instances = mem_zarray(bits_words(in->s->instances.len) + 1, sizeof *protection.instances);
     bool more;
-    struct waste least = waste_of(first, &protection, &more);
+    struct preemption_waste least = preemption_waste_of(first, &protection, &more);
     for (uint32_t n = 0; n < AGAIN_MAX && more; n++) {
         if (make(in, &protection, &again, NULL) != 0)
             break;
-        struct waste waste = waste_of(again, &protection, &more);
+        struct preemption_waste waste = preemption_waste_of(again, &protection, &more);
         if (last != best)
             berth_plan_free(last);
         last = again;
@@ -258,7 +259,7 @@ static struct berth_plan *make_again(const struct input *in, struct berth_plan *
 int berth_plan_make(const struct berth_snapshot *s, const struct berth_policy *policy, struct berth_plan **ret_plan,
                     struct berth_err *err)
 {
-    struct input in = {.s = s, .policy = policy};
+    struct plan_input in = {.s = s, .policy = policy};
     struct berth_plan *p = NULL;
     int rc = policy ? policy_check(policy, err) : 0;
     if (rc == 0)
@@ -300,7 +301,7 @@ size_t berth_plan_actions(const struct berth_plan *p)
 
 struct berth_action berth_plan_action(const struct berth_plan *p, size_t i)
 {
-    const struct act *a = &p->c.acts.at[i];
+    const struct plan_act *a = &p->c.acts.at[i];
     const struct berth_snapshot *s = p->s;
     struct berth_action x = {
         .op = (enum berth_op)a->op,
@@ -347,7 +348,7 @@ const char *berth_plan_pending_name(const struct berth_plan *p, size_t i)
 }
 
 /* Returns the first part of the demand that has pods left. */
-static const struct demand *first_left(const struct berth_plan *p, const struct demand *w)
+static const struct demand *first_with_pods_left(const struct berth_plan *p, const struct demand *w)
 {
     while (w->placed == w->len && w->more != NONE)
         w = &p->demands.at[w->more];
@@ -370,7 +371,7 @@ struct berth_pending berth_plan_pending(struct berth_plan *p, size_t i)
 {
     prefetch_pendings(p, i);
     const struct demand *w = &p->demands.at[p->left.at[i]];
-    const struct explanation *e = explain(p, first_left(p, w));
+    const struct explanation *e = explain(p, first_with_pods_left(p, w));
     uint32_t left = demand_pods_left(p, w), n = 0;
     uint32_t *ordinals = ARENA_ARRAY(&p->arena, uint32_t, left);
     for (;; w = &p->demands.at[w->more]) {
@@ -390,19 +391,19 @@ struct berth_pending berth_plan_pending(struct berth_plan *p, size_t i)
 
 size_t berth_plan_nearest(struct berth_plan *p, size_t i, struct berth_near_miss *ret, size_t cap)
 {
-    return explain_nearest(p, first_left(p, &p->demands.at[p->left.at[i]]), ret, cap);
+    return explain_nearest(p, first_with_pods_left(p, &p->demands.at[p->left.at[i]]), ret, cap);
 }
 
 size_t berth_plan_advise(struct berth_plan *p, const struct berth_policy *policy, size_t i, size_t tries,
                          struct berth_advice *ret, size_t cap)
 {
     const struct demand *w = &p->demands.at[p->left.at[i]];
-    return advice_find(p, first_left(p, w), demand_pods_left(p, w), policy, tries, ret, cap);
+    return advice_find(p, first_with_pods_left(p, w), demand_pods_left(p, w), policy, tries, ret, cap);
 }
 
 struct berth_queue_position berth_plan_queue_position(struct berth_plan *p, size_t i)
 {
-    const struct demand *w = first_left(p, &p->demands.at[p->left.at[i]]);
+    const struct demand *w = first_with_pods_left(p, &p->demands.at[p->left.at[i]]);
     const struct berth_ranking *ranking = rank_of_queue(p, w->queue);
     struct berth_queue_position s = {
         .position = (uint32_t)i + 1,
@@ -411,7 +412,7 @@ struct berth_queue_position berth_plan_queue_position(struct berth_plan *p, size
         .waited = w->waited,
         .queue = w->queue == NONE ? "" : p->policy.order.queues[w->queue].id,
         .ranking = ranking->name && *ranking->name ? ranking->name : "fifo",
-        .key = ranking_key_shown(ranking, w->key),
+        .key = ranking_key_for_display(ranking, w->key),
     };
     s.factors_len = rank_factors(p, w->workload, s.factors);
     rank_weights(p, w->queue, s.weights);

@@ -96,13 +96,13 @@ struct berth_plan {
     struct cycle c;
     VEC(struct demand) demands;
     VEC(struct berth_fact) facts;
-    struct migrations *migrations;       /* owned by migration.c */
-    struct evictions *evictions;         /* owned by eviction.c */
-    struct plan_quotas *plan_quotas;     /* owned by plan_quota.c */
-    struct tiers *tiers;                 /* owned by tier.c */
-    struct ranks *ranks;                 /* owned by rank.c; NULL: nothing was ranked yet */
-    struct victims *victims;             /* owned by preempt.c */
-    const struct protection *protection; /* of spare_victims.h; NULL: every victim may be stopped */
+    struct migrations *migrations;              /* owned by migration.c */
+    struct evictions *evictions;                /* owned by eviction.c */
+    struct plan_quotas *plan_quotas;            /* owned by plan_quota.c */
+    struct tiers *tiers;                        /* owned by tier.c */
+    struct ranks *ranks;                        /* owned by rank.c; NULL: nothing was ranked yet */
+    struct victims *victims;                    /* owned by preempt.c */
+    const struct victim_protection *protection; /* of spare_victims.h; NULL: every victim may be stopped */
     /* set by order.c: all workloads that count against quotas, by priority, creation time, id */
     const uint32_t *accounted_order;
     uint32_t accounted_order_len;
@@ -156,7 +156,7 @@ bool place_later(struct berth_plan *p, struct demand *w, uint32_t upto, const ui
 void place_after_quota_stops(struct berth_plan *p, struct demand *w, uint32_t upto);
 void place_revoke(struct berth_plan *p, struct demand *w);
 /* Records in a reserving action the instances it waits for: all that stop on its node. */
-void place_record_waits(struct berth_plan *p, struct act *a);
+void place_record_waits(struct berth_plan *p, struct plan_act *a);
 /* Places up to `upto` pods of a demand on free or stopping resources, as far as its quotas allow. */
 void place_some(struct berth_plan *p, struct demand *w, uint32_t upto);
 /* Returns whether placements of other pods could make room for pods of the class. */
@@ -187,7 +187,7 @@ size_t advice_find(struct berth_plan *p, const struct demand *w, uint32_t left, 
 const char **sentence_cache_slot(struct berth_plan *p, enum reason reason, int64_t a, int64_t b);
 
 /* Adds an action. */
-struct act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause cause, uint32_t instance);
+struct plan_act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause cause, uint32_t instance);
 /* Stops an instance (drops a reserved one) and updates the books. */
 void plan_stop(struct berth_plan *p, uint32_t instance, enum berth_cause cause);
 /* Notes that time alone may change the plan at this moment. */

@@ -5,7 +5,7 @@
 
 #include "core/gpu/gpu_cost.h"
 
-static void view_save(const struct cycle *c, struct view *v)
+static void view_save(const struct cycle *c, struct profile_view *v)
 {
     v->profile = c->profile;
     v->key = c->key;
@@ -16,7 +16,7 @@ static void view_save(const struct cycle *c, struct view *v)
     memcpy(v->largest, c->largest, sizeof v->largest);
 }
 
-static void view_restore(struct cycle *c, const struct view *v)
+static void view_restore(struct cycle *c, const struct profile_view *v)
 {
     c->profile = v->profile;
     c->key = v->key;
@@ -45,7 +45,7 @@ void views_begin(struct cycle *c, const struct berth_profile *others, const stru
         if (!is_named(c->s, others[i].name))
             continue;
         if (!c->views) {
-            c->views = ARENA_ARRAY(c->arena, struct view, len + 1);
+            c->views = ARENA_ARRAY(c->arena, struct profile_view, len + 1);
             view_save(c, &c->views[c->views_len++]);
         }
         c->profile = resolved[i];

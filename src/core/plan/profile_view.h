@@ -1,4 +1,5 @@
-/* profile_view.h - one cycle seen through several profiles: the profile that a workload names decides which nodes are better.
+/* profile_view.h - one cycle seen through several profiles: the profile that a workload names decides which nodes are
+ * better.
  *
  * State that follows from a profile (keys and their bounds, GPU cost, the largest capacities) exists once per profile.
  * The cycle normally shows the policy's own profile, and another one during the placement attempts of workloads that
@@ -9,7 +10,7 @@
 
 #include "core/plan/cycle.h"
 
-struct view {
+struct profile_view {
     const char *name; /* of the profile; NULL: the policy's own */
     struct profile profile;
     int32_t *key;

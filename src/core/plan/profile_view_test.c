@@ -1,4 +1,6 @@
-/* profile_view_test.c - workloads of one plan with different profiles: each is placed as in a plan with its profile alone. */
+/* profile_view_test.c - workloads of one plan with different profiles: each is placed as in a plan with its profile
+ * alone.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

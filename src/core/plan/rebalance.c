@@ -14,18 +14,19 @@ enum { CANDIDATE_NODES = 8, SHARE_ONE = 1000 };
 
 static const uint32_t resource_of[USES] = {[USE_CPU] = RESOURCE_CPU, [USE_MEMORY] = RESOURCE_MEMORY};
 
-struct load {
+struct node_load {
     int64_t of[USES];
 };
 
-struct side {
+struct node_share {
     uint32_t position;
     int64_t share;
 };
 
-struct balance {
+struct rebalance_state {
     struct berth_plan *p;
-    struct side busy[CANDIDATE_NODES], idle[CANDIDATE_NODES]; /* sorted from the busiest; sorted from the idlest */
+    struct node_share busy[CANDIDATE_NODES],
+        idle[CANDIDATE_NODES]; /* sorted from the busiest; sorted from the idlest */
     uint32_t busy_len, idle_len;
     uint64_t *came;        /* positions on which this plan places something */
     VEC(uint32_t) touched; /* positions of this plan's moves, which are not used again */
@@ -33,9 +34,9 @@ struct balance {
 
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
 
-static struct load node_load(const struct berth_plan *p, uint32_t position)
+static struct node_load node_load(const struct berth_plan *p, uint32_t position)
 {
-    struct load load;
+    struct node_load load;
     for (uint32_t k = 0; k < USES; k++) {
         uint32_t r = resource_of[k];
         const struct berth_snapshot *s = p->s;
@@ -49,7 +50,7 @@ static struct load node_load(const struct berth_plan *p, uint32_t position)
 }
 
 /* Fills in the instance's load; returns whether it has reported use of any counted resource. */
-static bool instance_load(const struct berth_snapshot *s, const struct instance *i, struct load *ret)
+static bool instance_load(const struct berth_snapshot *s, const struct instance *i, struct node_load *ret)
 {
     const struct usage *u;
     bool said = false;
@@ -68,8 +69,8 @@ static bool instance_load(const struct berth_snapshot *s, const struct instance 
 }
 
 /* Returns the share of a load in thousandths; the maximum for a node that has none of a used resource. */
-static int64_t share_of_load(const struct berth_plan *p, uint32_t position, const struct load *load, int sign,
-                             const struct load *other)
+static int64_t share_of_load(const struct berth_plan *p, uint32_t position, const struct node_load *load, int sign,
+                             const struct node_load *other)
 {
     int64_t most = 0;
     for (uint32_t k = 0; k < USES; k++) {
@@ -86,7 +87,7 @@ static int64_t share_of_load(const struct berth_plan *p, uint32_t position, cons
 /* ---- which nodes ------------------------------------------------------------------------------------------------ */
 
 /* Among equals the lower position stays. */
-static void side_add(struct side *at, uint32_t *len, struct side x, bool busiest)
+static void side_add(struct node_share *at, uint32_t *len, struct node_share x, bool busiest)
 {
     uint32_t i = *len;
     while (i > 0 && (busiest ? at[i - 1].share < x.share : at[i - 1].share > x.share))
@@ -98,20 +99,20 @@ static void side_add(struct side *at, uint32_t *len, struct side x, bool busiest
     at[i] = x;
 }
 
-static void find_sides(struct balance *b)
+static void find_sides(struct rebalance_state *b)
 {
     const struct berth_plan *p = b->p;
     for (uint32_t at = 0; at < p->c.len; at++) {
         if (p->s->state[at] != BERTH_NODE_READY)
             continue;
-        struct load load = node_load(p, at);
-        struct side side = {at, share_of_load(p, at, &load, 0, NULL)};
+        struct node_load load = node_load(p, at);
+        struct node_share side = {at, share_of_load(p, at, &load, 0, NULL)};
         side_add(b->busy, &b->busy_len, side, true);
         side_add(b->idle, &b->idle_len, side, false);
     }
 }
 
-static bool touched(const struct balance *b, uint32_t position)
+static bool touched(const struct rebalance_state *b, uint32_t position)
 {
     for (size_t i = 0; i < b->touched.len; i++)
         if (b->touched.at[i] == position)
@@ -137,7 +138,7 @@ static bool is_old_enough(struct berth_plan *p, int64_t at_ns)
 }
 
 /* Returns whether nothing is being moved to or from the node and nothing came recently. */
-static bool node_is_quiet(const struct balance *b, uint32_t position)
+static bool node_is_quiet(const struct rebalance_state *b, uint32_t position)
 {
     struct berth_plan *p = b->p;
     const struct node *n = pages_at(&p->s->nodes, p->s->layout->slot[position]);
@@ -180,31 +181,31 @@ static bool workload_is_stable(const struct berth_plan *p, uint32_t workload)
 static bool movable(struct berth_plan *p, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
-    struct load load;
+    struct node_load load;
 
     return i->state == BERTH_RUNNING && i->ready && !i->outdated && instance_load(p->s, i, &load) &&
            !migration_is_active(p, i->id) && workload_is_stable(p, i->workload.v) &&
            is_old_enough(p, old_enough_at_ns(p, i));
 }
 
-struct candidates {
+struct move_candidates {
     uint32_t *slots;
     uint32_t len;
 };
 
-static struct candidates candidates_of(struct berth_plan *p, uint32_t position)
+static struct move_candidates candidates_of(struct berth_plan *p, uint32_t position)
 {
     const struct node *n = pages_at(&p->s->nodes, p->s->layout->slot[position]);
-    struct candidates c = {ARENA_ARRAY(&p->scratch, uint32_t, n->instances), 0};
+    struct move_candidates c = {ARENA_ARRAY(&p->scratch, uint32_t, n->instances), 0};
     for (uint32_t at = n->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_node)
         if (movable(p, at))
             c.slots[c.len++] = at;
     return c;
 }
 
-static int64_t gain_of(const struct berth_plan *p, uint32_t slot, struct side from, struct side to)
+static int64_t gain_of(const struct berth_plan *p, uint32_t slot, struct node_share from, struct node_share to)
 {
-    struct load own, there = node_load(p, from.position), here = node_load(p, to.position);
+    struct node_load own, there = node_load(p, from.position), here = node_load(p, to.position);
     (void)instance_load(p->s, snapshot_instance(p->s, slot), &own);
     int64_t left = share_of_load(p, from.position, &there, -1, &own);
     int64_t came = share_of_load(p, to.position, &here, 1, &own);
@@ -233,7 +234,7 @@ static int64_t least_gain(const struct berth_plan *p)
 }
 
 /* Moves the instance with the largest gain, among equals the lowest id. Instances that do not fit there are skipped. */
-static bool move_between(struct berth_plan *p, struct candidates *c, struct side from, struct side to)
+static bool move_between(struct berth_plan *p, struct move_candidates *c, struct node_share from, struct node_share to)
 {
     for (uint32_t left = c->len; left > 0; left--) {
         uint32_t best = NONE;
@@ -258,15 +259,15 @@ static bool move_between(struct berth_plan *p, struct candidates *c, struct side
     return false;
 }
 
-static bool move_from(struct balance *b, struct side from)
+static bool move_from(struct rebalance_state *b, struct node_share from)
 {
     struct berth_plan *p = b->p;
     struct arena_mark mark = arena_mark(&p->scratch);
-    struct candidates c = {0};
+    struct move_candidates c = {0};
     bool moved = false, asked = false;
 
     for (uint32_t i = 0; i < b->idle_len && !moved && from.share - b->idle[i].share > least_gain(p); i++) {
-        struct side to = b->idle[i];
+        struct node_share to = b->idle[i];
         if (touched(b, to.position) || !node_is_quiet(b, to.position))
             continue;
         if (!asked)
@@ -293,7 +294,7 @@ static bool profile_spreads(const struct profile *f)
 
 bool rebalance(struct berth_plan *p)
 {
-    struct balance b = {.p = p};
+    struct rebalance_state b = {.p = p};
     uint32_t moves = p->policy.rebalance.moves;
 
     if (!moves || !p->s->used[USE_CPU] || p->alarm || !profile_spreads(&p->c.profile) || migrations_in_progress(p))

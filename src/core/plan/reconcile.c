@@ -32,7 +32,8 @@ static int compare_surplus(const void *ctx, uint32_t a, uint32_t b)
 
 /* Returns the order of stopping surplus instances: first those that do not report, are only reserved, are not available
  * or are being drained. */
-static uint32_t surplus_key(const struct berth_plan *p, const struct workload_status *st, const struct member *m)
+static uint32_t surplus_key(const struct berth_plan *p, const struct workload_status *st,
+                            const struct workload_member *m)
 {
     const struct instance *i = snapshot_instance(p->s, m->slot);
     if (st->w->kind == BERTH_JOB)
@@ -69,8 +70,8 @@ static void scale_in(struct berth_plan *p, struct workload_status *st)
 }
 
 /* Returns whether a user requested a migration of the instance, and in *ret_to the target node (0: any other). */
-static bool migration_requested(const struct berth_plan *p, const struct workload_status *st, const struct member *m,
-                                sym *ret_to)
+static bool migration_requested(const struct berth_plan *p, const struct workload_status *st,
+                                const struct workload_member *m, sym *ret_to)
 {
     struct migration_state seen;
     if (st->w->kind != BERTH_SERVICE || st->w->gang != NONE || !st->want || !migration_of(p, m->id, &seen))
@@ -81,7 +82,7 @@ static bool migration_requested(const struct berth_plan *p, const struct workloa
 }
 
 /* `to`: the only allowed node; 0: any. */
-static void demand_migration(struct berth_plan *p, const struct workload_status *st, const struct member *m,
+static void demand_migration(struct berth_plan *p, const struct workload_status *st, const struct workload_member *m,
                              enum berth_cause cause, sym to)
 {
     struct demand w = {.workload = st->workload,
@@ -114,7 +115,8 @@ static bool is_paused(struct berth_plan *p, const struct workload_status *st)
 }
 
 /* Replaces the instance by its replacement, available or not. */
-static void hand_over(struct berth_plan *p, struct workload_status *st, struct member *m, enum berth_cause cause)
+static void hand_over(struct berth_plan *p, struct workload_status *st, struct workload_member *m,
+                      enum berth_cause cause)
 {
     member_stop_instance(p, m, cause);
     st->at[m->extra].part = PART_COUNTED;
@@ -125,10 +127,10 @@ static void hand_over(struct berth_plan *p, struct workload_status *st, struct m
 static void begin_migrations(struct berth_plan *p, struct workload_status *st)
 {
     for (uint32_t n = 0; n < st->len; n++) {
-        struct member *m = &st->at[n];
+        struct workload_member *m = &st->at[n];
         if (m->part != PART_COUNTED || m->lost)
             continue;
-        struct member *extra = m->extra == NONE ? NULL : &st->at[m->extra];
+        struct workload_member *extra = m->extra == NONE ? NULL : &st->at[m->extra];
         if (extra && extra->draining) { /* its new node is being drained, too */
             member_stop_instance(p, extra, extra->why);
             extra = NULL;
@@ -154,7 +156,7 @@ static void begin_migrations(struct berth_plan *p, struct workload_status *st)
 static void stop_for_pressure(struct berth_plan *p, struct workload_status *st)
 {
     for (uint32_t n = 0; n < st->len; n++) {
-        struct member *m = &st->at[n];
+        struct workload_member *m = &st->at[n];
         if (m->part != PART_COUNTED || m->lost || !eviction_stops(p, m->slot))
             continue;
         if (m->available && st->available <= st->w->min_available)
@@ -171,7 +173,7 @@ static void stop_expired(struct berth_plan *p, struct workload_status *st)
 {
     const struct claim *claim = st->len ? snapshot_claim(p->s, st->workload) : NULL;
     for (uint32_t n = 0; claim && claim->limit_ns && n < st->len; n++) {
-        struct member *m = &st->at[n];
+        struct workload_member *m = &st->at[n];
         const struct instance *i = snapshot_instance(p->s, m->slot);
         if (m->part != PART_COUNTED || i->state != BERTH_RUNNING)
             continue;
@@ -195,7 +197,7 @@ static void replace_outdated(struct berth_plan *p, struct workload_status *st)
     uint32_t spare = st->available > least ? st->available - least : 0;
     bool paused = is_paused(p, st); /* the new description fails, so working instances of the old one stay */
     for (uint32_t n = 0; n < st->len; n++) {
-        struct member *m = &st->at[n];
+        struct workload_member *m = &st->at[n];
         if (!m->outdated || m->part != PART_COUNTED || m->lost || m->draining)
             continue;
         if (!stop_first && w->gang == NONE) {
@@ -226,7 +228,7 @@ static void demand_missing(struct berth_plan *p, const struct workload_status *s
         uint64_t *used = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(st->want) + 1);
         uint32_t *list = ARENA_ARRAY(&p->arena, uint32_t, missing);
         for (uint32_t n = 0; n < st->len; n++) {
-            enum part part = st->at[n].part;
+            enum member_role part = st->at[n].part;
             if (part != PART_NONE && (part != PART_LEAVING || !twice) && st->at[n].ordinal < st->want)
                 bits_add(used, st->at[n].ordinal);
         }
@@ -246,7 +248,7 @@ static void demand_missing(struct berth_plan *p, const struct workload_status *s
 
 /* Returns whether another instance of the same pod is still stopping and the pod must not run twice. This may have been
  * allowed when the place was reserved. */
-static bool is_predecessor_stopping(const struct workload_status *st, const struct member *m)
+static bool is_predecessor_stopping(const struct workload_status *st, const struct workload_member *m)
 {
     bool there = false;
     for (uint32_t n = 0; st->w->on_lost != BERTH_LOST_REPLACE && n < st->len; n++)
@@ -255,7 +257,8 @@ static bool is_predecessor_stopping(const struct workload_status *st, const stru
 }
 
 /* Returns whether a replacement of the instance already has resources. */
-static bool replacement_has_place(const struct berth_plan *p, const struct workload_status *st, const struct member *m)
+static bool replacement_has_place(const struct berth_plan *p, const struct workload_status *st,
+                                  const struct workload_member *m)
 {
     return m->extra != NONE && snapshot_instance(p->s, st->at[m->extra].slot)->state != BERTH_RESERVED;
 }
@@ -264,7 +267,7 @@ static bool replacement_has_place(const struct berth_plan *p, const struct workl
 static void promote(struct berth_plan *p, struct workload_status *st)
 {
     for (uint32_t n = 0; n < st->len; n++) {
-        const struct member *m = &st->at[n];
+        const struct workload_member *m = &st->at[n];
         const struct instance *i = snapshot_instance(p->s, m->slot);
         if (!m->promote || (m->part != PART_COUNTED && m->part != PART_EXTRA) ||
             promotion_of(p, m->slot) != PROMOTION_NOW || is_predecessor_stopping(st, m) ||

@@ -11,7 +11,7 @@
 
 /* Victims of a plan that are put back into the books, one group after another, and the plan's reserving actions that
  * replace them. */
-struct trial {
+struct spare_trial {
     struct berth_plan *p;
     uint32_t *groups; /* indices of victims.parties, the most valuable first */
     uint32_t len;
@@ -32,16 +32,16 @@ static int compare_groups(const void *ctx, uint32_t a, uint32_t b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static bool is_victim(const struct act *a)
+static bool is_victim(const struct plan_act *a)
 {
     return a->op == BERTH_STOP && a->cause == BERTH_CAUSE_PREEMPTED;
 }
 
-static void trial_begin(struct trial *t, struct berth_plan *p)
+static void trial_begin(struct spare_trial *t, struct berth_plan *p)
 {
     const struct victims *v = p->victims;
     uint32_t *room = arena_alloc(&p->scratch, ((size_t)v->gone_len + 1) * sizeof *room);
-    *t = (struct trial){.p = p, .len = v->gone_len};
+    *t = (struct spare_trial){.p = p, .len = v->gone_len};
     t->groups = arena_dup(&p->scratch, v->gone, (v->gone_len + 1) * sizeof *v->gone);
     sort_indices(t->groups, room, t->len, compare_groups, v);
     t->tried = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(t->len) + 1);
@@ -54,13 +54,13 @@ static void trial_begin(struct trial *t, struct berth_plan *p)
             vec_push(&t->reserves, i);
 }
 
-static void trial_end(struct trial *t)
+static void trial_end(struct spare_trial *t)
 {
     vec_done(&t->reserves);
     vec_done(&t->stays);
 }
 
-static void reprieves_undo(struct trial *t, size_t to)
+static void reprieves_undo(struct spare_trial *t, size_t to)
 {
     while (t->stays.len > to)
         reprieve_undo(t->p, t->stays.at[--t->stays.len]);
@@ -70,7 +70,7 @@ static void reprieves_undo(struct trial *t, size_t to)
 
 /* Puts the victims of a group back as long as there is room. Fails for a node over capacity, which was to be
  * relieved. */
-static bool group_fits(struct trial *t, const struct victim_group *x)
+static bool group_fits(struct spare_trial *t, const struct victim_group *x)
 {
     struct berth_plan *p = t->p;
     for (uint32_t m = 0; m < x->len; m++) {
@@ -90,9 +90,9 @@ static bool group_fits(struct trial *t, const struct victim_group *x)
 static bool is_refused_by_topology(struct berth_plan *p, uint32_t act)
 {
     struct cycle *c = &p->c;
-    struct act *a = &c->acts.at[act];
+    struct plan_act *a = &c->acts.at[act];
     uint32_t *link = &c->fresh[a->workload];
-    struct range block = {a->position / BLOCK, a->position / BLOCK + 1};
+    struct block_range block = {a->position / BLOCK, a->position / BLOCK + 1};
     uint64_t bits = (uint64_t)1 << a->position % BLOCK;
     struct attempt t;
 
@@ -118,7 +118,7 @@ static bool is_refused_by_topology(struct berth_plan *p, uint32_t act)
 }
 
 /* Returns whether a pod of a reserving action on a node of these victims would lose its place. */
-static bool blocks_reserving_action(struct trial *t, size_t from)
+static bool blocks_reserving_action(struct spare_trial *t, size_t from)
 {
     struct berth_plan *p = t->p;
     struct arena_mark mark = arena_mark(&p->scratch);
@@ -133,7 +133,7 @@ static bool blocks_reserving_action(struct trial *t, size_t from)
 }
 
 /* Groups of one gang stay together or not at all: ranks have no gaps. */
-static bool is_together(const struct trial *t, uint32_t a, uint32_t b)
+static bool is_together(const struct spare_trial *t, uint32_t a, uint32_t b)
 {
     const struct victim_group *all = t->p->victims->victim_groups;
     uint32_t gang = all[t->groups[a]].of_gang;
@@ -142,7 +142,7 @@ static bool is_together(const struct trial *t, uint32_t a, uint32_t b)
 
 /* Puts a group back, with the other groups of its gang. Returns false and changes nothing if it could not have
  * stayed. */
-static bool could_stay(struct trial *t, uint32_t group)
+static bool could_stay(struct spare_trial *t, uint32_t group)
 {
     size_t from = t->stays.len;
     bool fits = true;
@@ -157,10 +157,10 @@ static bool could_stay(struct trial *t, uint32_t group)
     return false;
 }
 
-struct waste waste_of(struct berth_plan *p, struct protection *add, bool *ret_more)
+struct preemption_waste preemption_waste_of(struct berth_plan *p, struct victim_protection *add, bool *ret_more)
 {
-    struct waste w = {0};
-    struct trial t;
+    struct preemption_waste w = {0};
+    struct spare_trial t;
     *ret_more = false;
     if (!p->victims || p->victims->gone_len == 0)
         return w;
@@ -195,15 +195,15 @@ static void effects_add(const struct berth_plan *p, int sign, int32_t *waiting, 
 }
 
 /* Compares two plans in which the same pods wait. */
-static bool is_less(struct waste a, struct waste b, bool others_stopped)
+static bool is_less(struct preemption_waste a, struct preemption_waste b, bool others_stopped)
 {
     if (a.broken != b.broken)
         return a.broken < b.broken;
     return a.needless < b.needless && a.stops <= b.stops && !others_stopped;
 }
 
-bool wastes_less(const struct berth_plan *again, struct waste of_again, const struct berth_plan *first,
-                 struct waste of_first)
+bool wastes_less(const struct berth_plan *again, struct preemption_waste of_again, const struct berth_plan *first,
+                 struct preemption_waste of_first)
 {
     uint32_t len = first->s->workloads.len;
     int32_t *waiting = mem_zarray((size_t)len + 1, sizeof *waiting),

@@ -16,14 +16,14 @@
 #include "core/plan/plan.h"
 
 /* Restrictions on a plan that is made again; they are lifted once nothing more can be placed under them. */
-struct protection {
+struct victim_protection {
     uint64_t *instances; /* [slot]: a bit per instance that is not stopped for others */
     bool keeps_budgets;  /* no budget is broken */
     bool break_budgets;  /* the policy's setting, which applies once the protection is lifted */
 };
 
 /* Needless effects of a plan. */
-struct waste {
+struct preemption_waste {
     uint32_t broken;   /* pods stopped beyond what budgets allow */
     uint32_t needless; /* victim groups that could have stayed */
     uint32_t stops;    /* pods stopped for others */
@@ -31,9 +31,9 @@ struct waste {
 
 /* Measures the waste of the plan and adds the needless victims to `add`. *ret_more: whether that protects any instance
  * or budget not protected before. Does not change the plan. The time grows with the number of stops for others. */
-struct waste waste_of(struct berth_plan *p, struct protection *add, bool *ret_more);
+struct preemption_waste preemption_waste_of(struct berth_plan *p, struct victim_protection *add, bool *ret_more);
 
 /* Returns whether `again` is better than `first`: no workload has more pods waiting, and fewer pods wait or less is
  * wasted. Both plans are made from the same snapshot. */
-bool wastes_less(const struct berth_plan *again, struct waste of_again, const struct berth_plan *first,
-                 struct waste of_first);
+bool wastes_less(const struct berth_plan *again, struct preemption_waste of_again, const struct berth_plan *first,
+                 struct preemption_waste of_first);

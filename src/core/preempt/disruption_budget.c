@@ -20,7 +20,8 @@ int berth_budget_put(struct berth_cluster *c, const struct berth_budget *from, s
     if (rc)
         return rc;
     size_t at = budget_find(c, from->id);
-    struct budget b = {intern_put(&c->names, from->id), budget_selector_put(c, &from->select), (int32_t)from->allowed};
+    struct disruption_budget b = {intern_put(&c->names, from->id), budget_selector_put(c, &from->select),
+                                  (int32_t)from->allowed};
     if (at == c->budgets.len)
         vec_push(&c->budgets, b);
     else
@@ -46,8 +47,8 @@ void berth_budget_spend(struct berth_cluster *c, const char *workload)
         return;
     const struct label_set *set = pages_at(&c->label_sets, cluster_workload(c, slot)->label_set);
     for (size_t i = 0; i < c->budgets.len; i++) {
-        struct budget *b = &c->budgets.at[i];
-        const struct pooled *topology_constraint =
+        struct disruption_budget *b = &c->budgets.at[i];
+        const struct pool_entry *topology_constraint =
             pages_at(&c->shapes.topology_constraints.items, b->topology_constraint.v);
         if (b->allowed &&
             term_holds(&c->names, &((const struct topology_constraint *)topology_constraint->object)->select,
@@ -61,12 +62,12 @@ void berth_budget_spend(struct berth_cluster *c, const char *workload)
 /* ---- in a plan -------------------------------------------------------------------------------------------------- */
 
 /* A budget that a label set counts against. */
-struct link {
+struct budget_link {
     uint32_t budget, next; /* index of the next link of the label set, or NONE */
 };
 
 /* A preemption that was counted. */
-struct spent {
+struct counted_preemption {
     uint32_t workload;
     size_t act;
 };
@@ -74,8 +75,8 @@ struct spent {
 struct budgets {
     int32_t *left;   /* [budget] */
     uint32_t *first; /* [label set]: index into links, or NONE */
-    VEC(struct link) links;
-    VEC(struct spent) spent;
+    VEC(struct budget_link) links;
+    VEC(struct counted_preemption) spent;
     size_t acts; /* number of actions that were counted */
     uint32_t turn;
 };
@@ -87,7 +88,7 @@ static void link_set(const struct berth_plan *p, struct budgets *b, uint32_t bud
         snapshot_topology_constraint(p->s, p->s->budgets[budget].topology_constraint);
     if (s->first == NONE || !term_holds(&p->s->names, &topology_constraint->select, s->labels))
         return;
-    struct link link = {budget, b->first[set]};
+    struct budget_link link = {budget, b->first[set]};
     b->first[set] = (uint32_t)b->links.len;
     vec_push(&b->links, link);
 }
@@ -100,8 +101,8 @@ static void link_budget(const struct berth_plan *p, struct budgets *b, uint32_t 
     for (uint32_t set = 0; topology_constraint->anchors_len == 0 && set < p->s->label_sets.len; set++)
         link_set(p, b, budget, set);
     for (uint32_t a = 0; a < topology_constraint->anchors_len; a++) {
-        const struct pair *pair = pages_at(&p->s->pairs, topology_constraint->anchors[a]);
-        const struct posting *at;
+        const struct label_pair *pair = pages_at(&p->s->pairs, topology_constraint->anchors[a]);
+        const struct label_posting *at;
         for (uint32_t x = pair->first; x != NONE; x = at->next) {
             at = pages_at(&p->s->postings, x);
             link_set(p, b, budget, at->set);
@@ -162,10 +163,10 @@ static bool counts(const struct berth_plan *p, uint32_t slot)
 static void catch_up(struct berth_plan *p, struct budgets *b)
 {
     for (; b->acts < p->c.acts.len; b->acts++) {
-        const struct act *a = &p->c.acts.at[b->acts];
+        const struct plan_act *a = &p->c.acts.at[b->acts];
         if (a->op != BERTH_STOP || a->cause != BERTH_CAUSE_PREEMPTED || !counts(p, a->instance))
             continue;
-        struct spent one = {a->workload, b->acts};
+        struct counted_preemption one = {a->workload, b->acts};
         vec_push(&b->spent, one);
         (void)use_disruption(p, b, a->workload);
     }

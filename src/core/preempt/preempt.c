@@ -22,7 +22,7 @@ static void stop_one(struct preempt_attempt *e, uint32_t slot, uint32_t victim_g
     struct berth_plan *p = e->p;
     const struct instance *i = snapshot_instance(p->s, slot);
     uint32_t at = snapshot_position(p->s, i);
-    struct stop s = {slot, victim_group, bits_has(p->c.leaving, at), bits_has(p->c.over, at), p->c.any_leaving};
+    struct attempt_stop s = {slot, victim_group, bits_has(p->c.leaving, at), bits_has(p->c.over, at), p->c.any_leaving};
     plan_stop(p, slot, BERTH_CAUSE_PREEMPTED);
     p->victims->stopped++;
     vec_push(&e->stops, s);
@@ -44,7 +44,7 @@ static void unstop_one(struct preempt_attempt *e)
     struct berth_plan *p = e->p;
     struct cycle *c = &p->c;
     assert(e->stops.len > 0);
-    struct stop s = e->stops.at[--e->stops.len];
+    struct attempt_stop s = e->stops.at[--e->stops.len];
     const struct instance *i = snapshot_instance(p->s, s.slot);
     const struct victim_group *x = &p->victims->victim_groups[s.victim_group];
     uint32_t at = snapshot_position(p->s, i);
@@ -71,7 +71,7 @@ static void unstop_one(struct preempt_attempt *e)
         p->victims->spare[x->workload] += x->available;
 }
 
-static struct demand *demand_of(struct preempt_attempt *e, const struct act *a)
+static struct demand *demand_of(struct preempt_attempt *e, const struct plan_act *a)
 {
     for (uint32_t i = e->len; i-- > 0;)
         if (e->w[i].workload == a->workload && e->w[i].placed &&
@@ -84,7 +84,7 @@ void preempt_attempt_undo(struct preempt_attempt *e, size_t acts)
 {
     struct cycle *c = &e->p->c;
     while (c->acts.len > acts) {
-        const struct act *a = &c->acts.at[c->acts.len - 1];
+        const struct plan_act *a = &c->acts.at[c->acts.len - 1];
         if (a->op == BERTH_STOP) {
             unstop_one(e);
         } else {
@@ -113,7 +113,7 @@ static uint64_t *nodes_usable(struct berth_plan *p, const struct demand *w)
         const struct filter *x = filter_rows[f];
         bool room = x == &filter_ports || x == &filter_resources || x == &filter_gpu;
         if (c->profile.filters >> f & 1 && !room && x->when != FILTER_STATIC && x->applies(&t))
-            x->mask(&t, (struct range){0, c->blocks}, mask);
+            x->mask(&t, (struct block_range){0, c->blocks}, mask);
     }
     attempt_end(&t);
     return mask;

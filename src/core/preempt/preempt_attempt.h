@@ -5,7 +5,7 @@
 
 #include "core/preempt/victims.h"
 
-struct stop {
+struct attempt_stop {
     uint32_t slot, victim_group;
     bool leaving, over, any_leaving; /* bits of the node, and of the cycle, before the stop */
 };
@@ -15,7 +15,7 @@ struct preempt_attempt {
     struct demand *w; /* first demand of the group */
     uint32_t len;
     int64_t tier;
-    VEC(struct stop) stops;
+    VEC(struct attempt_stop) stops;
     size_t acts, waits; /* lengths before the attempt */
 };
 
@@ -26,7 +26,8 @@ static inline uint32_t preempt_max_stops(const struct berth_plan *p)
     return p->policy.preemption.most ? p->policy.preemption.most : MOST_USUAL;
 }
 
-/* preempt_attempt_stop stops all pods of a victim group; preempt_attempt_undo undoes all actions from index `acts` on. */
+/* preempt_attempt_stop stops all pods of a victim group; preempt_attempt_undo undoes all actions from index `acts`
+ * on. */
 void preempt_attempt_stop(struct preempt_attempt *e, uint32_t victim_group);
 void preempt_attempt_undo(struct preempt_attempt *e, size_t acts);
 

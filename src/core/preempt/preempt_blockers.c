@@ -13,7 +13,7 @@ enum {
 };
 
 /* The last failed attempt: for pods with these labels and of this tier, before more was stopped. */
-struct cleared {
+struct failed_clearing {
     uint32_t label_set, stops; /* stops + 1 */
     int64_t tier;
     bool kept_budgets;
@@ -22,7 +22,7 @@ struct cleared {
 
 /* Returns whether the attempt would fail again. Placements since the last one may have satisfied an affinity of the
  * pod. */
-static bool has_failed_before(const struct berth_plan *p, const struct cleared *x, uint32_t label_set,
+static bool has_failed_before(const struct berth_plan *p, const struct failed_clearing *x, uint32_t label_set,
                               const struct preemptor *a)
 {
     return x->stops == p->stop_set + 1 && x->label_set == label_set && a->tier <= x->tier &&
@@ -138,7 +138,7 @@ static const uint64_t *nodes_able(struct berth_plan *p, struct attempt *t)
 {
     uint64_t *mask = ARENA_ARRAY(&p->scratch, uint64_t, p->c.blocks + 1);
     const uint64_t *constraints = attempt_constraints_mask(&p->c, t);
-    struct range all = {0, p->c.blocks};
+    struct block_range all = {0, p->c.blocks};
     for (uint32_t b = 0; b < p->c.blocks; b++)
         mask[b] = constraints[b];
     for (size_t f = 0; f < filters_len; f++) {
@@ -182,8 +182,8 @@ bool preempt_blockers_clear(struct preempt_attempt *e, struct demand *w, const s
     struct victims *v = p->victims;
     uint32_t label_set = snapshot_workload(p->s, w->workload)->label_set, state = p->stop_set;
     if (!v->cleared)
-        v->cleared = ARENA_ARRAY(&p->arena, struct cleared, p->s->classes.len + 1);
-    struct cleared *x = &v->cleared[w->class.v];
+        v->cleared = ARENA_ARRAY(&p->arena, struct failed_clearing, p->s->classes.len + 1);
+    struct failed_clearing *x = &v->cleared[w->class.v];
     if (v->looks >= NODES_PER_PLAN || has_failed_before(p, x, label_set, a))
         return false;
     struct attempt t;
@@ -195,6 +195,6 @@ bool preempt_blockers_clear(struct preempt_attempt *e, struct demand *w, const s
     if (done)
         return true;
     p->stop_set = state; /* nothing has changed */
-    *x = (struct cleared){label_set, state + 1, a->tier, a->keeps_budgets, p->c.acts.len};
+    *x = (struct failed_clearing){label_set, state + 1, a->tier, a->keeps_budgets, p->c.acts.len};
     return false;
 }

@@ -163,7 +163,7 @@ static void check_order(struct random_world *x)
         const struct instance *i = cluster_instance(x->s.c, slot);
         uint64_t waits[64];
         size_t len = 0;
-        const struct wait *w;
+        const struct instance_wait *w;
         for (uint32_t at = i->state == BERTH_RESERVED ? i->waits : NONE; at != NONE && len < 64; at = w->more) {
             w = pages_at(&x->s.c->waits, at);
             waits[len++] = w->id;

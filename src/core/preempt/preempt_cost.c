@@ -7,7 +7,7 @@
 #include "core/preempt/disruption_budget.h"
 #include "core/queue/plan_quota.h"
 
-struct trial {
+struct victim_trial {
     struct berth_plan *p;
     const struct preemptor *a;
     uint32_t position;
@@ -21,7 +21,7 @@ struct trial {
 };
 
 /* Sets what is free without victims; returns false if no node has one of the resources. */
-static bool fill(struct trial *t)
+static bool fill(struct victim_trial *t)
 {
     const struct cycle *c = &t->p->c;
     const struct class *k = t->a->k;
@@ -39,7 +39,7 @@ static bool fill(struct trial *t)
     return true;
 }
 
-static bool trial_begin(struct trial *t)
+static bool trial_begin(struct victim_trial *t)
 {
     const struct cycle *c = &t->p->c;
     const struct class *k = t->a->k;
@@ -59,7 +59,7 @@ static int64_t victim_frees(const struct victim_pod *pod, uint32_t resource, uin
 
 /* Returns false if the pod surely does not fit after the group is added (sign 1) or removed (sign -1). Only checks
  * resources, and only for groups of a single pod. */
-static bool could_fit(const struct trial *t, uint32_t victim_group, int sign)
+static bool could_fit(const struct victim_trial *t, uint32_t victim_group, int sign)
 {
     const struct victim_group *x = &t->p->victims->victim_groups[victim_group];
     const struct victim_pod *pod = &t->p->victims->pods[x->first];
@@ -72,10 +72,10 @@ static bool could_fit(const struct trial *t, uint32_t victim_group, int sign)
 }
 
 /* Adds (sign 1) or removes (sign -1) what a victim frees. */
-static inline void count_member(struct trial *t, uint32_t member, int sign)
+static inline void count_member(struct victim_trial *t, uint32_t member, int sign)
 {
     const struct victim_pod *i = &t->p->victims->pods[member];
-    const struct need *needs = t->a->k->needs;
+    const struct resource_need *needs = t->a->k->needs;
     uint32_t len = t->a->k->needs_len;
     if (t->a->quota && sign > 0)
         plan_quota_stop(t->p, t->p->victims->members[member]);
@@ -88,12 +88,12 @@ static inline void count_member(struct trial *t, uint32_t member, int sign)
     BITS_EACH (d, t->devices ? i->gpus : 0)
         if (d < t->devices) {
             t->milli[d] += sign * (int32_t)i->k->gpu.milli;
-            t->mem[d] += sign * gpu_memory_held(&i->k->gpu);
+            t->mem[d] += sign * gpu_memory_booked(&i->k->gpu);
         }
 }
 
 /* Returns whether the instance is in a chosen group other than `but`. */
-static bool is_chosen(const struct trial *t, uint32_t slot, uint32_t but)
+static bool is_chosen(const struct victim_trial *t, uint32_t slot, uint32_t but)
 {
     const struct victims *v = t->p->victims;
     for (uint32_t n = 0; n < t->len; n++) {
@@ -106,7 +106,7 @@ static bool is_chosen(const struct trial *t, uint32_t slot, uint32_t but)
 }
 
 /* Adds or removes a group. A spare pod of a gang is in two groups and counts once. */
-static void count_group(struct trial *t, uint32_t victim_group, int sign)
+static void count_group(struct victim_trial *t, uint32_t victim_group, int sign)
 {
     const struct victims *v = t->p->victims;
     const struct victim_group *x = &v->victim_groups[victim_group];
@@ -122,7 +122,7 @@ static void count_group(struct trial *t, uint32_t victim_group, int sign)
     }
 }
 
-static bool gpus_fit(const struct trial *t)
+static bool gpus_fit(const struct victim_trial *t)
 {
     const struct gpu_need *need = &t->a->k->gpu;
     uint32_t found = 0;
@@ -133,10 +133,10 @@ static bool gpus_fit(const struct trial *t)
 }
 
 /* Returns whether only victims hold the port. */
-static bool port_fits(const struct trial *t, uint32_t port_or_volume)
+static bool port_fits(const struct victim_trial *t, uint32_t port_or_volume)
 {
     const struct cycle *c = &t->p->c;
-    const struct hold *h;
+    const struct port_or_volume_hold *h;
     for (uint32_t at = snapshot_port_or_volume(c->s, port_or_volume)->first; at != NONE; at = h->next) {
         h = pages_at(&c->s->holds, at);
         if (h->node != c->l->slot[t->position])
@@ -152,7 +152,7 @@ static bool port_fits(const struct trial *t, uint32_t port_or_volume)
     return true;
 }
 
-static bool ports_fit(const struct trial *t)
+static bool ports_fit(const struct victim_trial *t)
 {
     for (uint32_t n = 0; n < t->a->k->ports_len; n++)
         PORT_RIVALS_EACH (port_or_volume, &t->p->c.s->ports_and_volumes, t->a->k->ports[n])
@@ -161,7 +161,7 @@ static bool ports_fit(const struct trial *t)
     return true;
 }
 
-static bool fits(const struct trial *t)
+static bool fits(const struct victim_trial *t)
 {
     const struct class *k = t->a->k;
     for (uint32_t n = 0; n < k->needs_len; n++)
@@ -173,7 +173,7 @@ static bool fits(const struct trial *t)
 
 /* Returns whether the group is of the preemptor's own workload or gang: its pods are never preempted for one
  * another. */
-static bool is_own(const struct trial *t, const struct victim_group *x)
+static bool is_own(const struct victim_trial *t, const struct victim_group *x)
 {
     return x->workload == t->a->workload || (x->of_gang != NONE && x->of_gang == t->gang);
 }
@@ -204,14 +204,14 @@ uint32_t preempt_root_quota(const struct berth_plan *p, uint32_t workload)
 
 /* Returns whether the group is of the same root quota and not of a lower priority. Guarantees are reclaimed from other
  * root quotas; within one, pods are preempted only for a higher priority. */
-static bool is_same_root_quota(const struct trial *t, const struct victim_group *x)
+static bool is_same_root_quota(const struct victim_trial *t, const struct victim_group *x)
 {
     return t->a->root != NONE && (uint32_t)x->tier >= (uint32_t)t->a->tier && x->tier >> 32 != BERTH_SPARE &&
            x->root == t->a->root;
 }
 
 /* Returns the victim groups on the node that may be stopped, in order. */
-static uint32_t *gather_groups(const struct trial *t, uint32_t *ret_len)
+static uint32_t *gather_groups(const struct victim_trial *t, uint32_t *ret_len)
 {
     const struct victims *v = t->p->victims;
     uint32_t from = v->first[t->position], to = v->first[t->position + 1], len = 0;
@@ -233,7 +233,7 @@ static uint32_t *gather_groups(const struct trial *t, uint32_t *ret_len)
 }
 
 /* Reprieves groups that are not needed, the most valuable first. */
-static void reprieve(struct trial *t)
+static void reprieve(struct victim_trial *t)
 {
     for (uint32_t n = t->len; n-- > 0;) {
         uint32_t victim_group = t->chosen[n];
@@ -264,7 +264,7 @@ int preempt_cost_compare(const struct preempt_cost *a, const struct preempt_cost
     return a->id == b->id ? 0 : a->id > b->id ? -1 : 1;
 }
 
-static struct preempt_cost cost_of_chosen(const struct trial *t)
+static struct preempt_cost cost_of_chosen(const struct victim_trial *t)
 {
     const struct victims *v = t->p->victims;
     struct preempt_cost h = {.possible = true, .tier = INT64_MIN, .breaks = budgets_broken_by(t->p, t->chosen, t->len)};
@@ -279,7 +279,7 @@ static struct preempt_cost cost_of_chosen(const struct trial *t)
 }
 
 /* Chooses groups in order until the pod fits, then reprieves those not needed. */
-static struct preempt_cost choose_groups(struct trial *t, const uint32_t *list, uint32_t len)
+static struct preempt_cost choose_groups(struct victim_trial *t, const uint32_t *list, uint32_t len)
 {
     bool enough = fits(t);
     while (t->len < len && !enough) {
@@ -296,7 +296,7 @@ static struct preempt_cost choose_groups(struct trial *t, const uint32_t *list, 
 
 /* Removes all chosen groups. Only the quota usage belongs to the plan, and is reverted group by group; the rest belongs
  * to the trial and is set anew. */
-static void unchoose_all(struct trial *t)
+static void unchoose_all(struct victim_trial *t)
 {
     while (t->a->quota && t->len)
         count_group(t, t->chosen[--t->len], -1);
@@ -313,7 +313,7 @@ static bool is_worse(const struct victim_group *x, const struct preempt_cost *th
 }
 
 /* Replaces several chosen groups by a single one, the first that is large enough, if that costs less. */
-static struct preempt_cost choose_single_group(struct trial *t, const uint32_t *list, uint32_t len,
+static struct preempt_cost choose_single_group(struct victim_trial *t, const uint32_t *list, uint32_t len,
                                                struct preempt_cost several)
 {
     const struct victims *v = t->p->victims;
@@ -342,7 +342,8 @@ static struct preempt_cost choose_single_group(struct trial *t, const uint32_t *
 
 uint32_t *preempt_node_groups(struct berth_plan *p, const struct preemptor *a, uint32_t position, uint32_t *ret_len)
 {
-    const struct trial t = {.p = p, .a = a, .position = position, .gang = snapshot_workload(p->s, a->workload)->gang};
+    const struct victim_trial t = {
+        .p = p, .a = a, .position = position, .gang = snapshot_workload(p->s, a->workload)->gang};
     return gather_groups(&t, ret_len);
 }
 
@@ -354,7 +355,7 @@ struct preempt_cost preempt_cost_on_node(struct berth_plan *p, const struct pree
     if (v->lowest[position] >= a->tier)
         return h;
     struct arena_mark mark = arena_mark(&p->scratch);
-    struct trial t;
+    struct victim_trial t;
     t.p = p;
     t.a = a;
     t.position = position;

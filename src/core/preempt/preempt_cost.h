@@ -51,8 +51,8 @@ struct preempt_cost preempt_cost_on_node(struct berth_plan *p, const struct pree
  * until the scratch arena is rewound. */
 uint32_t *preempt_node_groups(struct berth_plan *p, const struct preemptor *a, uint32_t position, uint32_t *ret_len);
 
-/* The costs on all nodes that the class may use; preempt_costs_of returns NULL if preemption is possible on none. Valid until
- * the scratch arena is rewound. */
+/* The costs on all nodes that the class may use; preempt_costs_of returns NULL if preemption is possible on none. Valid
+ * until the scratch arena is rewound. */
 struct preempt_costs;
 struct preempt_costs *preempt_costs_of(struct berth_plan *p, const struct preemptor *a);
 /* Returns the cheapest node within the mask, or NONE. */

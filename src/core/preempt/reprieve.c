@@ -70,7 +70,7 @@ bool reprieve_has_room(struct berth_plan *p, uint32_t slot, bool promised)
     }
     BITS_EACH (d, i->gpus) {
         const struct device_free *f = &c->devices[c->l->device[at] + d];
-        if (f->later < (int32_t)k->gpu.milli || f->mem_later < gpu_memory_held(&k->gpu))
+        if (f->later < (int32_t)k->gpu.milli || f->mem_later < gpu_memory_booked(&k->gpu))
             return false;
     }
     if (promised && !reservations_allow_stay(p, i))
@@ -80,7 +80,7 @@ bool reprieve_has_room(struct berth_plan *p, uint32_t slot, bool promised)
 
 /* Returns whether the victim has room beside everything that was placed. Topology constraints are not checked again: if
  * there are any, the victim stops. */
-static bool may_stay(const struct preempt_attempt *e, const struct stop *s)
+static bool may_stay(const struct preempt_attempt *e, const struct attempt_stop *s)
 {
     const struct berth_plan *p = e->p;
     const struct instance *i = snapshot_instance(p->s, s->slot);
@@ -118,7 +118,7 @@ static bool node_leaves(const struct berth_plan *p, uint32_t position)
 }
 
 /* Returns whether the quotas of the pod allow to place it now; `kept`: beside what is kept of them for reservations. */
-static bool quota_is_free(struct berth_plan *p, const struct act *a, bool kept)
+static bool quota_is_free(struct berth_plan *p, const struct plan_act *a, bool kept)
 {
     const struct class *k = snapshot_class(p->s, snapshot_workload(p->s, a->workload)->class);
     plan_quota_count(p, a->workload, a->replaces, k, true, -1);
@@ -139,7 +139,7 @@ static bool uses_reserved_quota(const struct preempt_attempt *e, uint32_t positi
     if (node_leaves(p, position))
         return false;
     for (size_t n = e->acts; n < p->c.acts.len; n++) {
-        const struct act *a = &p->c.acts.at[n];
+        const struct plan_act *a = &p->c.acts.at[n];
         if (a->op == BERTH_RESERVE && a->position == position && quota_is_free(p, a, false) &&
             !quota_is_free(p, a, true))
             return true;
@@ -170,7 +170,7 @@ static bool reprieve_group(struct preempt_attempt *e, uint32_t victim_group)
 
 /* Turns a reservation into a placement, since nothing stops on its node after all; except where it waits for victims to
  * free its quotas. */
-static void place_at_once(struct berth_plan *p, struct act *a)
+static void place_at_once(struct berth_plan *p, struct plan_act *a)
 {
     const struct class *k = snapshot_class(p->s, snapshot_workload(p->s, a->workload)->class);
     if (!quota_is_free(p, a, false)) {
@@ -192,7 +192,7 @@ static const uint32_t *acts_without_reprieved(struct preempt_attempt *e)
     struct berth_plan *p = e->p;
     struct cycle *c = &p->c;
     size_t len = c->acts.len - e->acts, to = e->acts;
-    struct act *old = arena_dup(&p->scratch, c->acts.at + e->acts, len * sizeof *old);
+    struct plan_act *old = arena_dup(&p->scratch, c->acts.at + e->acts, len * sizeof *old);
     uint32_t *now_at = ARENA_ARRAY(&p->scratch, uint32_t, len + 1);
     for (size_t n = 0; n < len; n++) {
         if (old[n].op != BERTH_STOP)
@@ -226,7 +226,7 @@ static void remove_reprieved_stops(struct preempt_attempt *e)
     victims_rewind(p, e->acts);
     c->waits.len = e->waits;
     for (size_t n = e->acts; n < c->acts.len; n++) {
-        struct act *a = &c->acts.at[n];
+        struct plan_act *a = &c->acts.at[n];
         if (a->op != BERTH_STOP && a->next != NONE && a->next >= e->acts)
             a->next = now_at[a->next - e->acts];
         if (a->op == BERTH_RESERVE && !node_leaves(p, a->position))

@@ -79,7 +79,7 @@ static bool is_extra(const struct berth_plan *p, const struct workload *w, const
 }
 
 /* Returns whether the instance counts as its pod once all stops are done. */
-static bool stands(const struct berth_plan *p, const struct workload *w, uint32_t slot)
+static bool counts_after_stops(const struct berth_plan *p, const struct workload *w, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     return !is_going(p, slot) && !is_extra(p, w, i) && !is_replaced_as_lost(p, w, i);
@@ -87,13 +87,13 @@ static bool stands(const struct berth_plan *p, const struct workload *w, uint32_
 
 /* Returns the number of pods that exist or are finished; adds the ordinals that must not be used to the bit set
  * `used`. */
-static uint32_t pods_standing(const struct berth_plan *p, uint32_t workload, uint64_t *used)
+static uint32_t pods_after_stops(const struct berth_plan *p, uint32_t workload, uint64_t *used)
 {
     const struct workload *w = snapshot_workload(p->s, workload);
     uint32_t n = 0;
     for (uint32_t at = w->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
         const struct instance *i = snapshot_instance(p->s, at);
-        bool counts = workload_done(w, i) || stands(p, w, at);
+        bool counts = workload_done(w, i) || counts_after_stops(p, w, at);
         bool stopping = state_active(i->state) && !bits_has(p->c.removed, at) && w->on_lost != BERTH_LOST_REPLACE;
         n += counts;
         if (i->ordinal < w->replicas && (counts || stopping))
@@ -102,7 +102,7 @@ static uint32_t pods_standing(const struct berth_plan *p, uint32_t workload, uin
     return n;
 }
 
-/* As pods_standing, for the pods that have a demand. */
+/* As pods_after_stops, for the pods that have a demand. */
 static uint32_t pods_demanded(const struct berth_plan *p, uint32_t workload, uint64_t *used)
 {
     uint32_t n = 0;
@@ -125,7 +125,7 @@ static void requeue_pod(struct berth_plan *p, const struct victim_group *x)
     uint64_t *used = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(w->replicas) + 1);
     struct demand demand = demand_again(p, x->workload, x->tier);
     demand.spare_of = w->gang;
-    uint32_t ahead = is_wanted(p, w) ? pods_standing(p, x->workload, used) : w->replicas;
+    uint32_t ahead = is_wanted(p, w) ? pods_after_stops(p, x->workload, used) : w->replicas;
     if (ahead < w->replicas && bits_count(used, bits_words(w->replicas)) < w->replicas &&
         ahead + pods_demanded(p, x->workload, used) < w->replicas) {
         while (demand.first < w->replicas && bits_has(used, demand.first))

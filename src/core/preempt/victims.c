@@ -68,7 +68,7 @@ static int64_t lost_with(const struct berth_plan *p, const struct instance *i)
 }
 
 /* Victim groups during construction. */
-struct victims_found {
+struct victims_builder {
     VEC(struct victim_group) victim_groups;
     VEC(uint32_t) members;
     uint64_t *moving;   /* bit set of instance slots that this plan wants to move */
@@ -77,7 +77,7 @@ struct victims_found {
 
 /* ---- victim groups ---------------------------------------------------------------------------------------------- */
 
-static void victim_group_add(struct berth_plan *p, struct victims_found *v, struct victim_group *victim_group,
+static void victim_group_add(struct berth_plan *p, struct victims_builder *v, struct victim_group *victim_group,
                              uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
@@ -94,7 +94,7 @@ static void victim_group_add(struct berth_plan *p, struct victims_found *v, stru
 }
 
 /* Sorts the members by id. */
-static void members_sort(struct berth_plan *p, struct victims_found *v, const struct victim_group *victim_group)
+static void members_sort(struct berth_plan *p, struct victims_builder *v, const struct victim_group *victim_group)
 {
     struct arena_mark mark = arena_mark(&p->scratch);
     struct keyed *rows = arena_alloc(&p->scratch, 2 * (size_t)victim_group->len * sizeof *rows);
@@ -110,14 +110,14 @@ static void members_sort(struct berth_plan *p, struct victims_found *v, const st
 
 /* Returns whether a reserved instance may be dropped. A reservation that this plan has just promoted may not, nor one
  * with volumes, which could not be reserved again. */
-static bool can_drop(const struct berth_plan *p, const struct victims_found *v, uint32_t slot)
+static bool can_drop(const struct berth_plan *p, const struct victims_builder *v, uint32_t slot)
 {
     return !bits_has(v->promoted, slot) && snapshot_class(p->s, snapshot_instance(p->s, slot)->class)->volumes_len == 0;
 }
 
 /* Adds a group of one pod and of the instances that are about to take over from it. There is no group if such an
  * instance may not be dropped, or was placed at this very moment. */
-static void find_pod_group(struct berth_plan *p, struct victims_found *v, uint32_t slot, int64_t tier)
+static void find_pod_group(struct berth_plan *p, struct victims_builder *v, uint32_t slot, int64_t tier)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     const struct workload *w = snapshot_workload(p->s, i->workload.v);
@@ -146,8 +146,8 @@ static void find_pod_group(struct berth_plan *p, struct victims_found *v, uint32
 
 /* Gathers all instances of a gang. Returns whether the gang may be preempted; *ret_ripe is the time from which all of
  * them have run for their minimum. */
-static bool gather_gang(struct berth_plan *p, struct victims_found *v, uint32_t gang, struct victim_group *victim_group,
-                        int64_t *ret_ripe)
+static bool gather_gang(struct berth_plan *p, struct victims_builder *v, uint32_t gang,
+                        struct victim_group *victim_group, int64_t *ret_ripe)
 {
     bool may = true;
     *ret_ripe = 0;
@@ -171,7 +171,7 @@ static bool gather_gang(struct berth_plan *p, struct victims_found *v, uint32_t 
     return may && victim_group->len > 0;
 }
 
-static void find_gang_group(struct berth_plan *p, struct victims_found *v, uint32_t gang, int64_t tier)
+static void find_gang_group(struct berth_plan *p, struct victims_builder *v, uint32_t gang, int64_t tier)
 {
     struct victim_group victim_group = {.gang = true};
     int64_t ripe;
@@ -207,7 +207,8 @@ static int64_t growth_end_ns(const struct berth_plan *p, uint32_t workload)
     return last + 1;
 }
 
-static void find_groups_of(struct berth_plan *p, struct victims_found *v, uint32_t slot, uint64_t *gangs, int64_t tier)
+static void find_groups_of(struct berth_plan *p, struct victims_builder *v, uint32_t slot, uint64_t *gangs,
+                           int64_t tier)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     const struct workload *w = snapshot_workload(p->s, i->workload.v);
@@ -396,7 +397,7 @@ struct victims *victims_new(struct berth_plan *p, int64_t tier)
     struct victims *v = ARENA_NEW(&p->arena, struct victims);
     uint64_t *gangs = ARENA_ARRAY(&p->arena, uint64_t, bits_words(s->gangs.len) + 1);
 
-    struct victims_found victims_found = {0};
+    struct victims_builder victims_found = {0};
     victims_found.moving = ARENA_ARRAY(&p->arena, uint64_t, bits_words(s->instances.len) + 1);
     victims_found.promoted = ARENA_ARRAY(&p->arena, uint64_t, bits_words(s->instances.len) + 1);
     for (size_t i = 0; i < p->demands.len; i++)
@@ -475,7 +476,7 @@ void victims_catch_up(struct berth_plan *p)
 {
     struct victims *v = p->victims;
     for (; v->acts < p->c.acts.len; v->acts++) {
-        const struct act *a = &p->c.acts.at[v->acts];
+        const struct plan_act *a = &p->c.acts.at[v->acts];
         if (a->op == BERTH_STOP)
             victims_changed(p, a->position);
         else if (a->op == BERTH_PLACE || a->op == BERTH_RESERVE)

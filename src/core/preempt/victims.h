@@ -31,7 +31,7 @@ struct victim_pod {
 
 struct preempt_costs;
 struct budgets;
-struct cleared;
+struct failed_clearing;
 
 struct victims {
     const struct victim_group *victim_groups;
@@ -62,12 +62,12 @@ struct victims {
     struct {
         uint32_t *at;
         size_t len, room;
-    } placed;                /* positions where a pod was placed or reserved, in order */
-    size_t acts;             /* number of actions noted in both */
-    struct budgets *budgets; /* of disruption_budget.c; NULL: there are none */
-    struct cleared *cleared; /* [class]: of preempt_blockers.c; NULL: not used yet */
-    uint32_t looks;          /* nodes that preempt_blockers.c has examined */
-    uint32_t *back;          /* stopped groups that may get a demand again */
+    } placed;                        /* positions where a pod was placed or reserved, in order */
+    size_t acts;                     /* number of actions noted in both */
+    struct budgets *budgets;         /* of disruption_budget.c; NULL: there are none */
+    struct failed_clearing *cleared; /* [class]: of preempt_blockers.c; NULL: not used yet */
+    uint32_t looks;                  /* nodes that preempt_blockers.c has examined */
+    uint32_t *back;                  /* stopped groups that may get a demand again */
     uint32_t back_len;
     uint32_t *gone; /* all groups that were stopped, in order */
     uint32_t gone_len;

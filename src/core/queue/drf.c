@@ -8,7 +8,7 @@
 #include "base/bits.h"
 #include "core/queue/factor.h"
 
-struct given {
+struct drf_shares {
     int64_t *at; /* [account * kinds + kind] */
     double *share;
     uint32_t kinds;
@@ -16,10 +16,10 @@ struct given {
 };
 
 /* Returns zeroed shares; the kinds are the resources that the cluster has, and GPUs. */
-static struct given drf_shares_new(struct ranks *r)
+static struct drf_shares drf_shares_new(struct ranks *r)
 {
     const struct berth_snapshot *s = r->s;
-    struct given g = {.kind_of = ARENA_ARRAY(&r->p->scratch, uint32_t, QUOTA_RESOURCES)};
+    struct drf_shares g = {.kind_of = ARENA_ARRAY(&r->p->scratch, uint32_t, QUOTA_RESOURCES)};
     for (uint32_t i = 0; i < QUOTA_RESOURCES; i++)
         g.kind_of[i] = ranks_total(r, i) > 0 ? g.kinds++ : NONE;
     g.at = ARENA_ARRAY(&r->p->scratch, int64_t, (size_t)s->quotas_len * g.kinds + 1);
@@ -27,7 +27,8 @@ static struct given drf_shares_new(struct ranks *r)
     return g;
 }
 
-static void give(struct ranks *r, struct given *g, uint32_t account, uint32_t resource, int64_t pods, int64_t need)
+static void drf_add_usage(struct ranks *r, struct drf_shares *g, uint32_t account, uint32_t resource, int64_t pods,
+                          int64_t need)
 {
     uint32_t kind = g->kind_of[resource];
     if (kind == NONE || need == 0)
@@ -39,7 +40,7 @@ static void give(struct ranks *r, struct given *g, uint32_t account, uint32_t re
     g->share[account] = share > g->share[account] ? share : g->share[account];
 }
 
-static void fill(struct ranks *r, struct given *g, uint32_t workload)
+static void fill(struct ranks *r, struct drf_shares *g, uint32_t workload)
 {
     const struct workload *w = snapshot_workload(r->s, workload);
     const struct class *k = snapshot_class(r->s, w->class);
@@ -47,9 +48,9 @@ static void fill(struct ranks *r, struct given *g, uint32_t workload)
     int64_t pods = w->suspended || w->ended >= w->replicas ? 0 : w->replicas - w->ended;
     r->filled[workload] = g->share[account] / r->s->quotas[account].weight;
     for (uint32_t i = 0; pods && i < k->needs_len; i++)
-        give(r, g, account, k->needs[i].resource, pods, k->needs[i].amount);
+        drf_add_usage(r, g, account, k->needs[i].resource, pods, k->needs[i].amount);
     if (pods && k->gpu.count)
-        give(r, g, account, QUOTA_GPU, pods, quota_need(k, QUOTA_GPU));
+        drf_add_usage(r, g, account, QUOTA_GPU, pods, quota_need(k, QUOTA_GPU));
 }
 
 void drf_make(struct ranks *r)
@@ -69,7 +70,7 @@ void drf_make(struct ranks *r)
     for (size_t i = 0; i < len; i++)
         rows[i].key = (uint64_t)snapshot_workload(s, rows[i].value)->created_ns ^ (uint64_t)1 << 63;
     sort_keyed(rows, rows + len, len);
-    struct given g = drf_shares_new(r);
+    struct drf_shares g = drf_shares_new(r);
     for (size_t i = 0; i < len; i++)
         fill(r, &g, rows[i].value);
     arena_rewind(&r->p->scratch, mark);

@@ -18,7 +18,7 @@ bool is_elastic(const struct workload *w)
 }
 
 /* Returns whether the instance exists and stays. */
-static bool is_there(const struct berth_plan *p, uint32_t slot)
+static bool instance_stays(const struct berth_plan *p, uint32_t slot)
 {
     enum berth_state state = snapshot_instance(p->s, slot)->state;
     return state != BERTH_ENDED && state != BERTH_STOPPING && !bits_has(p->c.stopped, slot) &&
@@ -29,12 +29,12 @@ static bool is_there(const struct berth_plan *p, uint32_t slot)
 static bool is_extra(const struct berth_plan *p, const struct instance *i)
 {
     uint32_t old = snapshot_replaced(p->s, i);
-    return old != NONE && is_there(p, old);
+    return old != NONE && instance_stays(p, old);
 }
 
 static bool is_counted(const struct berth_plan *p, uint32_t slot)
 {
-    return is_there(p, slot) && !is_extra(p, snapshot_instance(p->s, slot));
+    return instance_stays(p, slot) && !is_extra(p, snapshot_instance(p->s, slot));
 }
 
 /* Returns how many pods of the workload come before this one, finished ones included. */
@@ -143,13 +143,13 @@ static struct guarantee_rests *guarantees_make(struct berth_plan *p)
 }
 
 /* The quotas that a workload counts against. */
-struct path {
+struct quota_chain {
     uint32_t at[QUOTA_CHAIN_MAX], len;
 };
 
 /* Returns how many of `pods` equal pods fit into the rest of every guarantee. */
-static uint32_t guarantees_room(const struct guarantee_rests *all, const struct path *path, const struct class *k,
-                                uint32_t pods)
+static uint32_t guarantees_room(const struct guarantee_rests *all, const struct quota_chain *path,
+                                const struct class *k, uint32_t pods)
 {
     for (uint32_t n = 0; n < path->len; n++)
         for (uint32_t i = 0; i < all[path->at[n]].len; i++) {
@@ -162,7 +162,8 @@ static uint32_t guarantees_room(const struct guarantee_rests *all, const struct 
 }
 
 /* Subtracts the pods from every guarantee; a negative number adds them back. */
-static void guarantees_take(struct guarantee_rests *all, const struct path *path, const struct class *k, int64_t pods)
+static void guarantees_take(struct guarantee_rests *all, const struct quota_chain *path, const struct class *k,
+                            int64_t pods)
 {
     for (uint32_t n = 0; n < path->len; n++)
         for (uint32_t i = 0; i < all[path->at[n]].len; i++)
@@ -237,7 +238,7 @@ static bool gang_fits_guarantees(struct berth_plan *p, struct guarantee_rests *a
             uint32_t pods = gang_needs(x);
             if (!claim || pods == 0)
                 continue;
-            struct path path;
+            struct quota_chain path;
             path.len = quota_chain(s->quotas, claim, path.at);
             if (turn == 0)
                 fits &= guarantees_room(all, &path, k, pods) == pods;
@@ -276,7 +277,7 @@ static uint32_t entitle_pods(struct berth_plan *p, struct guarantee_rests *all, 
     uint32_t len, at = 0, right = 0;
     const struct keyed *placed = placed_make(p, workload, &len);
     const struct class *wished = w ? snapshot_class(p->s, w->class) : NULL;
-    struct path path;
+    struct quota_chain path;
     path.len = quota_chain(p->s->quotas, snapshot_claim(p->s, workload), path.at);
     bool open = true;
     for (uint32_t n = 0; n <= len; n++) {
@@ -386,7 +387,7 @@ void entitlements_compute(struct berth_plan *p)
             continue;
         struct demand rest = demand_split(&p->demands.at[i], right[i]);
         rest.tier = tier_of(BERTH_BORROWED, snapshot_workload(p->s, rest.workload)->priority);
-        vec_push(&parts, ((struct part){i, rest}));
+        vec_push(&parts, ((struct demand_part){i, rest}));
     }
     demand_parts_insert(p, &parts);
 }

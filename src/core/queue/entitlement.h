@@ -22,8 +22,8 @@ void entitlements_compute(struct berth_plan *p);
 struct demand demand_split(struct demand *w, uint32_t pods);
 
 /* Parts that were split off, each with the index of the demand that it follows, in ascending order of that index. */
-typedef VEC(struct part) demand_part_list;
-struct part {
+typedef VEC(struct demand_part) demand_part_list;
+struct demand_part {
     uint32_t after;
     struct demand demand;
 };

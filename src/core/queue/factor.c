@@ -16,14 +16,14 @@ static const double PARAMETERS_MAX = 1e12; /* the upper end of the scale of para
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
-struct row row_of(struct ranks *r, uint32_t workload)
+struct rank_row row_of(struct ranks *r, uint32_t workload)
 {
     static const struct claim silent;
     const struct claim *t = snapshot_claim(r->s, workload);
-    return (struct row){workload, NONE, snapshot_workload(r->s, workload), t ? t : &silent};
+    return (struct rank_row){workload, NONE, snapshot_workload(r->s, workload), t ? t : &silent};
 }
 
-int64_t row_estimate_ns(const struct ranks *r, const struct row *row)
+int64_t row_estimate_ns(const struct ranks *r, const struct rank_row *row)
 {
     if (row->t->estimate_ns)
         return row->t->estimate_ns;
@@ -32,7 +32,7 @@ int64_t row_estimate_ns(const struct ranks *r, const struct row *row)
     return r->estimate_ns ? r->estimate_ns : HOUR_NS;
 }
 
-int64_t row_waited_s(const struct ranks *r, const struct row *row)
+int64_t row_waited_s(const struct ranks *r, const struct rank_row *row)
 {
     int64_t waited;
     if (__builtin_sub_overflow(r->now_ns, row->w->created_ns, &waited) || waited < 0)
@@ -64,16 +64,16 @@ double ranks_share(struct ranks *r, uint32_t resource, int64_t amount)
 }
 
 /* Returns the extent of one pod of the class. */
-static struct extent class_extent(struct ranks *r, struct class_ix k)
+static struct demand_size class_extent(struct ranks *r, struct class_ix k)
 {
     if (!r->classes)
-        r->classes = ARENA_ARRAY(&r->p->arena, struct extent, r->s->classes.len + 1);
-    struct extent *e = &r->classes[k.v];
+        r->classes = ARENA_ARRAY(&r->p->arena, struct demand_size, r->s->classes.len + 1);
+    struct demand_size *e = &r->classes[k.v];
     if (e->known)
         return *e;
     const struct class *class = snapshot_class(r->s, k);
     int64_t gpus = quota_need(class, QUOTA_GPU);
-    *e = (struct extent){.pods = 1, .known = true, .share = ranks_share(r, QUOTA_GPU, gpus)};
+    *e = (struct demand_size){.pods = 1, .known = true, .share = ranks_share(r, QUOTA_GPU, gpus)};
     e->size = (double)(gpus ? gpus : class_need(class, RESOURCE_CPU)) / 1000;
     for (uint32_t i = 0; i < class->needs_len; i++) {
         double share = ranks_share(r, class->needs[i].resource, class->needs[i].amount);
@@ -110,15 +110,15 @@ static double gang_share(struct ranks *r, const struct gang *g)
     return most;
 }
 
-static struct extent gang_extent(struct ranks *r, uint32_t gang)
+static struct demand_size gang_extent(struct ranks *r, uint32_t gang)
 {
     if (!r->gangs)
-        r->gangs = ARENA_ARRAY(&r->p->arena, struct extent, r->s->gangs.len + 1);
-    struct extent *e = &r->gangs[gang];
+        r->gangs = ARENA_ARRAY(&r->p->arena, struct demand_size, r->s->gangs.len + 1);
+    struct demand_size *e = &r->gangs[gang];
     const struct gang *g = pages_at(&r->s->gangs, gang);
     if (e->known)
         return *e;
-    *e = (struct extent){.known = true, .share = gang_share(r, g)};
+    *e = (struct demand_size){.known = true, .share = gang_share(r, g)};
     for (uint32_t at = g->first; at != NONE; at = snapshot_workload(r->s, at)->next_in_gang) {
         const struct workload *w = snapshot_workload(r->s, at);
         e->pods += gang_pods(w);
@@ -127,7 +127,7 @@ static struct extent gang_extent(struct ranks *r, uint32_t gang)
     return *e;
 }
 
-struct extent row_extent(struct ranks *r, const struct row *row)
+struct demand_size row_extent(struct ranks *r, const struct rank_row *row)
 {
     return row->w->gang == NONE ? class_extent(r, row->w->class) : gang_extent(r, row->w->gang);
 }
@@ -164,43 +164,43 @@ static int32_t time_scale(struct ranks *r, int64_t ns)
 
 /* ---- factors ---------------------------------------------------------------------------------------------------- */
 
-static int32_t age(struct ranks *r, const struct row *row)
+static int32_t age(struct ranks *r, const struct rank_row *row)
 {
     int64_t full_ns = r->order.age_ns ? r->order.age_ns : WEEK_NS;
     return clamp((double)row_waited_s(r, row) * SECOND_NS / (double)full_ns);
 }
 
-static int32_t size(struct ranks *r, const struct row *row)
+static int32_t size(struct ranks *r, const struct rank_row *row)
 {
     return clamp(row_extent(r, row).share);
 }
 
-static int32_t priority(struct ranks *r, const struct row *row)
+static int32_t priority(struct ranks *r, const struct rank_row *row)
 {
     (void)r;
     return (row->t->urgency + URGENCY_MAX) * (MILLION / (2 * URGENCY_MAX));
 }
 
-static int32_t user_level(struct ranks *r, const struct row *row)
+static int32_t user_level(struct ranks *r, const struct rank_row *row)
 {
     (void)r;
     return row->t->user_level * (MILLION / LEVEL_MAX);
 }
 
-static int32_t group_level(struct ranks *r, const struct row *row)
+static int32_t group_level(struct ranks *r, const struct rank_row *row)
 {
     (void)r;
     return row->t->group_level * (MILLION / LEVEL_MAX);
 }
 
-static int32_t queue(struct ranks *r, const struct row *row)
+static int32_t queue(struct ranks *r, const struct rank_row *row)
 {
     int64_t low = r->queue_low, range = r->queue_high - low;
     int64_t at = row->queue == NONE ? 0 : r->order.queues[row->queue].priority;
     return range == 0 ? HALF : (int32_t)((at - low) * MILLION / range);
 }
 
-static int32_t fair_share(struct ranks *r, const struct row *row)
+static int32_t fair_share(struct ranks *r, const struct rank_row *row)
 {
     if (row->t->quotas_len == 0)
         return HALF;
@@ -209,17 +209,17 @@ static int32_t fair_share(struct ranks *r, const struct row *row)
     return r->fair[row->t->quotas[0]];
 }
 
-static int32_t run_time(struct ranks *r, const struct row *row)
+static int32_t run_time(struct ranks *r, const struct rank_row *row)
 {
     return time_scale(r, row_estimate_ns(r, row));
 }
 
-static int32_t asked_time(struct ranks *r, const struct row *row)
+static int32_t requested_time(struct ranks *r, const struct rank_row *row)
 {
     return row->t->limit_ns ? time_scale(r, row->t->limit_ns) : MILLION;
 }
 
-static int32_t deadline(struct ranks *r, const struct row *row)
+static int32_t deadline(struct ranks *r, const struct rank_row *row)
 {
     int64_t left;
     if (row->t->deadline_ns == 0)
@@ -229,24 +229,24 @@ static int32_t deadline(struct ranks *r, const struct row *row)
     return clamp((double)row_estimate_ns(r, row) / (double)left);
 }
 
-static int32_t parameters(struct ranks *r, const struct row *row)
+static int32_t parameters(struct ranks *r, const struct rank_row *row)
 {
     return log_scale(r, (double)row->t->parameters, PARAMETERS_MAX);
 }
 
-static int32_t attained(struct ranks *r, const struct row *row)
+static int32_t attained(struct ranks *r, const struct rank_row *row)
 {
     return time_scale(r, row->t->attained_ns);
 }
 
-static int32_t load(struct ranks *r, const struct row *row)
+static int32_t load(struct ranks *r, const struct rank_row *row)
 {
     (void)row;
     double most = 0;
     if (r->load >= 0)
         return r->load;
     if (!r->admitted)
-        admitted_make(r);
+        account_usage_make(r);
     for (uint32_t i = 0; i < LOADS; i++) {
         double share = ranks_share(r, loads[i], r->admitted->asked[i]);
         most = share > most ? share : most;
@@ -255,7 +255,7 @@ static int32_t load(struct ranks *r, const struct row *row)
     return r->load;
 }
 
-static int32_t interference(struct ranks *r, const struct row *row)
+static int32_t interference(struct ranks *r, const struct rank_row *row)
 {
     (void)r;
     return row->t->interference < MILLION ? row->t->interference : MILLION;
@@ -271,7 +271,7 @@ static int32_t account_dominant(struct ranks *r, const struct quota *q)
     return clamp(most);
 }
 
-static int32_t dominant(struct ranks *r, const struct row *row)
+static int32_t dominant(struct ranks *r, const struct rank_row *row)
 {
     if (row->t->quotas_len == 0)
         return size(r, row);
@@ -284,23 +284,23 @@ static int32_t dominant(struct ranks *r, const struct row *row)
 }
 
 const struct factor factors[] = {
-    {"age",          "waiting time; 1 after a week, or after the time that the policy sets",                true,  age        },
-    {"size",         "the job's share of the cluster in its scarcest resource",                             false, size       },
-    {"priority",     "the urgency set by the owner: -1000 is 0, 0 is 0.5, 1000 is 1",                       false, priority   },
-    {"user_level",   "the level of the owner, 0 to 100",                                                    false, user_level },
-    {"group_level",  "the level of the owner's group, 0 to 100",                                            false, group_level},
-    {"queue",        "the priority of the queue, from the lowest (0) to the highest (1) that exists",       false, queue      },
+    {"age",          "waiting time; 1 after a week, or after the time that the policy sets",                true,  age           },
+    {"size",         "the job's share of the cluster in its scarcest resource",                             false, size          },
+    {"priority",     "the urgency set by the owner: -1000 is 0, 0 is 0.5, 1000 is 1",                       false, priority      },
+    {"user_level",   "the level of the owner, 0 to 100",                                                    false, user_level    },
+    {"group_level",  "the level of the owner's group, 0 to 100",                                            false, group_level   },
+    {"queue",        "the priority of the queue, from the lowest (0) to the highest (1) that exists",       false, queue         },
     {"fair_share",   "the fair-share position of the account: 1 is the most underserved, near 0 the least", true,
-     fair_share                                                                                                               },
-    {"time",         "the expected run time, logarithmic: 0 is a second, 1 is 30 days",                     false, run_time   },
-    {"asked_time",   "the time limit, logarithmic: 0 is a second, 1 is 30 days or no limit",                false, asked_time },
-    {"deadline",     "the run time as a share of the time left until the deadline; 0 without a deadline",   true,  deadline   },
-    {"parameters",   "the number of model parameters, logarithmic: 0 is one or none, 1 is a trillion",      false, parameters },
-    {"attained",     "the run time of earlier attempts, logarithmic: 0 is a second, 1 is 30 days",          false, attained   },
-    {"load",         "the total demand of admitted work relative to the capacity; 0.5 if they are equal",   false, load       },
+     fair_share                                                                                                                  },
+    {"time",         "the expected run time, logarithmic: 0 is a second, 1 is 30 days",                     false, run_time      },
+    {"asked_time",   "the time limit, logarithmic: 0 is a second, 1 is 30 days or no limit",                false, requested_time},
+    {"deadline",     "the run time as a share of the time left until the deadline; 0 without a deadline",   true,  deadline      },
+    {"parameters",   "the number of model parameters, logarithmic: 0 is one or none, 1 is a trillion",      false, parameters    },
+    {"attained",     "the run time of earlier attempts, logarithmic: 0 is a second, 1 is 30 days",          false, attained      },
+    {"load",         "the total demand of admitted work relative to the capacity; 0.5 if they are equal",   false, load          },
     {"interference", "the slowdown that the job and its neighbours cause each other; 0 if unknown",         false,
-     interference                                                                                                             },
-    {"dominant",     "the share of the cluster that all admitted work of the account requests",             false, dominant   },
+     interference                                                                                                                },
+    {"dominant",     "the share of the cluster that all admitted work of the account requests",             false, dominant      },
 };
 const uint32_t factors_len = sizeof factors / sizeof *factors;
 _Static_assert(sizeof factors / sizeof *factors <= FACTORS_MAX, "rank.h promises room for so many");

@@ -73,7 +73,7 @@ static bool quota_is(const void *ctx, uint32_t value, const void *key)
 }
 
 /* Adds the past usage that is recorded as facts. */
-static void add_facts(struct ranks *r, struct admitted *a)
+static void add_facts(struct ranks *r, struct account_usage *a)
 {
     const struct berth_snapshot *s = r->s;
     struct map by_id = {0};
@@ -93,7 +93,7 @@ static void add_facts(struct ranks *r, struct admitted *a)
     map_done(&by_id);
 }
 
-static void admit(struct ranks *r, struct admitted *a, int64_t *rates, uint32_t workload)
+static void admit(struct ranks *r, struct account_usage *a, int64_t *rates, uint32_t workload)
 {
     const struct workload *w = snapshot_workload(r->s, workload);
     const struct claim *t = snapshot_claim(r->s, workload);
@@ -106,11 +106,11 @@ static void admit(struct ranks *r, struct admitted *a, int64_t *rates, uint32_t 
         a->used[t->quotas[0]] = usage_sum(a->used[t->quotas[0]], workload_used(r, rates, w));
 }
 
-void admitted_make(struct ranks *r)
+void account_usage_make(struct ranks *r)
 {
     const struct berth_snapshot *s = r->s;
     struct arena *arena = &r->p->arena;
-    struct admitted *a = ARENA_NEW(arena, struct admitted);
+    struct account_usage *a = ARENA_NEW(arena, struct account_usage);
     int64_t *rates = ARENA_ARRAY(arena, int64_t, s->classes.len + 1);
     for (uint32_t k = 0; k < s->classes.len; k++)
         rates[k] = -1;
@@ -125,7 +125,7 @@ void admitted_make(struct ranks *r)
 
 /* ---- the tree --------------------------------------------------------------------------------------------------- */
 
-struct tree {
+struct fair_tree {
     struct ranks *r;
     const struct quota *quotas;
     uint8_t *part;   /* [quota]: it is an account, or above one */
@@ -136,12 +136,12 @@ struct tree {
     uint32_t accounts, given;
 };
 
-static uint32_t slot_of_parent(const struct tree *t, uint32_t q)
+static uint32_t slot_of_parent(const struct fair_tree *t, uint32_t q)
 {
     return t->quotas[q].parent == NONE ? 0 : t->quotas[q].parent + 1;
 }
 
-static void tree_fill(struct tree *t, const struct admitted *a, uint32_t len)
+static void tree_fill(struct fair_tree *t, const struct account_usage *a, uint32_t len)
 {
     for (uint32_t q = 0; q < len; q++) {
         t->accounts += a->account[q];
@@ -160,7 +160,7 @@ static void tree_fill(struct tree *t, const struct admitted *a, uint32_t len)
 }
 
 /* Computes the level of all siblings. The sums are of integers, so the order of the siblings changes nothing. */
-static void tree_levels(struct tree *t, uint32_t first)
+static void tree_levels(struct fair_tree *t, uint32_t first)
 {
     int64_t weights = 0, used = 0;
     for (uint32_t q = first; q != NONE; q = t->next[q]) {
@@ -181,7 +181,7 @@ static uint64_t highest_first(double x)
 }
 
 /* Assigns positions to all accounts at and below these quotas, those of the highest level first. */
-static void assign_positions(struct tree *t, const uint32_t *at, uint32_t len)
+static void assign_positions(struct fair_tree *t, const uint32_t *at, uint32_t len)
 {
     struct arena *scratch = &t->r->p->scratch;
     struct keyed *rows = arena_alloc(scratch, (2 * (size_t)len + 1) * sizeof *rows);
@@ -218,15 +218,15 @@ void fair_make(struct ranks *r)
     const struct berth_snapshot *s = r->s;
     uint32_t len = s->quotas_len, n = 0;
     if (!r->admitted)
-        admitted_make(r);
+        account_usage_make(r);
     struct arena_mark mark = arena_mark(&r->p->scratch);
-    struct tree t = {.r = r,
-                     .quotas = s->quotas,
-                     .part = ARENA_ARRAY(&r->p->scratch, uint8_t, len + 1),
-                     .used = ARENA_ARRAY(&r->p->scratch, int64_t, len + 1),
-                     .next = ARENA_ARRAY(&r->p->scratch, uint32_t, len + 1),
-                     .first = ARENA_ARRAY(&r->p->scratch, uint32_t, len + 1),
-                     .level = ARENA_ARRAY(&r->p->scratch, double, len + 1)};
+    struct fair_tree t = {.r = r,
+                          .quotas = s->quotas,
+                          .part = ARENA_ARRAY(&r->p->scratch, uint8_t, len + 1),
+                          .used = ARENA_ARRAY(&r->p->scratch, int64_t, len + 1),
+                          .next = ARENA_ARRAY(&r->p->scratch, uint32_t, len + 1),
+                          .first = ARENA_ARRAY(&r->p->scratch, uint32_t, len + 1),
+                          .level = ARENA_ARRAY(&r->p->scratch, double, len + 1)};
     r->fair = ARENA_ARRAY(&r->p->arena, int32_t, len + 1);
     tree_fill(&t, r->admitted, len);
     for (uint32_t q = 0; q <= len; q++)

@@ -17,7 +17,7 @@ void placement_budget_update(struct berth_plan *p)
 {
     size_t len = p->c.acts.len;
     for (size_t i = p->starting ? p->starting_seen : len; i < len; i++) {
-        const struct act *a = &p->c.acts.at[i];
+        const struct plan_act *a = &p->c.acts.at[i];
         const struct instance *was = a->instance == NONE ? NULL : snapshot_instance(p->s, a->instance);
         const struct claim *claim = was ? snapshot_claim(p->s, was->workload.v) : NULL;
         bool goes = a->op == BERTH_STOP || a->op == BERTH_LOSE;

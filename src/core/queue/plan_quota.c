@@ -8,23 +8,23 @@
 #define SECOND_NS ((int64_t)1000000000)
 
 /* For a limit: the amount held now, and once all stops are done. */
-struct row {
+struct limit_amount {
     int64_t now, later;
 };
 
-struct reserve {
+struct quota_request {
     uint32_t workload, pods;
     const struct class *k;
     bool job; /* it adds a job to the limit of jobs */
 };
 
 struct plan_quotas {
-    bool any;                 /* some quota has a limit or a total */
-    uint64_t *leaves;         /* bit set of instances that this plan stops or loses, or tries to stop */
-    uint64_t *lost, *begins;  /* bit sets of instances that this plan loses, and of those it promotes */
-    struct row **limits;      /* [quota][limit]; NULL: the quota has no limit */
-    int64_t **totals;         /* [quota][total]: amount x seconds, spent and expected */
-    struct reserve *reserves; /* at most one for each demand */
+    bool any;                       /* some quota has a limit or a total */
+    uint64_t *leaves;               /* bit set of instances that this plan stops or loses, or tries to stop */
+    uint64_t *lost, *begins;        /* bit sets of instances that this plan loses, and of those it promotes */
+    struct limit_amount **limits;   /* [quota][limit]; NULL: the quota has no limit */
+    int64_t **totals;               /* [quota][total]: amount x seconds, spent and expected */
+    struct quota_request *reserves; /* at most one for each demand */
     uint32_t reserves_len, reserves_room;
 };
 
@@ -107,17 +107,17 @@ void plan_quotas_begin(struct berth_plan *p)
     bool totals = false;
 
     p->plan_quotas = a;
-    a->limits = ARENA_ARRAY(&p->arena, struct row *, s->quotas_len + 1);
+    a->limits = ARENA_ARRAY(&p->arena, struct limit_amount *, s->quotas_len + 1);
     a->totals = ARENA_ARRAY(&p->arena, int64_t *, s->quotas_len + 1);
     for (uint32_t q = 0; q < s->quotas_len; q++) {
         const struct quota_terms *t = s->quotas[q].terms;
         if (t && t->limits_len)
-            a->limits[q] = ARENA_ARRAY(&p->arena, struct row, t->limits_len);
+            a->limits[q] = ARENA_ARRAY(&p->arena, struct limit_amount, t->limits_len);
         for (uint32_t i = 0; t && i < t->limits_len; i++) {
             const struct quota_book *b = book_find(&s->quotas[q], t->limits[i].resource);
             if (b)
-                a->limits[q][i] =
-                    (struct row){PLANTED(QUOTA_STOPPING) && b->later < b->active ? b->later : b->active, b->later};
+                a->limits[q][i] = (struct limit_amount){
+                    PLANTED(QUOTA_STOPPING) && b->later < b->active ? b->later : b->active, b->later};
         }
         if (t && t->totals_len)
             a->totals[q] = ARENA_ARRAY(&p->arena, int64_t, t->totals_len);
@@ -156,18 +156,18 @@ static bool job_has_instances(const struct berth_plan *p, uint32_t workload)
 }
 
 /* One more pod: its class, and the class of the instance that is counted for the same pod already (NULL: none). */
-struct more {
+struct added_pod {
     uint32_t workload;
     const struct class *k, *counted;
 };
 
 /* Returns the amount of a resource that the pod adds. Of jobs, only the first pod of a workload adds one. */
-static int64_t need_of(const struct berth_plan *p, const struct more *m, uint32_t resource)
+static int64_t need_of(const struct berth_plan *p, const struct added_pod *m, uint32_t resource)
 {
     return resource == QUOTA_JOBS ? !job_has_instances(p, m->workload) : quota_need_beyond(m->k, m->counted, resource);
 }
 
-static int64_t total_need_of(const struct berth_plan *p, const struct more *m, uint32_t resource)
+static int64_t total_need_of(const struct berth_plan *p, const struct added_pod *m, uint32_t resource)
 {
     return product(quota_need_beyond(m->k, m->counted, resource), pod_seconds(p, m->workload));
 }
@@ -198,7 +198,7 @@ static const struct class *counted_later(const struct berth_plan *p, uint32_t ol
     return old != NONE && is_later(p, old) ? snapshot_class(p->s, snapshot_instance(p->s, old)->class) : NULL;
 }
 
-static int64_t held_of(struct row r, bool later)
+static int64_t limit_amount_of(struct limit_amount r, bool later)
 {
     return later || r.later > r.now ? r.later : r.now;
 }
@@ -214,7 +214,7 @@ static uint32_t room_in(int64_t limit, int64_t held, int64_t need, uint32_t most
     return left < most ? (uint32_t)left : most;
 }
 
-static uint32_t room_on(const struct berth_plan *p, const uint32_t *chain, uint32_t len, const struct more *m,
+static uint32_t room_on(const struct berth_plan *p, const uint32_t *chain, uint32_t len, const struct added_pod *m,
                         bool later, uint32_t most)
 {
     for (uint32_t n = 0; n < len && most; n++) {
@@ -222,9 +222,12 @@ static uint32_t room_on(const struct berth_plan *p, const uint32_t *chain, uint3
         for (uint32_t i = 0; t && i < t->limits_len; i++) {
             int64_t need = need_of(p, m, t->limits[i].resource);
             if (t->limits[i].resource == QUOTA_JOBS) /* one job for all pods */
-                most = need && held_of(p->plan_quotas->limits[chain[n]][i], later) >= t->limits[i].amount ? 0 : most;
+                most = need && limit_amount_of(p->plan_quotas->limits[chain[n]][i], later) >= t->limits[i].amount
+                           ? 0
+                           : most;
             else
-                most = room_in(t->limits[i].amount, held_of(p->plan_quotas->limits[chain[n]][i], later), need, most);
+                most = room_in(t->limits[i].amount, limit_amount_of(p->plan_quotas->limits[chain[n]][i], later), need,
+                               most);
         }
         for (uint32_t i = 0; t && i < t->totals_len; i++)
             most = room_in(t->totals[i].limit, p->plan_quotas->totals[chain[n]][i],
@@ -233,7 +236,7 @@ static uint32_t room_on(const struct berth_plan *p, const uint32_t *chain, uint3
     return most;
 }
 
-static uint32_t room_by(const struct berth_plan *p, const struct claim *claim, const struct more *m, bool later,
+static uint32_t room_by(const struct berth_plan *p, const struct claim *claim, const struct added_pod *m, bool later,
                         uint32_t most)
 {
     uint32_t chain[QUOTA_CHAIN_MAX], len = quota_chain(p->s->quotas, claim, chain);
@@ -244,14 +247,14 @@ uint32_t plan_quota_room(const struct berth_plan *p, uint32_t workload, const st
                          uint32_t most)
 {
     const struct claim *claim = claim_of(p, workload);
-    return claim ? room_by(p, claim, &(struct more){workload, k, NULL}, later, most) : most;
+    return claim ? room_by(p, claim, &(struct added_pod){workload, k, NULL}, later, most) : most;
 }
 
 uint32_t plan_quota_room_of_demand(const struct berth_plan *p, const struct demand *w, bool later, uint32_t most)
 {
     if (!p->plan_quotas->any || w->quotas == 0)
         return most;
-    struct more m = {w->workload, snapshot_class(p->s, w->class), counted_now(p, w->replaces)};
+    struct added_pod m = {w->workload, snapshot_class(p->s, w->class), counted_now(p, w->replaces)};
     if (w->quotas > 1)
         return room_by(p, w->claim, &m, later, most);
     uint32_t chain[QUOTA_CHAIN_MAX], len = quota_path(p->s->quotas, w->account, chain);
@@ -263,12 +266,12 @@ bool plan_quota_blocking_limit(const struct berth_plan *p, uint32_t workload, co
 {
     const struct claim *claim = claim_of(p, workload);
     uint32_t chain[QUOTA_CHAIN_MAX], len = claim ? quota_chain(p->s->quotas, claim, chain) : 0;
-    const struct more m = {workload, k, NULL};
+    const struct added_pod m = {workload, k, NULL};
     for (uint32_t n = 0; n < len; n++) {
         const struct quota_terms *t = p->s->quotas[chain[n]].terms;
         for (uint32_t i = 0; t && i < t->limits_len; i++) {
             int64_t need = need_of(p, &m, t->limits[i].resource);
-            int64_t held = held_of(p->plan_quotas->limits[chain[n]][i], false);
+            int64_t held = limit_amount_of(p->plan_quotas->limits[chain[n]][i], false);
             *ret = (struct quota_shortage){chain[n], t->limits[i].resource, false, held, t->limits[i].amount, need};
             if (need && room_in(t->limits[i].amount, held, need, 1) == 0)
                 return true;
@@ -286,7 +289,7 @@ bool plan_quota_blocking_limit(const struct berth_plan *p, uint32_t workload, co
 
 /* ---- counting pods ---------------------------------------------------------------------------------------------- */
 
-static void rows_add(struct berth_plan *p, const struct more *m, int now, int later)
+static void rows_add(struct berth_plan *p, const struct added_pod *m, int now, int later)
 {
     const struct claim *claim = claim_of(p, m->workload);
     uint32_t chain[QUOTA_CHAIN_MAX], len = claim ? quota_chain(p->s->quotas, claim, chain) : 0;
@@ -323,8 +326,8 @@ void plan_quota_count(struct berth_plan *p, uint32_t workload, uint32_t replaces
 {
     if (!claim_of(p, workload))
         return;
-    rows_add(p, &(struct more){workload, k, counted_now(p, replaces)}, later ? 0 : sign, 0);
-    rows_add(p, &(struct more){workload, k, counted_later(p, replaces)}, 0, sign);
+    rows_add(p, &(struct added_pod){workload, k, counted_now(p, replaces)}, later ? 0 : sign, 0);
+    rows_add(p, &(struct added_pod){workload, k, counted_later(p, replaces)}, 0, sign);
     if (replaces == NONE) /* otherwise the pod is counted already */
         jobs_and_totals_add(p, workload, k, job_has_instances(p, workload) ? 0 : sign, sign);
 }
@@ -336,23 +339,23 @@ void plan_quota_reserve(struct berth_plan *p, uint32_t workload, const struct cl
         return;
     if (a->reserves_len == a->reserves_room) {
         uint32_t room = 2 * a->reserves_room + 16;
-        struct reserve *more = ARENA_ARRAY(&p->arena, struct reserve, room);
+        struct quota_request *more = ARENA_ARRAY(&p->arena, struct quota_request, room);
         for (uint32_t i = 0; i < a->reserves_len; i++)
             more[i] = a->reserves[i];
         a->reserves = more;
         a->reserves_room = room;
     }
-    struct reserve r = {workload, pods, k, !job_has_instances(p, workload)};
+    struct quota_request r = {workload, pods, k, !job_has_instances(p, workload)};
     a->reserves[a->reserves_len++] = r;
-    rows_add(p, &(struct more){workload, k, NULL}, (int)pods, (int)pods);
+    rows_add(p, &(struct added_pod){workload, k, NULL}, (int)pods, (int)pods);
     jobs_and_totals_add(p, workload, k, r.job, (int)pods);
 }
 
 void plan_quota_count_reservations(struct berth_plan *p, int sign)
 {
     for (uint32_t i = 0; i < p->plan_quotas->reserves_len; i++) {
-        const struct reserve *r = &p->plan_quotas->reserves[i];
-        rows_add(p, &(struct more){r->workload, r->k, NULL}, sign * (int)r->pods, sign * (int)r->pods);
+        const struct quota_request *r = &p->plan_quotas->reserves[i];
+        rows_add(p, &(struct added_pod){r->workload, r->k, NULL}, sign * (int)r->pods, sign * (int)r->pods);
         jobs_and_totals_add(p, r->workload, r->k, sign * (int)r->job, sign * (int)r->pods);
     }
 }
@@ -372,9 +375,9 @@ static void slot_count(struct berth_plan *p, uint32_t slot, int sign)
     const struct class *k = snapshot_class(p->s, i->class);
     uint32_t old = snapshot_replaced(p->s, i);
     if (is_now(p, slot))
-        rows_add(p, &(struct more){i->workload.v, k, counted_now(p, old)}, sign, 0);
+        rows_add(p, &(struct added_pod){i->workload.v, k, counted_now(p, old)}, sign, 0);
     if (is_later(p, slot))
-        rows_add(p, &(struct more){i->workload.v, k, counted_later(p, old)}, 0, sign);
+        rows_add(p, &(struct added_pod){i->workload.v, k, counted_later(p, old)}, 0, sign);
 }
 
 /* As slot_count, for the instance and for all that take over from it. */
@@ -428,7 +431,7 @@ bool plan_quota_may_stay(const struct berth_plan *p, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     const struct claim *claim = claim_of(p, i->workload.v);
-    struct more m = {i->workload.v, snapshot_class(p->s, i->class), NULL};
+    struct added_pod m = {i->workload.v, snapshot_class(p->s, i->class), NULL};
     if (!claim)
         return true;
     m.counted = counted_later(p, snapshot_replaced(p->s, i));
@@ -446,7 +449,7 @@ int plan_quota_promotable(const struct berth_plan *p, uint32_t slot)
     for (uint32_t n = 0; n < len; n++) {
         const struct quota_terms *t = p->s->quotas[chain[n]].terms;
         for (uint32_t j = 0; t && j < t->limits_len; j++) {
-            const struct row *r = &p->plan_quotas->limits[chain[n]][j];
+            const struct limit_amount *r = &p->plan_quotas->limits[chain[n]][j];
             int64_t now = quota_need_beyond(k, counted_now(p, old), t->limits[j].resource);
             if (quota_need_beyond(k, counted_later(p, old), t->limits[j].resource) && r->later > t->limits[j].amount)
                 return -1;

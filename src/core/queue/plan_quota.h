@@ -24,10 +24,10 @@ void plan_quota_reserve(struct berth_plan *p, uint32_t workload, const struct cl
 void plan_quota_unreserve_all(struct berth_plan *p);
 /* Removes all reservations from the usage (sign -1), or counts them again (sign 1). */
 void plan_quota_count_reservations(struct berth_plan *p, int sign);
-/* Change how the instance in the slot is counted. plan_quota_stop: its quota is free once all stops are done. plan_quota_undo_stop:
- * undoes plan_quota_stop. plan_quota_lose: its quota is free now. plan_quota_promote: a reserved instance counts now. An instance
- * that another instance takes over from frees nothing, because the other one counts then. A workload counts as a job
- * until its last instance has gone. */
+/* Change how the instance in the slot is counted. plan_quota_stop: its quota is free once all stops are done.
+ * plan_quota_undo_stop: undoes plan_quota_stop. plan_quota_lose: its quota is free now. plan_quota_promote: a reserved
+ * instance counts now. An instance that another instance takes over from frees nothing, because the other one counts
+ * then. A workload counts as a job until its last instance has gone. */
 void plan_quota_stop(struct berth_plan *p, uint32_t slot);
 void plan_quota_undo_stop(struct berth_plan *p, uint32_t slot);
 void plan_quota_lose(struct berth_plan *p, uint32_t slot);

@@ -109,9 +109,9 @@ void rank_weights(const struct berth_plan *p, uint32_t queue, int32_t ret[static
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
-static struct row row_in_queue(struct berth_plan *p, uint32_t workload)
+static struct rank_row row_in_queue(struct berth_plan *p, uint32_t workload)
 {
-    struct row row = row_of(p->ranks, workload);
+    struct rank_row row = row_of(p->ranks, workload);
     row.queue = rank_queue(p, row.t);
     return row;
 }
@@ -122,7 +122,7 @@ static bool is_plain(const struct berth_order *o)
 }
 
 /* Groups rows by queue: returns the indices of the rows, and in begins[] where the rows of each queue begin. */
-static uint32_t *by_queue(struct ranks *r, const struct row *rows, uint32_t len, uint32_t *begins)
+static uint32_t *by_queue(struct ranks *r, const struct rank_row *rows, uint32_t len, uint32_t *begins)
 {
     size_t queues = r->order.queues_len + 1;
     uint32_t *order = arena_alloc(&r->p->scratch, (len + 1) * sizeof *order);
@@ -137,13 +137,13 @@ static uint32_t *by_queue(struct ranks *r, const struct row *rows, uint32_t len,
 }
 
 /* Computes the keys of rows, each by the ranking of its queue. */
-static int keys_of(struct ranks *r, const struct row *rows, uint32_t len, int64_t *keys, struct berth_err *err)
+static int keys_of(struct ranks *r, const struct rank_row *rows, uint32_t len, int64_t *keys, struct berth_err *err)
 {
     struct berth_plan *p = r->p;
     size_t queues = r->order.queues_len + 1;
     int rc = 0;
 
-    struct row *sorted = arena_alloc(&p->scratch, (len + 1) * sizeof *sorted);
+    struct rank_row *sorted = arena_alloc(&p->scratch, (len + 1) * sizeof *sorted);
     int64_t *got = arena_alloc(&p->scratch, (len + 1) * sizeof *got);
     uint32_t *begins = ARENA_ARRAY(&p->scratch, uint32_t, queues + 2);
     const uint32_t *order = by_queue(r, rows, len, begins);
@@ -168,7 +168,7 @@ int rank_keys(struct berth_plan *p, const uint32_t *workloads, uint32_t len, int
     if (is_plain(&r->order))
         return 0;
     struct arena_mark mark = arena_mark(&p->scratch);
-    struct row *rows = arena_alloc(&p->scratch, (len + 1) * sizeof *rows);
+    struct rank_row *rows = arena_alloc(&p->scratch, (len + 1) * sizeof *rows);
     for (uint32_t i = 0; i < len; i++)
         rows[i] = row_in_queue(p, workloads[i]);
     int rc = keys_of(r, rows, len, keys, err);
@@ -184,13 +184,13 @@ int rank_demands(struct berth_plan *p, struct berth_err *err)
     if (is_plain(&r->order))
         return 0; /* all keys are 0 */
     struct arena_mark mark = arena_mark(&p->scratch);
-    struct row *rows = arena_alloc(&p->scratch, (len + 1) * sizeof *rows);
+    struct rank_row *rows = arena_alloc(&p->scratch, (len + 1) * sizeof *rows);
     int64_t *keys = arena_alloc(&p->scratch, (len + 1) * sizeof *keys);
     for (uint32_t i = 0; i < len; i++) {
         const struct demand *w = &p->demands.at[i];
         if (n == 0 || rows[n - 1].workload != w->workload) /* one row for each workload */
-            rows[n++] = (struct row){w->workload, w->queue, snapshot_workload(p->s, w->workload),
-                                     w->claim ? w->claim : &silent};
+            rows[n++] = (struct rank_row){w->workload, w->queue, snapshot_workload(p->s, w->workload),
+                                          w->claim ? w->claim : &silent};
     }
     int rc = keys_of(r, rows, n, keys, err);
     for (uint32_t i = 0, k = 0; rc == 0 && i < len; i++) {
@@ -206,7 +206,7 @@ int rank_keys_by(struct berth_plan *p, const struct berth_ranking *by, const uin
 {
     struct ranks *r = ranks_of(p);
     struct arena_mark mark = arena_mark(&p->scratch);
-    struct row *rows = arena_alloc(&p->scratch, (len + 1) * sizeof *rows);
+    struct rank_row *rows = arena_alloc(&p->scratch, (len + 1) * sizeof *rows);
     for (uint32_t i = 0; i < len; i++)
         rows[i] = row_in_queue(p, workloads[i]);
     int rc = ranking_keys(r, by, rows, len, keys, err);
@@ -217,7 +217,7 @@ int rank_keys_by(struct berth_plan *p, const struct berth_ranking *by, const uin
 uint32_t rank_factors(struct berth_plan *p, uint32_t workload, int32_t ret[static 32])
 {
     struct ranks *r = ranks_of(p);
-    struct row row = row_in_queue(p, workload);
+    struct rank_row row = row_in_queue(p, workload);
     for (uint32_t i = 0; i < factors_len; i++)
         ret[i] = factors[i].of(r, &row);
     return factors_len;
@@ -226,7 +226,7 @@ uint32_t rank_factors(struct berth_plan *p, uint32_t workload, int32_t ret[stati
 uint32_t rank_terms(struct berth_plan *p, uint32_t workload, struct berth_rank_term ret[static BERTH_RANK_TERMS_MAX])
 {
     struct ranks *r = ranks_of(p);
-    struct row row = row_in_queue(p, workload);
+    struct rank_row row = row_in_queue(p, workload);
     return ranking_terms(r, rank_of_queue(p, row.queue), &row, ret);
 }
 

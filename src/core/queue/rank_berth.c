@@ -14,20 +14,20 @@
 
 static const double guessed = 0.6, sure = 20;
 
-static bool is_sure(const struct row *row)
+static bool is_sure(const struct rank_row *row)
 {
     int64_t limit = row->t->limit_ns;
     return limit && row->t->estimate_ns >= limit - limit / 200;
 }
 
-double ranking_berth(struct ranks *r, const struct row *row)
+double ranking_berth(struct ranks *r, const struct rank_row *row)
 {
     double time = (double)row_estimate_ns(r, row) / SECOND_NS, size = row_extent(r, row).size;
     double patience = (is_sure(row) ? sure : guessed) * (time > 1 ? time : 1) * math_pow(size > 1 ? size : 1, 1.0 / 3);
     return -((double)row->w->created_ns / SECOND_NS + patience);
 }
 
-uint32_t ranking_berth_terms(struct ranks *r, const struct row *row,
+uint32_t ranking_berth_terms(struct ranks *r, const struct rank_row *row,
                              struct berth_rank_term ret[static BERTH_RANK_TERMS_MAX])
 {
     double time = (double)row_estimate_ns(r, row) / SECOND_NS, size = row_extent(r, row).size;

@@ -6,12 +6,12 @@
 
 #define SECOND_NS ((int64_t)1000000000)
 
-struct words {
+struct formula_names {
     sym *names;
     uint32_t len, cap;
 };
 
-static bool has_word(const struct words *w, sym name)
+static bool has_word(const struct formula_names *w, sym name)
 {
     for (uint32_t i = 0; i < w->len; i++)
         if (w->names[i] == name)
@@ -19,22 +19,22 @@ static bool has_word(const struct words *w, sym name)
     return false;
 }
 
-struct by_text {
+struct term_name_order {
     const struct berth_snapshot *s;
     const sym *names;
 };
 
 static int compare_text(const void *ctx, uint32_t a, uint32_t b)
 {
-    const struct by_text *by = ctx;
+    const struct term_name_order *by = ctx;
     return strcmp(snapshot_text(by->s, by->names[a]), snapshot_text(by->s, by->names[b]));
 }
 
 /* Returns the sorted names of the words that any row has. Equal lists share one address. */
-static struct words words_of(struct ranks *r, const struct row *rows, uint32_t len)
+static struct formula_names formula_names_of(struct ranks *r, const struct rank_row *rows, uint32_t len)
 {
     struct arena *a = &r->p->scratch;
-    struct words w = {.names = ARENA_ARRAY(a, sym, BERTH_LIST_MAX), .cap = BERTH_LIST_MAX};
+    struct formula_names w = {.names = ARENA_ARRAY(a, sym, BERTH_LIST_MAX), .cap = BERTH_LIST_MAX};
     const struct label *last = NULL;
     for (uint32_t i = 0; i < len; i++) {
         const struct labels *words = &rows[i].t->words;
@@ -48,7 +48,7 @@ static struct words words_of(struct ranks *r, const struct row *rows, uint32_t l
     uint32_t *order = ARENA_ARRAY(a, uint32_t, 2 * w.len + 1);
     for (uint32_t i = 0; i < w.len; i++)
         order[i] = i;
-    struct by_text by = {r->s, w.names};
+    struct term_name_order by = {r->s, w.names};
     sort_indices(order, order + w.len, w.len, compare_text, &by);
     sym *sorted = ARENA_ARRAY(a, sym, w.len + 1);
     for (uint32_t i = 0; i < w.len; i++)
@@ -57,7 +57,7 @@ static struct words words_of(struct ranks *r, const struct row *rows, uint32_t l
     return w;
 }
 
-static const char **word_column(struct ranks *r, const struct row *rows, uint32_t len, sym name)
+static const char **word_column(struct ranks *r, const struct rank_row *rows, uint32_t len, sym name)
 {
     const char **column = arena_alloc(&r->p->scratch, (len + 1) * sizeof *column);
     for (uint32_t i = 0; i < len; i++) {
@@ -67,9 +67,9 @@ static const char **word_column(struct ranks *r, const struct row *rows, uint32_
     return column;
 }
 
-static void fill_words(struct ranks *r, const struct row *rows, uint32_t len, struct berth_factors *f)
+static void fill_words(struct ranks *r, const struct rank_row *rows, uint32_t len, struct berth_factors *f)
 {
-    struct words w = words_of(r, rows, len);
+    struct formula_names w = formula_names_of(r, rows, len);
     const char **names = ARENA_ARRAY(&r->p->scratch, const char *, w.len + 1);
     const char *const **columns = ARENA_ARRAY(&r->p->scratch, const char *const *, w.len + 1);
     for (uint32_t i = 0; i < w.len; i++) {
@@ -81,7 +81,7 @@ static void fill_words(struct ranks *r, const struct row *rows, uint32_t len, st
     f->words = columns;
 }
 
-static void fill_factors(struct ranks *r, const struct row *rows, uint32_t len, struct berth_factors *f)
+static void fill_factors(struct ranks *r, const struct rank_row *rows, uint32_t len, struct berth_factors *f)
 {
     const char **names = ARENA_ARRAY(&r->p->scratch, const char *, factors_len);
     int32_t **columns = ARENA_ARRAY(&r->p->scratch, int32_t *, factors_len);
@@ -98,14 +98,14 @@ static void fill_factors(struct ranks *r, const struct row *rows, uint32_t len, 
     f->columns = (const int32_t *const *)columns;
 }
 
-int ranking_formula(struct ranks *r, const struct berth_ranking *by, const struct row *rows, uint32_t len,
+int ranking_formula(struct ranks *r, const struct berth_ranking *by, const struct rank_row *rows, uint32_t len,
                     int64_t *keys, struct berth_err *err)
 {
     struct berth_factors f = {.len = len};
     double *raw = arena_alloc(&r->p->scratch, (5 * (size_t)len + 1) * sizeof *raw);
     double *waited = raw, *runtime = raw + len, *pods = runtime + len, *size = pods + len, *created = size + len;
     for (uint32_t i = 0; i < len; i++) {
-        struct extent e = row_extent(r, &rows[i]);
+        struct demand_size e = row_extent(r, &rows[i]);
         waited[i] = (double)row_waited_s(r, &rows[i]);
         runtime[i] = (double)row_estimate_ns(r, &rows[i]) / (double)SECOND_NS;
         pods[i] = e.pods;

@@ -236,7 +236,7 @@ static void keys_match_their_formulas(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct berth_order o = {.ranking = {.name = rows[i].ranking}};
         plan_for(&s, &o);
-        int64_t told = ranking_key_shown(&o.ranking, key_of(&s, "one"));
+        int64_t told = ranking_key_for_display(&o.ranking, key_of(&s, "one"));
         if (told != rows[i].want)
             fail_msg("%s: %lld, not %lld", rows[i].ranking, (long long)told, (long long)rows[i].want);
         terms_add_up(&s, rows[i].ranking, (double)rows[i].want / 1000);
@@ -260,8 +260,8 @@ static void close_f1_keys_differ(void **state)
     plan_for(&s, &o);
     order_of(&s, jobs, 2, got);
     assert_string_equal(got, "second first");
-    assert_int_equal(ranking_key_shown(&o.ranking, key_of(&s, "first")),
-                     ranking_key_shown(&o.ranking, key_of(&s, "second")));
+    assert_int_equal(ranking_key_for_display(&o.ranking, key_of(&s, "first")),
+                     ranking_key_for_display(&o.ranking, key_of(&s, "second")));
     scene_cleanup(&s);
 }
 

@@ -19,37 +19,37 @@ static int64_t key_of(double x)
     return milli <= -9e18 ? -(int64_t)9e18 : (int64_t)milli;
 }
 
-static double seconds(struct ranks *r, const struct row *row)
+static double seconds(struct ranks *r, const struct rank_row *row)
 {
     double s = (double)row_estimate_ns(r, row) / SECOND_NS;
     return s > 1 ? s : 1;
 }
 
-static double created(const struct row *row)
+static double created(const struct rank_row *row)
 {
     double s = (double)row->w->created_ns / SECOND_NS;
     return s > 1 ? s : 1;
 }
 
-static double fifo(struct ranks *r, const struct row *row)
+static double fifo(struct ranks *r, const struct rank_row *row)
 {
     (void)r;
     (void)row;
     return 0;
 }
 
-static double by_priority(struct ranks *r, const struct row *row)
+static double by_priority(struct ranks *r, const struct rank_row *row)
 {
     (void)r;
     return row->t->urgency;
 }
 
-static double by_fair_share(struct ranks *r, const struct row *row)
+static double by_fair_share(struct ranks *r, const struct rank_row *row)
 {
     return factors[factor_find("fair_share")].of(r, row) / 1000.0;
 }
 
-static double drf(struct ranks *r, const struct row *row)
+static double drf(struct ranks *r, const struct rank_row *row)
 {
     if (row->t->quotas_len == 0)
         return 0;
@@ -58,49 +58,49 @@ static double drf(struct ranks *r, const struct row *row)
     return -r->filled[row->workload] * MILLION;
 }
 
-static double sjf(struct ranks *r, const struct row *row)
+static double sjf(struct ranks *r, const struct rank_row *row)
 {
     return -seconds(r, row);
 }
 
-static double srsf(struct ranks *r, const struct row *row)
+static double srsf(struct ranks *r, const struct rank_row *row)
 {
     return -seconds(r, row) * row_extent(r, row).size;
 }
 
-static double f1(struct ranks *r, const struct row *row)
+static double f1(struct ranks *r, const struct rank_row *row)
 {
     return -(math_log10(seconds(r, row)) * row_extent(r, row).size + 870 * math_log10(created(row)));
 }
 
-static double f2(struct ranks *r, const struct row *row)
+static double f2(struct ranks *r, const struct rank_row *row)
 {
     return -(math_sqrt(seconds(r, row)) * row_extent(r, row).size + 25600 * math_log10(created(row)));
 }
 
-static double f3(struct ranks *r, const struct row *row)
+static double f3(struct ranks *r, const struct rank_row *row)
 {
     return -(seconds(r, row) * row_extent(r, row).size + 6860000 * math_log10(created(row)));
 }
 
-static double f4(struct ranks *r, const struct row *row)
+static double f4(struct ranks *r, const struct rank_row *row)
 {
     return -(seconds(r, row) * math_sqrt(row_extent(r, row).size) + 530000 * math_log10(created(row)));
 }
 
-static double wfp3(struct ranks *r, const struct row *row)
+static double wfp3(struct ranks *r, const struct rank_row *row)
 {
     double x = (double)row_waited_s(r, row) / seconds(r, row);
     return x * x * x * row_extent(r, row).size;
 }
 
-static double unicef(struct ranks *r, const struct row *row)
+static double unicef(struct ranks *r, const struct rank_row *row)
 {
     double size = row_extent(r, row).size;
     return (double)row_waited_s(r, row) / (math_log2(size > 2 ? size : 2) * seconds(r, row));
 }
 
-static double las(struct ranks *r, const struct row *row)
+static double las(struct ranks *r, const struct rank_row *row)
 {
     return -(double)row->t->attained_ns / SECOND_NS * row_extent(r, row).size;
 }
@@ -108,19 +108,20 @@ static double las(struct ranks *r, const struct row *row)
 /* ---- terms of one row ---- */
 
 /* A key that is a single number; weight -1 if the key is the number's negative. */
-struct single {
+struct single_key {
     const char *name, *sentence;
     double weight;
 };
 
-static uint32_t one_term(const struct single *of, double key, struct berth_rank_term ret[static BERTH_RANK_TERMS_MAX])
+static uint32_t one_term(const struct single_key *of, double key,
+                         struct berth_rank_term ret[static BERTH_RANK_TERMS_MAX])
 {
     ret[0] = (struct berth_rank_term){of->name, of->sentence, key * of->weight, of->weight};
     return 1;
 }
 
 /* The terms of f1 to f4: one of time and size, one of the creation. */
-static uint32_t two_terms(const char *name, double weight, const struct row *row, double key,
+static uint32_t two_terms(const char *name, double weight, const struct rank_row *row, double key,
                           struct berth_rank_term ret[static BERTH_RANK_TERMS_MAX])
 {
     double log_created = math_log10(created(row));
@@ -138,8 +139,8 @@ enum {
 
 static const struct ranking {
     const char *name, *sentence;
-    unsigned is;                                           /* TIMED, FINE */
-    double (*key)(struct ranks *r, const struct row *row); /* NULL: computed by columns */
+    unsigned is;                                                /* TIMED, FINE */
+    double (*key)(struct ranks *r, const struct rank_row *row); /* NULL: computed by columns */
 } rankings[] = {
     {"fifo",        "the earliest submission first",                                                   0,     fifo         },
     {"priority",    "the highest urgency set by the owner first",                                      0,     by_priority  },
@@ -246,7 +247,7 @@ bool ranking_is_timed(const struct berth_ranking *by)
 
 /* Prefetches some rows, all at once. Always inlined: the compiler removes calls of a function that only prefetches as
  * calls without effect. */
-static inline __attribute__((always_inline)) void prefetch_rows(const struct row *rows, uint32_t from, uint32_t to)
+static inline __attribute__((always_inline)) void prefetch_rows(const struct rank_row *rows, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
         __builtin_prefetch(rows[i].w);
@@ -255,7 +256,7 @@ static inline __attribute__((always_inline)) void prefetch_rows(const struct row
 }
 
 /* Keys are in millionths of the weighted sum, or thousandths of a thousand times that sum. */
-static void multifactor(struct ranks *r, const struct berth_ranking *by, const struct row *rows, uint32_t len,
+static void multifactor(struct ranks *r, const struct berth_ranking *by, const struct rank_row *rows, uint32_t len,
                         int64_t *keys)
 {
     int32_t weights[FACTORS_MAX];
@@ -269,8 +270,8 @@ static void multifactor(struct ranks *r, const struct berth_ranking *by, const s
     }
 }
 
-int ranking_keys(struct ranks *r, const struct berth_ranking *by, const struct row *rows, uint32_t len, int64_t *keys,
-                 struct berth_err *err)
+int ranking_keys(struct ranks *r, const struct berth_ranking *by, const struct rank_row *rows, uint32_t len,
+                 int64_t *keys, struct berth_err *err)
 {
     const struct ranking *of = ranking_find(by->name);
     if (is(by, "formula"))
@@ -285,12 +286,12 @@ int ranking_keys(struct ranks *r, const struct berth_ranking *by, const struct r
     return 0;
 }
 
-uint32_t ranking_terms(struct ranks *r, const struct berth_ranking *by, const struct row *row,
+uint32_t ranking_terms(struct ranks *r, const struct berth_ranking *by, const struct rank_row *row,
                        struct berth_rank_term ret[static BERTH_RANK_TERMS_MAX])
 {
     static const struct {
-        double (*key)(struct ranks *r, const struct row *row);
-        struct single of;
+        double (*key)(struct ranks *r, const struct rank_row *row);
+        struct single_key of;
     } singles[] = {
         {by_priority, {"priority", "the urgency set by the owner, -1000 to 1000", 1}                      },
         {drf,         {"given", "what the account received before, in millionths of the cluster", -1}     },
@@ -301,7 +302,7 @@ uint32_t ranking_terms(struct ranks *r, const struct berth_ranking *by, const st
         {unicef,      {"unicef", "seconds waited / (log2(processors or GPUs) x expected seconds)", 1}     },
     };
     static const struct {
-        double (*key)(struct ranks *r, const struct row *row);
+        double (*key)(struct ranks *r, const struct rank_row *row);
         const char *name;
         double weight;
     } pairs[] = {
@@ -323,7 +324,7 @@ uint32_t ranking_terms(struct ranks *r, const struct berth_ranking *by, const st
     return 0;
 }
 
-int64_t ranking_key_shown(const struct berth_ranking *by, int64_t key)
+int64_t ranking_key_for_display(const struct berth_ranking *by, int64_t key)
 {
     return ranking_find(by->name)->is & FINE ? key / FINER : key;
 }

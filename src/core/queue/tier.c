@@ -53,7 +53,7 @@ static void split_spare(struct berth_plan *p, uint32_t i, demand_part_list *part
     rest.group = NONE;
     rest.spare_of = w->group;
     rest.tier = tier_of(BERTH_SPARE, snapshot_workload(p->s, w->workload)->priority);
-    vec_push(parts, ((struct part){i, rest}));
+    vec_push(parts, ((struct demand_part){i, rest}));
 }
 
 /* ---- the order -------------------------------------------------------------------------------------------------- */

@@ -4,8 +4,8 @@
  * Include <stdio.h>, <stdlib.h>, <cmocka.h> and its prerequisites before this header. A plan is written as its actions
  * joined by "; ", each as
  *     OP POD NODE CAUSE [#INSTANCE] [for REPLACED] [after WAIT,...] [RESOURCE=LIMIT]
- * and compared as a set. scene_expect makes a plan and compares it; scene_expect_and_apply also applies it and checks that nothing is
- * left to do.
+ * and compared as a set. scene_expect makes a plan and compares it; scene_expect_and_apply also applies it and checks
+ * that nothing is left to do.
  */
 #pragma once
 

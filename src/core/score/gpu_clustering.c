@@ -43,7 +43,7 @@ static const struct gpu_request_count_table *request_counts_of(struct cycle *c)
             count(c, g, &snapshot_class(c->s, in->class)->gpu, snapshot_position(c->s, in), 1);
     }
     for (size_t i = 0; i < c->acts.len; i++) {
-        const struct act *a = &c->acts.at[i];
+        const struct plan_act *a = &c->acts.at[i];
         if ((a->op == BERTH_PLACE || a->op == BERTH_RESERVE) && a->gpus)
             count(c, g, &snapshot_class(c->s, snapshot_workload(c->s, a->workload)->class)->gpu, a->position, 1);
     }

@@ -56,7 +56,7 @@ static int32_t score_of(const struct attempt *t, uint32_t p)
 static int32_t bound(const struct attempt *t, uint32_t level, uint32_t entry)
 {
     const struct cycle *c = t->c;
-    const struct bounds *b = &c->bounds[level];
+    const struct key_bounds *b = &c->bounds[level];
     int32_t score = empty_node((int32_t)t->k->gpu.count);
     if (t->k->gpu.milli < BERTH_GPU_MILLI && b->max[cycle_gpu_column(c, GPU_PART)][entry] >= t->k->gpu.milli)
         score = SHARED_GPU;

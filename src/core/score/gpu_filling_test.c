@@ -89,7 +89,7 @@ static void the_bound_is_never_below(void **state)
             int32_t out[BLOCK] = {0}, bound = t.live[0].score->bound(&t, 1, layout_segment(l, p));
             uint64_t bit = t.mask[0] & (uint64_t)1 << p;
             for (uint32_t f = 0; f < t.dynamic_len; f++)
-                t.dynamic[f]->mask(&t, (struct range){0, 1}, &bit);
+                t.dynamic[f]->mask(&t, (struct block_range){0, 1}, &bit);
             t.live[0].score->add(&t, 0, bit, 1, out);
             if (out[p] > bound)
                 fail_msg("request %zu, position %u: %d above the bound %d", i, p, out[p], bound);

@@ -27,7 +27,7 @@ static int32_t score_of(const struct attempt *t, uint32_t p)
 static int32_t bound(const struct attempt *t, uint32_t level, uint32_t entry)
 {
     const struct cycle *c = t->c;
-    const struct bounds *b = &c->bounds[level];
+    const struct key_bounds *b = &c->bounds[level];
     return packing_score(t, b->max[cycle_gpu_column(c, GPU_PART)][entry],
                          b->max[cycle_gpu_column(c, GPU_USED_FREE)][entry]);
 }

@@ -25,7 +25,7 @@ const uint64_t *attempt_constraints_mask(struct cycle *c, const struct attempt *
         mask[b] = layout_block_bits(c->l, b);
     for (size_t f = 0; f < filters_len; f++)
         if (filter_rows[f]->when == FILTER_STATIC && filter_on(c, f) && filter_rows[f]->applies(t))
-            filter_rows[f]->mask(t, (struct range){0, c->blocks}, mask);
+            filter_rows[f]->mask(t, (struct block_range){0, c->blocks}, mask);
     *slot = mask;
     return mask;
 }
@@ -92,7 +92,7 @@ static void attempt_build_mask(struct attempt *t)
         }
         if (t->mask == constraints)
             t->mask = arena_dup(c->scratch, constraints, (c->blocks + 1) * sizeof *constraints);
-        filter_rows[f]->mask(t, (struct range){0, c->blocks}, t->mask);
+        filter_rows[f]->mask(t, (struct block_range){0, c->blocks}, t->mask);
     }
 }
 
@@ -156,7 +156,7 @@ void attempt_placed(struct attempt *t, uint32_t position)
         bits_drop(t->mask, position);
     for (size_t f = 0; t->k->volumes_len && f < filters_len; f++) /* a volume binds pods to one node */
         if (filter_rows[f]->when == FILTER_ATTEMPT && filter_on(c, f) && filter_rows[f]->applies(t))
-            filter_rows[f]->mask(t, (struct range){0, c->blocks}, t->mask);
+            filter_rows[f]->mask(t, (struct block_range){0, c->blocks}, t->mask);
 }
 
 void attempt_end(struct attempt *t)

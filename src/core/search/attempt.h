@@ -20,12 +20,12 @@ struct topology_state {
     uint32_t going; /* counted pods that are stopping */
     /* required `apart` seen from the later book: [position] number of pods that stop there; or NULL */
     int32_t *leaving;
-    bool mirror;                     /* another workload's `apart`; the counted pods are that workload's own */
-    uint32_t mirrored;               /* of a mirror: index of that constraint */
-    const uint64_t *counted;         /* of a spread: positions whose pods count unless they stop; NULL: all count */
-    const struct eligible *eligible; /* of a required spread */
-    int32_t least;                   /* of a spread: the lowest count of any eligible domain */
-    uint32_t at_least;               /* number of domains with that count */
+    bool mirror;             /* another workload's `apart`; the counted pods are that workload's own */
+    uint32_t mirrored;       /* of a mirror: index of that constraint */
+    const uint64_t *counted; /* of a spread: positions whose pods count unless they stop; NULL: all count */
+    const struct eligible_domains *eligible; /* of a required spread */
+    int32_t least;                           /* of a spread: the lowest count of any eligible domain */
+    uint32_t at_least;                       /* number of domains with that count */
     /* of a required spread: [domain] counts once all stopping pods and the replaced pod are gone; or NULL */
     int32_t *after;
     int32_t after_least; /* the lowest of these over eligible domains */
@@ -82,7 +82,8 @@ bool attempt_is_class_wide(struct cycle *c, struct attempt_spec who);
 /* Returns the devices a pod would hold on this node, which must pass the filters; 0 for a class without GPUs. */
 uint64_t attempt_pick_gpus(const struct attempt *t, uint32_t position);
 
-/* Implemented by topology.c. topology_states_needed returns the number of constraint states that topology_begin creates. */
+/* Implemented by topology.c. topology_states_needed returns the number of constraint states that topology_begin
+ * creates. */
 uint32_t topology_states_needed(struct attempt *t);
 void topology_begin(struct attempt *t);
 void topology_placed(struct attempt *t, uint32_t position);
@@ -97,9 +98,9 @@ static inline bool topology_state_required(const struct topology_state *ts)
     return !ts->topology_constraint || ts->topology_constraint->weight == 0;
 }
 
-/* Counts all pods that the constraint selects. topology_count (topology.c) counts from the beginning and returns how many
- * pods it examined; topology_count_cached (topology_counts.c) reuses the counts of an earlier attempt and adds what was placed
- * since. */
+/* Counts all pods that the constraint selects. topology_count (topology.c) counts from the beginning and returns how
+ * many pods it examined; topology_count_cached (topology_counts.c) reuses the counts of an earlier attempt and adds
+ * what was placed since. */
 uint32_t topology_count(const struct cycle *c, struct topology_state *ts);
 void topology_count_pod(struct topology_state *ts, uint32_t position, bool leaving);
 void topology_count_cached(struct cycle *c, struct topology_state *ts);
@@ -110,7 +111,8 @@ bool topology_state_selects(const struct cycle *c, const struct topology_state *
 /* topology_scope.c: the nodes on which a spread of the attempt counts pods (NULL: all nodes), and the domains it keeps
  * even. */
 const uint64_t *spread_counted(struct attempt *t, const struct topology_constraint *topology_constraint);
-const struct eligible *spread_eligible(struct attempt *t, const struct topology_constraint *topology_constraint);
+const struct eligible_domains *spread_eligible(struct attempt *t,
+                                               const struct topology_constraint *topology_constraint);
 
 /* Returns the static mask of the class's constraints; computed on first use. */
 const uint64_t *attempt_constraints_mask(struct cycle *c, const struct attempt *t);

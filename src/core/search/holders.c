@@ -5,20 +5,20 @@
 
 #include "base/bits.h"
 
-struct holds_walk holds_begin(const struct cycle *c, uint32_t port_or_volume)
+struct holders_walk holders_begin(const struct cycle *c, uint32_t port_or_volume)
 {
-    return (struct holds_walk){.c = c,
-                               .old = snapshot_port_or_volume(c->s, port_or_volume)->first,
-                               .fresh = c->planned_holds ? c->planned_holds[port_or_volume] : NULL};
+    return (struct holders_walk){.c = c,
+                                 .old = snapshot_port_or_volume(c->s, port_or_volume)->first,
+                                 .fresh = c->planned_holds ? c->planned_holds[port_or_volume] : NULL};
 }
 
-bool holds_next(struct holds_walk *w)
+bool holders_next(struct holders_walk *w)
 {
     const struct berth_snapshot *s = w->c->s;
     while (w->old != NONE) {
-        const struct hold *h = pages_at(&s->holds, w->old);
+        const struct port_or_volume_hold *h = pages_at(&s->holds, w->old);
         w->old = h->next;
-        w->now = (struct held){s->layout->position[h->node], false};
+        w->now = (struct resource_holder){s->layout->position[h->node], false};
         if (h->instance == NONE)
             return true;
         if (bits_has(w->c->removed, h->instance))
@@ -29,7 +29,7 @@ bool holds_next(struct holds_walk *w)
     }
     if (!w->fresh)
         return false;
-    w->now = (struct held){w->fresh->position, false};
+    w->now = (struct resource_holder){w->fresh->position, false};
     w->fresh = w->fresh->next;
     return true;
 }
@@ -41,7 +41,7 @@ static void attach(struct cycle *c, uint32_t port_or_volume, uint32_t position, 
     uint32_t driver = snapshot_port_or_volume(c->s, port_or_volume)->driver;
     if (!cycle_column(c, driver, false))
         return;
-    for (struct holds_walk w = holds_begin(c, port_or_volume); holds_next(&w);)
+    for (struct holders_walk w = holders_begin(c, port_or_volume); holders_next(&w);)
         if (w.now.position == position)
             return;
     cycle_shift(c, driver, position, -sign);

@@ -4,24 +4,24 @@
 
 #include "core/search/attempt.h"
 
-struct held {
+struct resource_holder {
     uint32_t position;
     bool leaving; /* the instance that holds it is stopping */
 };
 
-struct holds_walk {
+struct holders_walk {
     const struct cycle *c;
     uint32_t old;
     const struct planned_hold *fresh;
-    struct held now;
+    struct resource_holder now;
 };
 
-struct holds_walk holds_begin(const struct cycle *c, uint32_t port_or_volume);
-bool holds_next(struct holds_walk *w);
+struct holders_walk holders_begin(const struct cycle *c, uint32_t port_or_volume);
+bool holders_next(struct holders_walk *w);
 
 #define HOLDS_EACH(h, t, port_or_volume)                                                                               \
-    for (struct holds_walk walk_ = holds_begin((t)->c, (port_or_volume)); holds_next(&walk_);)                         \
-        for (struct held h = walk_.now, *once_ = &walk_.now; once_; once_ = NULL)
+    for (struct holders_walk walk_ = holders_begin((t)->c, (port_or_volume)); holders_next(&walk_);)                   \
+        for (struct resource_holder h = walk_.now, *once_ = &walk_.now; once_; once_ = NULL)
 
 /* Records that a pod placed here holds the class's ports and volumes; holds_undo undoes it, in the opposite order. */
 void holds_take(struct cycle *c, const struct class *k, uint32_t position);

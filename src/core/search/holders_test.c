@@ -17,7 +17,7 @@ static void expect_holders(struct scene *s, uint32_t port_or_volume, const char 
 {
     char text[256] = "", got[SCENE_TEXT_MAX];
     size_t len = 0;
-    for (struct holds_walk w = holds_begin(&s->p->c, port_or_volume); holds_next(&w);)
+    for (struct holders_walk w = holders_begin(&s->p->c, port_or_volume); holders_next(&w);)
         len += (size_t)snprintf(text + len, sizeof text - len, "%s%s%s", len ? "; " : "",
                                 snapshot_text(s->s, s->s->layout->id[w.now.position]), w.now.leaving ? "*" : "");
     scene_sort(text, got);

@@ -59,14 +59,14 @@ static void heap_pop(struct search *s)
 /* ---- bounds remembered per class -------------------------------------------------------------------------------- */
 
 /* Upper bounds of scores that earlier searches of a class found, valid up to an index of cycle.given. */
-struct memo {
+struct search_memo {
     int32_t *bound[LEVELS_MAX + 1]; /* [level][entry] */
     size_t as_of;
 };
 
 enum { UNFIT = INT32_MIN, MEMO_BYTES_MAX = 64 << 20 };
 
-static struct memo *memo_new(struct cycle *c)
+static struct search_memo *memo_new(struct cycle *c)
 {
     size_t bytes = 0;
     for (uint32_t level = 1; level <= c->l->levels; level++)
@@ -74,7 +74,7 @@ static struct memo *memo_new(struct cycle *c)
     if (c->memo_bytes + bytes > MEMO_BYTES_MAX)
         return NULL;
     c->memo_bytes += bytes;
-    struct memo *m = ARENA_NEW(c->arena, struct memo);
+    struct search_memo *m = ARENA_NEW(c->arena, struct search_memo);
     m->as_of = c->given.len;
     for (uint32_t level = 1; level <= c->l->levels; level++) {
         uint32_t len = c->l->level[level].len;
@@ -96,12 +96,12 @@ static bool memo_possible(const struct attempt *t)
            t->k->volumes_len == 0;
 }
 
-static struct memo *memo_of(struct attempt *t)
+static struct search_memo *memo_of(struct attempt *t)
 {
     struct cycle *c = t->c;
     if (!memo_possible(t))
         return NULL;
-    struct memo **m = &c->memos[t->class];
+    struct search_memo **m = &c->memos[t->class];
     if (!*m) {
         *m = memo_new(c);
         return *m;
@@ -126,7 +126,7 @@ static inline int32_t shape_cost(const struct search *s, uint64_t *const *min, u
 {
     int32_t part = 0;
     for (uint32_t n = 0; n < s->costs_len; n++) {
-        const struct cost *c = &s->costs[n];
+        const struct resource_cost *c = &s->costs[n];
         part += c->linear * share_of(c->need, (c->linear > 0 ? min : max)[c->resource][i]);
     }
     return part;
@@ -141,7 +141,7 @@ static int32_t node_shape_cost(const struct search *s, uint32_t p)
 
 static int32_t entry_shape_cost(const struct search *s, uint32_t level, uint32_t e)
 {
-    const struct level *l = &s->t->c->l->level[level];
+    const struct layout_level *l = &s->t->c->l->level[level];
     bool worth = gpu_cost_applies(s->t->c, level, e);
     int32_t part = worth && level == 1 ? 0 : shape_cost(s, l->inverse_min, l->inverse_max, e);
     return worth && part > 0 ? 0 : part;
@@ -151,7 +151,7 @@ static int32_t entry_shape_cost(const struct search *s, uint32_t level, uint32_t
 static bool entry_open(const struct search *s, uint32_t level, uint32_t e)
 {
     const struct attempt *t = s->t;
-    const struct bounds *b = &t->c->bounds[level];
+    const struct key_bounds *b = &t->c->bounds[level];
 
     if (level == 1 && (t->mask[t->c->l->segment[e] / BLOCK] & layout_lanes(t->c->l, e)) == 0)
         return false;
@@ -180,7 +180,7 @@ static int32_t entry_extras(const struct attempt *t, uint32_t level, uint32_t e)
 static int32_t push_entries(struct search *s, uint32_t level, uint32_t from, uint32_t to)
 {
     const struct attempt *t = s->t;
-    const struct level *l = &t->c->l->level[level];
+    const struct layout_level *l = &t->c->l->level[level];
     const int32_t *keys = t->c->bounds[level].key, *memo = s->memo ? s->memo->bound[level] : NULL;
     bool uniform = t->c->profile.uniform, extras = t->preferences || t->live_len;
     uint32_t kind = NONE;
@@ -211,7 +211,7 @@ static int32_t push_entries(struct search *s, uint32_t level, uint32_t from, uin
 static uint64_t block_fits(const struct attempt *t, uint32_t block, uint64_t bits)
 {
     for (uint32_t i = 0; i < t->dynamic_len && bits; i++)
-        t->dynamic[i]->mask(t, (struct range){block, block + 1}, &bits);
+        t->dynamic[i]->mask(t, (struct block_range){block, block + 1}, &bits);
     return bits;
 }
 
@@ -332,7 +332,7 @@ static void search_init(struct search *s, struct attempt *t)
     for (uint32_t n = 0; n < f->resources_len; n++)
         for (uint32_t i = 0; f->linear[n] && i < t->k->needs_len; i++)
             if (t->k->needs[i].resource == f->resources[n] && cycle_column(t->c, f->resources[n], false))
-                s->costs[s->costs_len++] = (struct cost){f->resources[n], f->linear[n], t->k->needs[i].amount};
+                s->costs[s->costs_len++] = (struct resource_cost){f->resources[n], f->linear[n], t->k->needs[i].amount};
 }
 
 void search_begin(struct search *s, struct attempt *t)

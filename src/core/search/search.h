@@ -18,9 +18,9 @@ struct search {
     struct attempt *t;
     uint64_t *heap;
     uint32_t len;
-    uint64_t id;       /* sequence number of the search */
-    struct memo *memo; /* NULL: this attempt cannot use remembered bounds */
-    struct cost {
+    uint64_t id;              /* sequence number of the search */
+    struct search_memo *memo; /* NULL: this attempt cannot use remembered bounds */
+    struct resource_cost {
         uint32_t resource;
         int32_t linear; /* weight of a share of it in the key */
         int64_t need;

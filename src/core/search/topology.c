@@ -57,7 +57,7 @@ static uint32_t count_label_set(const struct cycle *c, struct topology_state *ts
 /* Counts the pods of all workloads that have the constraint. */
 static uint32_t count_owners(const struct cycle *c, struct topology_state *ts)
 {
-    const struct use *u;
+    const struct anti_affinity_use *u;
     uint32_t seen = 0;
     for (uint32_t at = *(const uint32_t *)pages_at(&c->s->topology_constraint_uses, ts->mirrored); at != NONE;
          at = u->next) {
@@ -80,8 +80,8 @@ uint32_t topology_count(const struct cycle *c, struct topology_state *ts)
         return seen;
     }
     for (uint32_t a = 0; a < topology_constraint->anchors_len; a++) {
-        const struct pair *pair = pages_at(&c->s->pairs, topology_constraint->anchors[a]);
-        const struct posting *p;
+        const struct label_pair *pair = pages_at(&c->s->pairs, topology_constraint->anchors[a]);
+        const struct label_posting *p;
         for (uint32_t at = pair->first; at != NONE; at = p->next) {
             p = pages_at(&c->s->postings, at);
             seen += count_label_set(c, ts, p->set);
@@ -195,7 +195,7 @@ static uint32_t mirror_chain(struct attempt *t, uint32_t topology_constraint, st
         const uint32_t first = *(const uint32_t *)pages_at(&t->c->s->topology_constraint_uses, topology_constraint);
         if (first == NONE || !term_holds(&t->c->s->names, &x->select, labels))
             continue;
-        const struct use *u = pages_at(&t->c->s->uses, first);
+        const struct anti_affinity_use *u = pages_at(&t->c->s->uses, first);
         if (u->workload == t->workload && u->next == NONE)
             continue; /* only the workload's own constraint, which own_constraint handles */
         found++;
@@ -218,7 +218,7 @@ static uint32_t mirrors(struct attempt *t, const struct label_set *set, bool mak
 {
     uint32_t found = mirror_chain(t, t->c->s->apart_unanchored, set->labels, make);
     for (uint32_t i = 0; i < set->labels.len; i++) {
-        const struct pair *p = pages_at(&t->c->s->pairs, set->pairs[i]);
+        const struct label_pair *p = pages_at(&t->c->s->pairs, set->pairs[i]);
         found += mirror_chain(t, p->first_apart, set->labels, make);
     }
     return found;

@@ -33,7 +33,7 @@ bool topology_state_selects(const struct cycle *c, const struct topology_state *
 {
     const struct workload *w = snapshot_workload(c->s, workload);
     const struct label_set *set = pages_at(&c->s->label_sets, w->label_set);
-    const struct use *u;
+    const struct anti_affinity_use *u;
     if (!ts->mirror)
         return term_holds(&c->s->names, &ts->topology_constraint->select, set->labels);
     for (uint32_t at = w->uses; at != NONE; at = u->more) {
@@ -53,7 +53,7 @@ static bool catch_up(const struct cycle *c, struct topology_counts *y, struct to
     ts->total = y->total;
     ts->going = y->going;
     for (; y->acts < c->acts.len; y->acts++) {
-        const struct act *a = &c->acts.at[y->acts];
+        const struct plan_act *a = &c->acts.at[y->acts];
         if (a->op == BERTH_ADJUST)
             continue;
         if (a->op != BERTH_PLACE && a->op != BERTH_RESERVE)

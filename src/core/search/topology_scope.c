@@ -10,7 +10,7 @@
 static uint64_t *find(const struct attempt *t, const struct spread_nodes *of)
 {
     struct cycle *c = t->c;
-    struct range all = {0, c->blocks};
+    struct block_range all = {0, c->blocks};
     uint64_t *bits = arena_alloc(c->arena, (c->blocks + 1) * sizeof *bits);
     for (uint32_t b = 0; b < c->blocks; b++)
         bits[b] = layout_block_bits(c->l, b);
@@ -71,16 +71,16 @@ const uint64_t *spread_counted(struct attempt *t, const struct topology_constrai
     return x.bits;
 }
 
-const struct eligible *spread_eligible(struct attempt *t, const struct topology_constraint *topology_constraint)
+const struct eligible_domains *spread_eligible(struct attempt *t, const struct topology_constraint *topology_constraint)
 {
     struct cycle *c = t->c;
     const struct topology *topology = cycle_topology(c, topology_constraint->topology);
     const uint64_t *counted = spread_counted(t, topology_constraint),
                    *nodes = counted ? counted : attempt_constraints_mask(c, t);
-    for (struct eligible *e = c->eligibles; e; e = e->next)
+    for (struct eligible_domains *e = c->eligibles; e; e = e->next)
         if (e->nodes == nodes && e->topology == topology)
             return e;
-    struct eligible *e = ARENA_NEW(c->arena, struct eligible);
+    struct eligible_domains *e = ARENA_NEW(c->arena, struct eligible_domains);
     uint64_t *domains = ARENA_ARRAY(c->arena, uint64_t, bits_words(topology->domains) + 1);
     for (uint32_t b = 0; b < c->blocks; b++)
         BITS_EACH (lane, nodes[b]) {
@@ -89,7 +89,7 @@ const struct eligible *spread_eligible(struct attempt *t, const struct topology_
                 bits_add(domains, d);
         }
     uint32_t len = (uint32_t)bits_count(domains, bits_words(topology->domains));
-    *e = (struct eligible){nodes, topology, domains, len, c->eligibles};
+    *e = (struct eligible_domains){nodes, topology, domains, len, c->eligibles};
     c->eligibles = e;
     return e;
 }

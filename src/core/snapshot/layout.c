@@ -90,7 +90,7 @@ struct trait {
 };
 
 /* The distinct values of a trait, each represented by the first node that has it. */
-struct values {
+struct trait_values {
     const struct berth_cluster *c;
     const struct trait *trait;
     VEC(uint32_t) slot;
@@ -103,20 +103,20 @@ static const struct node_body *body_at(const struct berth_cluster *c, uint32_t s
 
 static bool value_same(const void *ctx, uint32_t value, const void *key)
 {
-    const struct values *v = ctx;
+    const struct trait_values *v = ctx;
     return v->trait->compare(v->c, body_at(v->c, v->slot.at[value]), key) == 0;
 }
 
 static int compare_values(const void *ctx, uint32_t a, uint32_t b)
 {
-    const struct values *v = ctx;
+    const struct trait_values *v = ctx;
     return v->trait->compare(v->c, body_at(v->c, v->slot.at[a]), body_at(v->c, v->slot.at[b]));
 }
 
 /* Returns, for each node, the number of its value in sorted order. */
 static uint32_t *number(const struct berth_cluster *c, const struct trait *trait, const uint32_t *slots, uint32_t len)
 {
-    struct values v = {.c = c, .trait = trait};
+    struct trait_values v = {.c = c, .trait = trait};
     struct map map = {0};
     uint32_t *of = mem_array(len + 1, sizeof *of);
 
@@ -295,7 +295,7 @@ static void fill_kinds(const struct berth_cluster *c, struct layout *l)
 
 static void fill_level(struct layout *l, uint32_t n, uint32_t r)
 {
-    struct level *level = &l->level[n], *down = &l->level[n - 1];
+    struct layout_level *level = &l->level[n], *down = &l->level[n - 1];
     const uint64_t *min = n == 1 ? l->inverse[r] : down->inverse_min[r];
     const uint64_t *max = n == 1 ? l->inverse[r] : down->inverse_max[r];
 
@@ -316,7 +316,7 @@ static void fill_level(struct layout *l, uint32_t n, uint32_t r)
 static void fill_levels(struct layout *l)
 {
     for (uint32_t len = l->segments, n = 1; n <= LEVELS_MAX && (n == 1 || len > 1); n++) {
-        struct level *level = &l->level[n];
+        struct layout_level *level = &l->level[n];
         l->levels = n;
         level->len = len;
         level->inverse_min = ARENA_ARRAY(&l->arena, uint64_t *, l->resources);
@@ -328,7 +328,7 @@ static void fill_levels(struct layout *l)
         level->kind = ARENA_ARRAY(&l->arena, uint32_t, len + 1);
         for (uint32_t i = 0; i < len; i++) {
             struct span below = layout_below(l, n, i);
-            const struct level *down = &l->level[n - 1];
+            const struct layout_level *down = &l->level[n - 1];
             level->first[i] = n == 1 ? below.from : down->first[below.from];
             uint32_t a = n == 1 ? l->kind[below.from] : down->kind[below.from];
             uint32_t b = n == 1 ? a : down->kind[below.to - 1];

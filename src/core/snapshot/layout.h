@@ -13,7 +13,7 @@ enum { BLOCK = 64, FANOUT = 8, LEVELS_MAX = 6 };
 
 /* Level 1 has the segments: neighbours of one hardware kind within one block of 64 nodes. An entry of level l+1 covers
  * FANOUT entries of level l. */
-struct level {
+struct layout_level {
     uint32_t len;
     uint64_t **inverse_min, **inverse_max; /* [resource][entry]: over the nodes covered */
     uint32_t *kind;                        /* [entry]: kind of the covered nodes if they are of one kind, else NONE */
@@ -44,7 +44,7 @@ struct layout {
     uint32_t segments;       /* = level[1].len */
     bool soft_taints;        /* some node has a PREFER_NO_SCHEDULE taint */
     uint32_t levels;         /* levels in use: 1 .. levels */
-    struct level level[LEVELS_MAX + 1];
+    struct layout_level level[LEVELS_MAX + 1];
 };
 
 struct layout *layout_new(const struct berth_cluster *c);

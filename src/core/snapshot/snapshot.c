@@ -11,19 +11,19 @@
 
 /* ---- the order of workload ids ---------------------------------------------------------------------------------- */
 
-struct by_text {
+struct named_slot_order {
     const struct berth_cluster *c;
-    const struct named *at;
+    const struct named_slot *at;
 };
 
 static int compare_named(const void *ctx, uint32_t a, uint32_t b)
 {
-    const struct by_text *by = ctx;
+    const struct named_slot_order *by = ctx;
     return strcmp(intern_text(&by->c->names, by->at[a].id), intern_text(&by->c->names, by->at[b].id));
 }
 
 /* Returns where an id belongs among the first `len`. */
-static size_t named_place(const struct berth_cluster *c, struct named n, size_t len)
+static size_t named_place(const struct berth_cluster *c, struct named_slot n, size_t len)
 {
     const char *text = intern_text(&c->names, n.id);
     size_t low = 0, high = len;
@@ -46,7 +46,7 @@ static size_t named_insert(struct berth_cluster *c, const uint32_t *order, size_
 
     vec_resize(&c->by_id, end + fresh_len);
     for (size_t i = fresh_len; i-- > 0;) {
-        struct named n = c->by_id_new.at[order[i]];
+        struct named_slot n = c->by_id_new.at[order[i]];
         size_t at = named_place(c, n, end);
         memmove(c->by_id.at + at + i + 1, c->by_id.at + at, (end - at) * sizeof *c->by_id.at);
         c->by_id.at[at + i] = n;
@@ -60,7 +60,7 @@ void cluster_name(struct berth_cluster *c, uint32_t slot, sym id)
     if (c->ranks.len <= slot)
         vec_resize(&c->ranks, slot + 1);
     c->ranks.at[slot] = NAMED_NEW | (uint32_t)c->by_id_new.len;
-    vec_push(&c->by_id_new, ((struct named){slot, id}));
+    vec_push(&c->by_id_new, ((struct named_slot){slot, id}));
 }
 
 void cluster_unname(struct berth_cluster *c, uint32_t slot)
@@ -75,7 +75,7 @@ void cluster_unname(struct berth_cluster *c, uint32_t slot)
 }
 
 /* Removes the entries of removed workloads; returns the new length. */
-static size_t named_compact(struct named *at, size_t len)
+static size_t named_compact(struct named_slot *at, size_t len)
 {
     size_t left = 0;
     for (size_t i = 0; i < len; i++)
@@ -99,7 +99,7 @@ static void ranks_update(struct berth_cluster *c)
         uint32_t *order = mem_array(2 * fresh_len + 1, sizeof *order);
         for (size_t i = 0; i < fresh_len; i++)
             order[i] = (uint32_t)i;
-        struct by_text by = {c, c->by_id_new.at};
+        struct named_slot_order by = {c, c->by_id_new.at};
         sort_indices(order, order + fresh_len, fresh_len, compare_named, &by);
         size_t first = named_insert(c, order, fresh_len);
         changed = first < changed ? first : changed;
@@ -137,14 +137,14 @@ static void gather_column(const struct berth_cluster *c, struct berth_snapshot *
 {
     const struct layout *l = s->layout;
     size_t padded = (size_t)l->blocks * BLOCK;
-    const struct book *books = c->books.at[r].at;
+    const struct amount_book *books = c->books.at[r].at;
     size_t books_len = c->books.at[r].len;
 
     s->now[r] = arena_column(&s->arena, padded, sizeof **s->now);
     if (s->later)
         s->later[r] = arena_column(&s->arena, padded, sizeof **s->later);
     for (uint32_t p = 0; p < l->len; p++) {
-        struct book b = l->slot[p] < books_len ? books[l->slot[p]] : (struct book){0};
+        struct amount_book b = l->slot[p] < books_len ? books[l->slot[p]] : (struct amount_book){0};
         int64_t now = l->capacity[r][p] - b.active;
         s->now[r][p] = now;
         if (s->later)
@@ -158,7 +158,7 @@ static void gather_column(const struct berth_cluster *c, struct berth_snapshot *
 static void mark_unknown_resources(const struct berth_cluster *c, struct berth_snapshot *s, uint32_t r)
 {
     for (uint32_t slot = 0; slot < c->books.at[r].len; slot++) {
-        const struct book *b = &c->books.at[r].at[slot];
+        const struct amount_book *b = &c->books.at[r].at[slot];
         if ((b->active || b->reserved) && slot < s->layout->slots && s->layout->position[slot] != NONE)
             bits_add(s->over, s->layout->position[slot]);
     }
@@ -168,7 +168,7 @@ static void gather_consumed(const struct berth_cluster *c, struct berth_snapshot
 {
     const struct layout *l = s->layout;
     for (uint32_t p = 0; c->consuming && p < l->len; p++) {
-        const struct node_use *use = cluster_node(c, l->slot[p])->use;
+        const struct node_usage *use = cluster_node(c, l->slot[p])->use;
         for (uint32_t i = 0; use && i < use->consumed_len; i++) {
             uint32_t r = use->at[i].resource;
             const struct resource *of = &s->resources[r];
@@ -200,8 +200,9 @@ static void gather_uses(const struct berth_cluster *c, struct berth_snapshot *s)
         s->asked[k] = arena_column(&s->arena, l->len + 1, sizeof **s->asked);
     }
     for (uint32_t p = 0; p < l->len; p++) {
-        const struct node_use *use = cluster_node(c, l->slot[p])->use;
-        struct use_book sums = l->slot[p] < c->use_books.len ? c->use_books.at[l->slot[p]] : (struct use_book){0};
+        const struct node_usage *use = cluster_node(c, l->slot[p])->use;
+        struct node_use_sums sums =
+            l->slot[p] < c->use_books.len ? c->use_books.at[l->slot[p]] : (struct node_use_sums){0};
         for (uint32_t k = 0; k < USES; k++) {
             s->used[k][p] = s->said[k][p] = sums.used[k];
             s->asked[k][p] = sums.asked[k];

@@ -27,7 +27,7 @@ struct berth_snapshot {
         topology_constraint_uses, gangs, claims;
     const struct quota *quotas; /* copies, with their terms and books */
     uint32_t quotas_len;
-    const struct budget *budgets;
+    const struct disruption_budget *budgets;
     uint32_t budgets_len;
     bool guaranteed;           /* some quota sets a guarantee; without one everything is guaranteed */
     const uint64_t *accounted; /* workloads that count against quotas, a bit each */
@@ -79,20 +79,20 @@ static inline const struct instance *snapshot_instance(const struct berth_snapsh
 uint32_t snapshot_replaced(const struct berth_snapshot *s, const struct instance *i);
 static inline const struct class *snapshot_class(const struct berth_snapshot *s, struct class_ix k)
 {
-    return ((const struct pooled *)pages_at(&s->classes, k.v))->object;
+    return ((const struct pool_entry *)pages_at(&s->classes, k.v))->object;
 }
 static inline const struct constraints *snapshot_constraints(const struct berth_snapshot *s, struct constraints_ix r)
 {
-    return ((const struct pooled *)pages_at(&s->constraints, r.v))->object;
+    return ((const struct pool_entry *)pages_at(&s->constraints, r.v))->object;
 }
 static inline const struct preferences *snapshot_preferences(const struct berth_snapshot *s, struct preferences_ix t)
 {
-    return ((const struct pooled *)pages_at(&s->preference_sets, t.v))->object;
+    return ((const struct pool_entry *)pages_at(&s->preference_sets, t.v))->object;
 }
 static inline const struct topology_constraint *snapshot_topology_constraint(const struct berth_snapshot *s,
                                                                              struct topology_constraint_ix t)
 {
-    return ((const struct pooled *)pages_at(&s->topology_constraints, t.v))->object;
+    return ((const struct pool_entry *)pages_at(&s->topology_constraints, t.v))->object;
 }
 static inline const struct port_or_volume *snapshot_port_or_volume(const struct berth_snapshot *s, uint32_t t)
 {

@@ -44,10 +44,10 @@ void cache_free(struct cache *p)
     gangs_done(p);
     templates_done(p);
     volumes_done(p);
-    attached_done(p);
+    node_attachments_done(p);
     usage_done(p);
     for (size_t i = 0; i <= CACHE_POD_GROUP; i++)
-        shelf_clear(&p->shelves[i]);
+        object_store_clear(&p->shelves[i]);
     intern_done(&p->names);
     str_done(&p->stripped);
     arena_done(&p->arena);
@@ -143,9 +143,9 @@ struct berth_cluster *cache_cluster(struct cache *p)
         (p->config.tenants && tenants_apply_usage(p->config.tenants, p->cluster, cache_running_pods, p)) || settles;
     if (p->forgotten > p->pods.len + FORGOTTEN_MIN)
         cache_refill_cluster(p);
-    settles = attached_update(p) || settles;
+    settles = node_attachments_update(p) || settles;
     if (settles) /* updates call tenants_claim, which puts tenants in use; replay does so at the same point */
-        input_tell(p, &(struct cache_change){.op = CACHE_OP_SETTLE});
+        input_record(p, &(struct cache_change){.op = CACHE_OP_SETTLE});
     return p->cluster;
 }
 
@@ -154,7 +154,7 @@ const struct berth_cluster *cache_last_cluster(const struct cache *p)
     return p->cluster;
 }
 
-/* ---- objects that others depend on -------------------------------------------------------------------------------- */
+/* ---- objects that others depend on ------------------------------------------------------------------------------ */
 
 static bool malformed(struct cache *p, enum cache_kind kind, struct proto_reader r)
 {
@@ -186,12 +186,12 @@ static bool malformed(struct cache *p, enum cache_kind kind, struct proto_reader
     }
 }
 
-static const struct kube_keep *kept_fields_of(enum cache_kind kind)
+static const struct kube_field_filter *field_filter_of(enum cache_kind kind)
 {
-    static const struct kube_inside only_meta_inside[] = {
+    static const struct kube_nested_filter only_meta_inside[] = {
         {1, &kube_keep_meta}
     };
-    static const struct kube_keep only_meta = {KUBE_INSIDE(only_meta_inside)};
+    static const struct kube_field_filter only_meta = {KUBE_INSIDE(only_meta_inside)};
     switch (kind) {
     case CACHE_STORAGE_CLASS: return &kube_keep_class;
     case CACHE_CSI_NODE: return &kube_keep_csi_node;
@@ -217,15 +217,15 @@ static const char *key_of(struct cache *p, const struct kube_object *o)
  * volumes can be provisioned). */
 static void class_mark(struct cache *p, enum cache_kind kind, const char *key)
 {
-    const struct shelf *s = &p->shelves[kind];
+    const struct object_store *s = &p->shelves[kind];
     struct kube_volume v;
     struct kube_capacity c;
-    uint32_t i = shelf_find(s, key);
+    uint32_t i = object_store_find(s, key);
     if (i == NONE)
         return;
-    if (kind == CACHE_VOLUME && kube_volume_read(&p->arena, shelf_bytes(s, i), &v))
+    if (kind == CACHE_VOLUME && kube_volume_read(&p->arena, object_store_bytes(s, i), &v))
         topic_mark(p, cache_key(p, "class", v.class_name, NULL));
-    else if (kind == CACHE_STORAGE_CAPACITY && kube_capacity_read(&p->arena, shelf_bytes(s, i), &c))
+    else if (kind == CACHE_STORAGE_CAPACITY && kube_capacity_read(&p->arena, object_store_bytes(s, i), &c))
         topic_mark(p, cache_key(p, "class", c.class_name, NULL));
 }
 
@@ -241,7 +241,7 @@ static void dependents_mark(struct cache *p, enum cache_kind kind, const struct 
     case CACHE_VOLUME:
         topic_mark(p, cache_key(p, "volume", o->name, NULL));
         class_mark(p, kind, o->name);
-        attached_volume_changed(p, o->name);
+        node_attachments_volume_changed(p, o->name);
         break;
     case CACHE_ATTACHMENT: attachment_join(p, o->name); break;
     case CACHE_CLAIM: topic_mark(p, cache_key(p, "claim", o->namespace, o->name)); break;
@@ -253,35 +253,35 @@ static void dependents_mark(struct cache *p, enum cache_kind kind, const struct 
 
 static void object_put(struct cache *p, enum cache_kind kind, const struct kube_object *o)
 {
-    struct shelf *s = &p->shelves[kind];
+    struct object_store *s = &p->shelves[kind];
     str_clear(&p->stripped);
-    if (!kube_strip(o->raw, kept_fields_of(kind), &p->stripped) ||
+    if (!kube_strip(o->raw, field_filter_of(kind), &p->stripped) ||
         malformed(p, kind, proto_reader(str_text(&p->stripped), p->stripped.len))) {
         cache_trouble(p, "%s %s%s%s is malformed; keeping its previous version", cache_sources[kind].name, o->namespace,
                       *o->namespace ? "/" : "", o->name);
         return;
     }
-    if (!shelf_differs(s, key_of(p, o), &p->stripped))
+    if (!object_store_differs(s, key_of(p, o), &p->stripped))
         return;
-    input_tell(p, &(struct cache_change){.op = CACHE_OP_PUT,
-                                         .kind = kind,
-                                         .object = o,
-                                         .kept = proto_reader(str_text(&p->stripped), p->stripped.len)});
+    input_record(p, &(struct cache_change){.op = CACHE_OP_PUT,
+                                           .kind = kind,
+                                           .object = o,
+                                           .kept = proto_reader(str_text(&p->stripped), p->stripped.len)});
     class_mark(p, kind, key_of(p, o)); /* the class of the previous version */
     if (kind == CACHE_ATTACHMENT)
         attachment_leave(p, o->name);
-    shelf_put(s, key_of(p, o), &p->stripped);
+    object_store_put(s, key_of(p, o), &p->stripped);
     dependents_mark(p, kind, o);
 }
 
 static void object_drop(struct cache *p, enum cache_kind kind, const struct kube_object *o)
 {
-    if (shelf_find(&p->shelves[kind], key_of(p, o)) != NONE)
-        input_tell(p, &(struct cache_change){.op = CACHE_OP_DROP, .kind = kind, .object = o});
+    if (object_store_find(&p->shelves[kind], key_of(p, o)) != NONE)
+        input_record(p, &(struct cache_change){.op = CACHE_OP_DROP, .kind = kind, .object = o});
     class_mark(p, kind, key_of(p, o));
     if (kind == CACHE_ATTACHMENT)
         attachment_leave(p, o->name);
-    if (!shelf_drop(&p->shelves[kind], key_of(p, o)))
+    if (!object_store_remove(&p->shelves[kind], key_of(p, o)))
         return;
     dependents_mark(p, kind, o);
 }
@@ -315,14 +315,14 @@ void cache_object_drop(struct cache *p, enum cache_kind kind, const struct kube_
 void cache_defaults(const struct cache *p, const char *namespace, const char *runtime, struct arena *arena,
                     struct kube_amounts *ret_requests, struct kube_amounts *ret_overhead)
 {
-    const struct shelf *ranges = &p->shelves[CACHE_LIMIT_RANGE], *classes = &p->shelves[CACHE_RUNTIME_CLASS];
+    const struct object_store *ranges = &p->shelves[CACHE_LIMIT_RANGE], *classes = &p->shelves[CACHE_RUNTIME_CLASS];
     size_t len = strlen(namespace);
-    uint32_t class = *runtime ? shelf_find(classes, runtime) : NONE;
+    uint32_t class = *runtime ? object_store_find(classes, runtime) : NONE;
     for (uint32_t i = 0; i < ranges->at.len; i++) {
         const char *key = ranges->at.at[i].key;
         if (key && strncmp(key, namespace, len) == 0 && key[len] == ':')
-            (void)kube_limit_range_read(arena, shelf_bytes(ranges, i), ret_requests);
+            (void)kube_limit_range_read(arena, object_store_bytes(ranges, i), ret_requests);
     }
     if (class != NONE)
-        (void)kube_runtime_class_read(arena, shelf_bytes(classes, class), ret_overhead);
+        (void)kube_runtime_class_read(arena, object_store_bytes(classes, class), ret_overhead);
 }

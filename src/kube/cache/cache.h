@@ -198,7 +198,7 @@ struct cache_node_view {
 /* Calls `tell` for every existing node, in no particular order. */
 void cache_nodes(struct cache *p, void (*tell)(void *ctx, const struct cache_node_view *node), void *ctx);
 
-/* ---- jobs (cache_job.c): a role is one workload, even before it has pods; its pods are the instances -------------- */
+/* ---- jobs (cache_job.c): a role is one workload, even before it has pods; its pods are the instances ------------ */
 
 /* Labels on the pods of jobs. */
 #define KUBE_JOB_LABEL "berth.dev/job"
@@ -230,8 +230,8 @@ struct cache_task_placement {
     bool recorded; /* replayed from a record: its volumes come as a separate input */
 };
 /* Assumes a task on a node. Returns the id of the new instance; 0 if the role or the node is gone, a pod of that name
- * exists, or its claims find no volumes on the node. cache_promote_pod, cache_forget_pod and cache_set_stopping apply to
- * the instance from then on; a task that is given back is forgotten. */
+ * exists, or its claims find no volumes on the node. cache_promote_pod, cache_forget_pod and cache_set_stopping apply
+ * to the instance from then on; a task that is given back is forgotten. */
 uint64_t cache_assume_task(struct cache *p, const struct cache_task_placement *place);
 /* Records that the task succeeded and is not placed again; cache_tasks_rerun makes all tasks of the role run
  * again. */

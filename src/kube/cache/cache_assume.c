@@ -45,14 +45,14 @@ uint64_t cache_assume_pod(struct cache *p, const char *workload, const char *nod
     struct arena_mark mark = arena_mark(&p->arena);
     uint32_t pod = pod_find(p, workload);
     uint64_t instance = pod == NONE ? 0 : assume(p, pod, node, gpus, waits, waits_len);
-    input_tell(p, &(struct cache_change){
-                      .op = CACHE_OP_ASSUME,
-                      .id = workload,
-                      .node = {node, strlen(node)},
-                      .instance = instance,
-                      .gpus = gpus,
-                      .waits = waits,
-                      .waits_len = waits_len
+    input_record(p, &(struct cache_change){
+                        .op = CACHE_OP_ASSUME,
+                        .id = workload,
+                        .node = {node, strlen(node)},
+                        .instance = instance,
+                        .gpus = gpus,
+                        .waits = waits,
+                        .waits_len = waits_len
     });
     arena_rewind(&p->arena, mark);
     return instance;
@@ -64,7 +64,7 @@ bool cache_promote_pod(struct cache *p, uint64_t instance)
     uint32_t pod = pod_by_instance(p, instance);
     if (pod == NONE || p->pods.at[pod].state != POD_RESERVED)
         return false;
-    input_tell(p, &(struct cache_change){.op = CACHE_OP_PROMOTE, .instance = instance});
+    input_record(p, &(struct cache_change){.op = CACHE_OP_PROMOTE, .instance = instance});
     struct pod_entry *e = &p->pods.at[pod];
     struct kube_pod from = pod_read(p, pod);
     e->state = POD_ASSUMED;
@@ -85,7 +85,7 @@ void cache_forget_pod(struct cache *p, uint64_t instance, int64_t not_before_ns)
     uint32_t pod = pod_by_instance(p, instance);
     if (pod == NONE || p->pods.at[pod].state == POD_BOUND)
         return;
-    input_tell(p, &(struct cache_change){.op = CACHE_OP_FORGET, .instance = instance, .moment_ns = not_before_ns});
+    input_record(p, &(struct cache_change){.op = CACHE_OP_FORGET, .instance = instance, .moment_ns = not_before_ns});
     if (p->pods.at[pod].task) {
         pod_forget(p, pod); /* the task's pod was not created yet */
         arena_rewind(&p->arena, mark);
@@ -120,7 +120,7 @@ void cache_set_stopping(struct cache *p, uint64_t instance, bool stopping)
     struct arena_mark mark = arena_mark(&p->arena);
     uint32_t pod = pod_by_instance(p, instance);
     if (pod != NONE && p->pods.at[pod].stopping != stopping) {
-        input_tell(p, &(struct cache_change){.op = CACHE_OP_STOPPING, .instance = instance, .stopping = stopping});
+        input_record(p, &(struct cache_change){.op = CACHE_OP_STOPPING, .instance = instance, .stopping = stopping});
         stopping_set(p, pod, stopping);
     }
     arena_rewind(&p->arena, mark);
@@ -142,7 +142,7 @@ void cache_note_message(struct cache *p, const char *workload, const char *text,
     uint32_t pod = pod_find(p, workload);
     if (pod == NONE || !p->pods.at[pod].wait)
         return;
-    input_tell(p, &(struct cache_change){.op = CACHE_OP_REPORTED, .id = workload, .text = text, .moment_ns = now_ns});
+    input_record(p, &(struct cache_change){.op = CACHE_OP_REPORTED, .id = workload, .text = text, .moment_ns = now_ns});
     pod_text_set(&p->pods.at[pod].wait->told, text, strlen(text));
     p->pods.at[pod].wait->told_ns = now_ns;
 }

@@ -12,41 +12,41 @@ static uint64_t name_hash(const char *name)
     return hash_bytes(name, strlen(name), 0);
 }
 
-static bool attached_same(const void *ctx, uint32_t value, const void *node)
+static bool node_attachments_same(const void *ctx, uint32_t value, const void *node)
 {
     return strcmp(((const struct cache *)ctx)->attached.at[value].node, node) == 0;
 }
 
-static uint32_t attached_find(const struct cache *p, const char *node)
+static uint32_t node_attachments_find(const struct cache *p, const char *node)
 {
-    return p->attached.len ? map_find(&p->attached_by_node, name_hash(node), attached_same, p, node) : NONE;
+    return p->attached.len ? map_find(&p->attached_by_node, name_hash(node), node_attachments_same, p, node) : NONE;
 }
 
-static uint32_t attached_new(struct cache *p, const char *node)
+static uint32_t node_attachments_new(struct cache *p, const char *node)
 {
     uint32_t i = (uint32_t)p->attached.len;
-    if (p->attached_free.len)
-        i = p->attached_free.at[--p->attached_free.len];
+    if (p->node_attachments_free.len)
+        i = p->node_attachments_free.at[--p->node_attachments_free.len];
     else
-        vec_push(&p->attached, (struct attached){0});
+        vec_push(&p->attached, (struct node_attachments){0});
     p->attached.at[i].node = mem_strdup(node);
     map_add(&p->attached_by_node, name_hash(node), i);
     return i;
 }
 
-static void attached_free(struct cache *p, uint32_t i)
+static void node_attachments_free(struct cache *p, uint32_t i)
 {
-    struct attached *a = &p->attached.at[i];
+    struct node_attachments *a = &p->attached.at[i];
     map_drop(&p->attached_by_node, name_hash(a->node), i);
     mem_free(a->node);
     vec_done(&a->at);
-    *a = (struct attached){0};
-    vec_push(&p->attached_free, i);
+    *a = (struct node_attachments){0};
+    vec_push(&p->node_attachments_free, i);
 }
 
-void attached_mark(struct cache *p, const char *node)
+void node_attachments_mark(struct cache *p, const char *node)
 {
-    uint32_t i = attached_find(p, node);
+    uint32_t i = node_attachments_find(p, node);
     if (i == NONE || p->attached.at[i].old)
         return;
     p->attached.at[i].old = true;
@@ -58,13 +58,13 @@ void attached_mark(struct cache *p, const char *node)
 static struct kube_attachment attachment_read(struct cache *p, uint32_t at)
 {
     struct kube_attachment a = {.driver = "", .node = "", .volume = ""};
-    (void)kube_attachment_read(&p->arena, shelf_bytes(&p->shelves[CACHE_ATTACHMENT], at), &a);
+    (void)kube_attachment_read(&p->arena, object_store_bytes(&p->shelves[CACHE_ATTACHMENT], at), &a);
     return a;
 }
 
 void attachment_join(struct cache *p, const char *name)
 {
-    uint32_t at = shelf_find(&p->shelves[CACHE_ATTACHMENT], name);
+    uint32_t at = object_store_find(&p->shelves[CACHE_ATTACHMENT], name);
     if (at == NONE)
         return; /* it was deleted */
     const struct kube_attachment a = attachment_read(p, at);
@@ -73,37 +73,37 @@ void attachment_join(struct cache *p, const char *name)
     if (at >= p->attached_volumes.len)
         vec_resize(&p->attached_volumes, at + 1);
     p->attached_volumes.at[at] = intern_put(&p->names, a.volume);
-    uint32_t i = attached_find(p, a.node);
+    uint32_t i = node_attachments_find(p, a.node);
     if (i == NONE)
-        i = attached_new(p, a.node);
+        i = node_attachments_new(p, a.node);
     vec_push(&p->attached.at[i].at, at);
-    attached_mark(p, a.node);
+    node_attachments_mark(p, a.node);
     cache_notify(p);
 }
 
 void attachment_leave(struct cache *p, const char *name)
 {
-    uint32_t at = shelf_find(&p->shelves[CACHE_ATTACHMENT], name);
+    uint32_t at = object_store_find(&p->shelves[CACHE_ATTACHMENT], name);
     if (at == NONE || at >= p->attached_volumes.len || !p->attached_volumes.at[at])
         return;
     p->attached_volumes.at[at] = 0;
     const char *node = attachment_read(p, at).node;
-    struct attached *a = &p->attached.at[attached_find(p, node)];
+    struct node_attachments *a = &p->attached.at[node_attachments_find(p, node)];
     for (size_t i = 0; i < a->at.len; i++)
         if (a->at.at[i] == at) {
             a->at.at[i] = a->at.at[--a->at.len];
             break;
         }
-    attached_mark(p, node);
+    node_attachments_mark(p, node);
     cache_notify(p);
 }
 
-void attached_volume_changed(struct cache *p, const char *volume)
+void node_attachments_volume_changed(struct cache *p, const char *volume)
 {
     sym name = p->attached_volumes.len ? intern_find(&p->names, volume) : 0;
     for (uint32_t at = 0; name && at < p->attached_volumes.len; at++)
         if (p->attached_volumes.at[at] == name) {
-            attached_mark(p, attachment_read(p, at).node);
+            node_attachments_mark(p, attachment_read(p, at).node);
             cache_notify(p);
         }
 }
@@ -120,7 +120,7 @@ static bool is_unused(struct cache *p, const struct kube_attachment *a)
 }
 
 /* A sum of hashes, so the order of the attachments does not matter. */
-static uint64_t unused_hash(struct cache *p, const struct attached *a)
+static uint64_t unused_hash(struct cache *p, const struct node_attachments *a)
 {
     struct arena_mark mark = arena_mark(&p->arena);
     uint64_t sum = 0;
@@ -132,16 +132,16 @@ static uint64_t unused_hash(struct cache *p, const struct attached *a)
     return sum;
 }
 
-void attached_rehash(struct cache *p, const char *node)
+void node_attachments_rehash(struct cache *p, const char *node)
 {
-    uint32_t i = attached_find(p, node);
+    uint32_t i = node_attachments_find(p, node);
     if (i != NONE)
         p->attached.at[i].alone = unused_hash(p, &p->attached.at[i]);
 }
 
-int64_t attached_unused_count(struct cache *p, const char *node, const char *driver)
+int64_t node_attachments_unused_count(struct cache *p, const char *node, const char *driver)
 {
-    uint32_t at = attached_find(p, node);
+    uint32_t at = node_attachments_find(p, node);
     int64_t count = 0;
     for (size_t i = 0; at != NONE && i < p->attached.at[at].at.len; i++) {
         const struct kube_attachment one = attachment_read(p, p->attached.at[at].at.at[i]);
@@ -150,35 +150,35 @@ int64_t attached_unused_count(struct cache *p, const char *node, const char *dri
     return count;
 }
 
-bool attached_update(struct cache *p)
+bool node_attachments_update(struct cache *p)
 {
     bool told = false;
     for (size_t i = 0; i < p->attached_old.len; i++) {
         uint32_t at = p->attached_old.at[i];
-        struct attached *a = &p->attached.at[at];
+        struct node_attachments *a = &p->attached.at[at];
         struct arena_mark mark = arena_mark(&p->arena);
         a->old = false;
         if (unused_hash(p, a) != a->alone) {
             (void)node_refresh(p, a->node);
-            attached_rehash(p, a->node);
+            node_attachments_rehash(p, a->node);
             told = true;
         }
         if (!p->attached.at[at].at.len)
-            attached_free(p, at);
+            node_attachments_free(p, at);
         arena_rewind(&p->arena, mark);
     }
     p->attached_old.len = 0;
     return told;
 }
 
-void attached_done(struct cache *p)
+void node_attachments_done(struct cache *p)
 {
     for (size_t i = 0; i < p->attached.len; i++) {
         mem_free(p->attached.at[i].node);
         vec_done(&p->attached.at[i].at);
     }
     vec_done(&p->attached);
-    vec_done(&p->attached_free);
+    vec_done(&p->node_attachments_free);
     vec_done(&p->attached_old);
     vec_done(&p->attached_volumes);
     map_done(&p->attached_by_node);

@@ -7,45 +7,45 @@
 #include "base/hash.h"
 #include "kube/cache/cache_internal.h"
 
-static bool taken_same(const void *ctx, uint32_t value, const void *key)
+static bool volume_reservation_same(const void *ctx, uint32_t value, const void *key)
 {
     return strcmp(((const struct cache *)ctx)->taken.at[value].volume, key) == 0;
 }
 
-static uint32_t taken_find(const struct cache *p, const char *volume)
+static uint32_t volume_reservation_find(const struct cache *p, const char *volume)
 {
-    return map_find(&p->taken_by_volume, hash_bytes(volume, strlen(volume), 0), taken_same, p, volume);
+    return map_find(&p->taken_by_volume, hash_bytes(volume, strlen(volume), 0), volume_reservation_same, p, volume);
 }
 
-bool volume_taken(const struct cache *p, const char *volume, uint32_t but)
+bool is_volume_reserved(const struct cache *p, const char *volume, uint32_t but)
 {
-    uint32_t t = taken_find(p, volume);
+    uint32_t t = volume_reservation_find(p, volume);
     return t != NONE && p->taken.at[t].pod != but;
 }
 
 static void volume_take(struct cache *p, uint32_t pod, const char *volume)
 {
     uint32_t i;
-    if (taken_find(p, volume) != NONE)
+    if (volume_reservation_find(p, volume) != NONE)
         return; /* taken by another pod with the same claim */
     if (p->taken_free.len) {
         i = p->taken_free.at[--p->taken_free.len];
     } else {
         i = (uint32_t)p->taken.len;
-        vec_push(&p->taken, (struct taken){0});
+        vec_push(&p->taken, (struct volume_reservation){0});
     }
-    p->taken.at[i] = (struct taken){mem_strdup(volume), pod};
+    p->taken.at[i] = (struct volume_reservation){mem_strdup(volume), pod};
     map_add(&p->taken_by_volume, hash_bytes(volume, strlen(volume), 0), i);
 }
 
 static void volume_release(struct cache *p, uint32_t pod, const char *volume)
 {
-    uint32_t i = taken_find(p, volume);
+    uint32_t i = volume_reservation_find(p, volume);
     if (i == NONE || p->taken.at[i].pod != pod)
         return;
     map_drop(&p->taken_by_volume, hash_bytes(volume, strlen(volume), 0), i);
     mem_free(p->taken.at[i].volume);
-    p->taken.at[i] = (struct taken){0};
+    p->taken.at[i] = (struct volume_reservation){0};
     vec_push(&p->taken_free, i);
 }
 
@@ -53,13 +53,14 @@ static void volume_release(struct cache *p, uint32_t pod, const char *volume)
  * NULL: none. */
 static const char *choose_one(struct cache *p, const struct kube_claim *claim, const struct kube_labels *node)
 {
-    const struct shelf *s = &p->shelves[CACHE_VOLUME];
+    const struct object_store *s = &p->shelves[CACHE_VOLUME];
     struct kube_volume v, best = {0};
     bool found = false;
     for (uint32_t i = 0; i < s->at.len; i++) {
-        if (!s->at.at[i].key || !kube_volume_read(&p->arena, shelf_bytes(s, i), &v) || !kube_volume_suits(&v, claim))
+        if (!s->at.at[i].key || !kube_volume_read(&p->arena, object_store_bytes(s, i), &v) ||
+            !kube_volume_suits(&v, claim))
             continue;
-        if (taken_find(p, v.meta.name) != NONE)
+        if (volume_reservation_find(p, v.meta.name) != NONE)
             continue;
         if (!kube_terms_match(&v.affinity, node))
             continue;
@@ -108,7 +109,7 @@ static struct cache_claim_volume *chosen_find(const struct cache *p, uint32_t po
 /* Returns the pod, other than `pod`, that has the claim's volume provisioned or bound; NONE if there is none. */
 static uint32_t owner_of(struct cache *p, uint32_t pod, const struct kube_claim *claim)
 {
-    const struct topic *t = topic_look(p, cache_key(p, "claim", claim->meta.namespace, claim->meta.name));
+    const struct cache_topic *t = topic_lookup(p, cache_key(p, "claim", claim->meta.namespace, claim->meta.name));
     for (size_t i = 0; t && i < t->pods.len; i++) {
         uint32_t one = t->pods.at[i];
         const struct cache_claim_volume *v =
@@ -128,7 +129,7 @@ const char *claim_provisioned_on(struct cache *p, uint32_t pod, const struct kub
 
 /* Orders candidates for the owner of a volume: reserved pods last, because they cannot have it provisioned yet; then by
  * age of the instance. */
-static bool owner_goes_before(const struct pod_entry *a, const struct pod_entry *b)
+static bool owner_has_priority(const struct pod_entry *a, const struct pod_entry *b)
 {
     bool waits = a->state == POD_RESERVED;
     return waits != (b->state == POD_RESERVED) ? !waits : a->instance < b->instance;
@@ -137,13 +138,13 @@ static bool owner_goes_before(const struct pod_entry *a, const struct pod_entry 
 /* Returns the joined pod that becomes the owner of the volume after `pod`; NONE if no pod has joined. */
 static uint32_t next_owner_of(struct cache *p, uint32_t pod, const struct cache_claim_volume *volume)
 {
-    const struct topic *t = topic_look(p, cache_key(p, "claim", volume->claim_namespace, volume->claim));
+    const struct cache_topic *t = topic_lookup(p, cache_key(p, "claim", volume->claim_namespace, volume->claim));
     uint32_t heir = NONE;
     for (size_t i = 0; t && i < t->pods.len; i++) {
         uint32_t one = t->pods.at[i];
         const struct cache_claim_volume *v =
             one == pod || p->pods.at[one].node == NONE ? NULL : chosen_find(p, one, volume->claim_uid);
-        if (v && v->joined && (heir == NONE || owner_goes_before(&p->pods.at[one], &p->pods.at[heir])))
+        if (v && v->joined && (heir == NONE || owner_has_priority(&p->pods.at[one], &p->pods.at[heir])))
             heir = one;
     }
     return heir;
@@ -157,7 +158,7 @@ static void chosen_transfer(struct cache *p, uint32_t pod)
     for (size_t i = 0; i < wait->volumes_len; i++) {
         const struct cache_claim_volume *v = &wait->volumes[i];
         uint32_t heir = v->joined ? NONE : next_owner_of(p, pod, v);
-        uint32_t taken = heir == NONE || !*v->volume ? NONE : taken_find(p, v->volume);
+        uint32_t taken = heir == NONE || !*v->volume ? NONE : volume_reservation_find(p, v->volume);
         if (heir != NONE)
             chosen_find(p, heir, v->claim_uid)->joined = false;
         if (taken != NONE)

@@ -7,9 +7,9 @@
 
 bool driver_find(struct cache *p, const char *name, struct kube_driver *ret)
 {
-    const struct shelf *s = &p->shelves[CACHE_CSI_DRIVER];
-    uint32_t i = *name ? shelf_find(s, name) : NONE;
-    return i != NONE && kube_driver_read(&p->arena, shelf_bytes(s, i), ret);
+    const struct object_store *s = &p->shelves[CACHE_CSI_DRIVER];
+    uint32_t i = *name ? object_store_find(s, name) : NONE;
+    return i != NONE && kube_driver_read(&p->arena, object_store_bytes(s, i), ret);
 }
 
 static bool capacity_is_tracked(struct cache *p, const struct kube_class *class)
@@ -22,8 +22,8 @@ static bool capacity_is_tracked(struct cache *p, const struct kube_class *class)
 static bool capacity_suits(struct cache *p, uint32_t i, const struct kube_claim *claim, const struct kube_class *class,
                            struct kube_capacity *ret)
 {
-    const struct shelf *s = &p->shelves[CACHE_STORAGE_CAPACITY];
-    return s->at.at[i].key && kube_capacity_read(&p->arena, shelf_bytes(s, i), ret) &&
+    const struct object_store *s = &p->shelves[CACHE_STORAGE_CAPACITY];
+    return s->at.at[i].key && kube_capacity_read(&p->arena, object_store_bytes(s, i), ret) &&
            strcmp(ret->class_name, class->meta.name) == 0 && ret->most_bytes >= claim->size_bytes &&
            ret->nodes.present && !ret->nodes.never;
 }

@@ -1,7 +1,7 @@
 /* cache_dump.c - writes a cache as a list of inputs that rebuild it.
  *
- * Objects come first, then roles of jobs and pods, each bound pod with the number of its instance. After CACHE_OP_SETTLE
- * come the decisions that the API server does not show yet.
+ * Objects come first, then roles of jobs and pods, each bound pod with the number of its instance. After
+ * CACHE_OP_SETTLE come the decisions that the API server does not show yet.
  */
 #include "kube/cache/cache_internal.h"
 
@@ -9,20 +9,20 @@
 
 enum { NODE_STATUS = 3, STATUS_IMAGES = 8, IMAGE_NAMES = 1, IMAGE_BYTES = 2 };
 
-struct image {
+struct dump_visitor {
     struct cache *p;
     void (*tell)(void *ctx, const struct cache_change *in);
     void *ctx;
 };
 
-static void tell(const struct image *m, const struct cache_change *in)
+static void tell(const struct dump_visitor *m, const struct cache_change *in)
 {
     m->tell(m->ctx, in);
 }
 
-static void shelf_dump(const struct image *m, enum cache_kind kind)
+static void object_store_dump(const struct dump_visitor *m, enum cache_kind kind)
 {
-    const struct shelf *s = &m->p->shelves[kind];
+    const struct object_store *s = &m->p->shelves[kind];
     for (uint32_t i = 0; i < s->at.len; i++) {
         const char *key = s->at.at[i].key;
         if (!key)
@@ -32,12 +32,13 @@ static void shelf_dump(const struct image *m, enum cache_kind kind)
         const struct kube_object o = {.namespace = colon ? arena_strndup(&m->p->arena, key, (size_t)(colon - key)) : "",
                                       .name = colon ? colon + 1 : key,
                                       .uid = ""};
-        tell(m, &(struct cache_change){.op = CACHE_OP_PUT, .kind = kind, .object = &o, .kept = shelf_bytes(s, i)});
+        tell(m,
+             &(struct cache_change){.op = CACHE_OP_PUT, .kind = kind, .object = &o, .kept = object_store_bytes(s, i)});
         arena_rewind(&m->p->arena, mark);
     }
 }
 
-static void node_dump(const struct image *m, const struct node_entry *e)
+static void node_dump(const struct dump_visitor *m, const struct cache_node *e)
 {
     CLEANUP(str) struct str whole = {0};
     const struct kube_object o = {.namespace = "", .name = e->name, .uid = ""};
@@ -61,7 +62,7 @@ static struct proto_reader template_of(const struct cache *p, const struct pod_e
     return proto_reader(p->templates.at[e->template].bytes, p->templates.at[e->template].len);
 }
 
-static void role_dump(const struct image *m, const struct pod_entry *e)
+static void role_dump(const struct dump_visitor *m, const struct pod_entry *e)
 {
     tell(m, &(struct cache_change){.op = CACHE_OP_ROLE_PUT,
                                    .id = e->id,
@@ -74,7 +75,7 @@ static void role_dump(const struct image *m, const struct pod_entry *e)
                         .op = CACHE_OP_TASK_SUCCEEDED, .id = e->id, .ordinal = i, .instance = e->job->ended.at[i]});
 }
 
-static void pod_dump(const struct image *m, const struct pod_entry *e)
+static void pod_dump(const struct dump_visitor *m, const struct pod_entry *e)
 {
     bool bound = e->state == POD_BOUND && e->node != NONE;
     const char *node = bound ? m->p->nodes.at[e->node].name : "";
@@ -96,7 +97,7 @@ static void pod_dump(const struct image *m, const struct pod_entry *e)
     });
 }
 
-static void volumes_dump(const struct image *m, const struct pod_entry *e)
+static void volumes_dump(const struct dump_visitor *m, const struct pod_entry *e)
 {
     if (e->wait->volumes_len)
         tell(m, &(struct cache_change){.op = CACHE_OP_VOLUMES,
@@ -107,7 +108,7 @@ static void volumes_dump(const struct image *m, const struct pod_entry *e)
 
 /* Emits what is remembered of a pod that is not bound. The pod of an assumed task does not exist before
  * CACHE_OP_TASK_ASSUME. */
-static void pod_dump_unbound(const struct image *m, const struct pod_entry *e)
+static void pod_dump_unbound(const struct dump_visitor *m, const struct pod_entry *e)
 {
     const struct pod_wait *w = e->wait;
     bool task = e->task && !*e->uid;
@@ -139,7 +140,7 @@ static void pod_dump_unbound(const struct image *m, const struct pod_entry *e)
         volumes_dump(m, e);
 }
 
-static void pods_dump(const struct image *m)
+static void pods_dump(const struct dump_visitor *m)
 {
     const struct cache *p = m->p;
     for (size_t i = 0; i < p->pods.len; i++)
@@ -180,10 +181,10 @@ static void orphans_forget(struct cache *p)
 
 void cache_dump_changes(struct cache *p, void (*to)(void *ctx, const struct cache_change *in), void *ctx)
 {
-    const struct image m = {p, to, ctx};
+    const struct dump_visitor m = {p, to, ctx};
     orphans_forget(p);
     for (unsigned k = 0; k <= CACHE_POD_GROUP; k++)
-        shelf_dump(&m, (enum cache_kind)k);
+        object_store_dump(&m, (enum cache_kind)k);
     for (size_t i = 0; i < p->nodes.len; i++)
         if (p->nodes.at[i].name && p->nodes.at[i].bytes)
             node_dump(&m, &p->nodes.at[i]);

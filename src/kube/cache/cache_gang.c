@@ -23,7 +23,7 @@ static uint32_t gang_find(const struct cache *p, const char *key)
 }
 
 /* Takes the minimum from the pod's label if there is no group object. */
-static void label_minimum_read(struct gang *g, const struct kube_pod *from)
+static void label_minimum_read(struct pod_gang *g, const struct kube_pod *from)
 {
     if (g->known || !from->group_by_label)
         return;
@@ -32,12 +32,12 @@ static void label_minimum_read(struct gang *g, const struct kube_pod *from)
 }
 
 /* Reads the minimum from the group object. */
-static void gang_read(struct cache *p, struct gang *g, const char *namespace, const char *name)
+static void gang_read(struct cache *p, struct pod_gang *g, const char *namespace, const char *name)
 {
-    const struct shelf *s = &p->shelves[CACHE_POD_GROUP];
+    const struct object_store *s = &p->shelves[CACHE_POD_GROUP];
     struct kube_group group;
-    uint32_t at = shelf_find(s, arena_fmt(&p->arena, "%s:%s", namespace, name));
-    g->known = at != NONE && kube_group_read(&p->arena, shelf_bytes(s, at), &group);
+    uint32_t at = object_store_find(s, arena_fmt(&p->arena, "%s:%s", namespace, name));
+    g->known = at != NONE && kube_group_read(&p->arena, object_store_bytes(s, at), &group);
     if (g->known)
         g->min = group.min;
 }
@@ -51,13 +51,13 @@ void gang_join(struct cache *p, uint32_t pod, const struct kube_pod *from)
             i = p->gangs_free.at[--p->gangs_free.len];
         } else {
             i = (uint32_t)p->gangs.len;
-            vec_push(&p->gangs, (struct gang){0});
+            vec_push(&p->gangs, (struct pod_gang){0});
         }
-        p->gangs.at[i] = (struct gang){.key = mem_strdup(key)};
+        p->gangs.at[i] = (struct pod_gang){.key = mem_strdup(key)};
         map_add(&p->gangs_by_key, key_hash(key), i);
         gang_read(p, &p->gangs.at[i], from->meta.namespace, from->group);
     }
-    struct gang *g = &p->gangs.at[i];
+    struct pod_gang *g = &p->gangs.at[i];
     label_minimum_read(g, from);
     p->pods.at[pod].gang = i;
     vec_push(&g->pods, pod);
@@ -68,7 +68,7 @@ void gang_leave(struct cache *p, uint32_t pod)
     uint32_t i = p->pods.at[pod].gang;
     if (i == NONE)
         return;
-    struct gang *g = &p->gangs.at[i];
+    struct pod_gang *g = &p->gangs.at[i];
     p->pods.at[pod].gang = NONE;
     p->pods.at[pod].role = ROLE_ALONE;
     for (size_t k = 0; k < g->pods.len; k++)
@@ -83,7 +83,7 @@ void gang_leave(struct cache *p, uint32_t pod)
     map_drop(&p->gangs_by_key, key_hash(g->key), i);
     mem_free(g->key);
     vec_done(&g->pods);
-    *g = (struct gang){0};
+    *g = (struct pod_gang){0};
     vec_push(&p->gangs_free, i);
 }
 
@@ -98,7 +98,7 @@ static int by_age(const void *ctx, uint32_t a, uint32_t b)
 
 void gang_changed(struct cache *p, uint32_t gang)
 {
-    struct gang *g = &p->gangs.at[gang];
+    struct pod_gang *g = &p->gangs.at[gang];
     uint32_t placed = 0, len = 0;
     uint32_t *waiting = ARENA_ARRAY(&p->arena, uint32_t, g->pods.len);
     uint32_t *scratch = ARENA_ARRAY(&p->arena, uint32_t, g->pods.len);
@@ -128,7 +128,7 @@ void gang_object(struct cache *p, const char *namespace, const char *name)
     uint32_t i = gang_find(p, cache_key(p, "group", namespace, name));
     if (i == NONE)
         return;
-    struct gang *g = &p->gangs.at[i];
+    struct pod_gang *g = &p->gangs.at[i];
     gang_read(p, g, namespace, name);
     for (size_t k = 0; k < g->pods.len && !g->known; k++) {
         const struct kube_pod from = pod_read(p, g->pods.at[k]);
@@ -145,7 +145,7 @@ const char *gang_why(struct cache *p, uint32_t pod)
     const struct pod_entry *e = &p->pods.at[pod];
     if (e->gang == NONE || e->role != ROLE_LATER)
         return NULL;
-    const struct gang *g = &p->gangs.at[e->gang];
+    const struct pod_gang *g = &p->gangs.at[e->gang];
     if (!g->known)
         return "waiting for the pod's pod group to appear";
     return g->pods.len < g->min ? "waiting for minCount pods from a gang to appear in scheduling queue"

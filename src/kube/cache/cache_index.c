@@ -11,58 +11,58 @@ static uint64_t key_hash(const char *key)
     return hash_bytes(key, strlen(key), 0);
 }
 
-/* ---- shelves ------------------------------------------------------------------------------------------------------ */
+/* ---- shelves ---------------------------------------------------------------------------------------------------- */
 
-static bool kept_same(const void *ctx, uint32_t value, const void *key)
+static bool cache_object_same(const void *ctx, uint32_t value, const void *key)
 {
-    return strcmp(((const struct shelf *)ctx)->at.at[value].key, key) == 0;
+    return strcmp(((const struct object_store *)ctx)->at.at[value].key, key) == 0;
 }
 
-uint32_t shelf_find(const struct shelf *s, const char *key)
+uint32_t object_store_find(const struct object_store *s, const char *key)
 {
-    return map_find(&s->by_key, key_hash(key), kept_same, s, key);
+    return map_find(&s->by_key, key_hash(key), cache_object_same, s, key);
 }
 
-bool shelf_differs(const struct shelf *s, const char *key, const struct str *bytes)
+bool object_store_differs(const struct object_store *s, const char *key, const struct str *bytes)
 {
-    uint32_t i = shelf_find(s, key);
+    uint32_t i = object_store_find(s, key);
     return i == NONE || s->at.at[i].len != bytes->len || memcmp(s->at.at[i].bytes, str_text(bytes), bytes->len) != 0;
 }
 
-void shelf_put(struct shelf *s, const char *key, const struct str *bytes)
+void object_store_put(struct object_store *s, const char *key, const struct str *bytes)
 {
-    uint32_t i = shelf_find(s, key);
+    uint32_t i = object_store_find(s, key);
     if (i == NONE) {
         if (s->free.len) {
             i = s->free.at[--s->free.len];
         } else {
             i = (uint32_t)s->at.len;
-            vec_push(&s->at, (struct kept){0});
+            vec_push(&s->at, (struct cache_object){0});
         }
         s->at.at[i].key = mem_strdup(key);
         map_add(&s->by_key, key_hash(key), i);
     }
-    struct kept *k = &s->at.at[i];
+    struct cache_object *k = &s->at.at[i];
     mem_free(k->bytes);
     k->bytes = mem_alloc(bytes->len + 1);
     k->len = bytes->len;
     memcpy(k->bytes, str_text(bytes), bytes->len);
 }
 
-bool shelf_drop(struct shelf *s, const char *key)
+bool object_store_remove(struct object_store *s, const char *key)
 {
-    uint32_t i = shelf_find(s, key);
+    uint32_t i = object_store_find(s, key);
     if (i == NONE)
         return false;
     map_drop(&s->by_key, key_hash(key), i);
     mem_free(s->at.at[i].key);
     mem_free(s->at.at[i].bytes);
-    s->at.at[i] = (struct kept){0};
+    s->at.at[i] = (struct cache_object){0};
     vec_push(&s->free, i);
     return true;
 }
 
-void shelf_clear(struct shelf *s)
+void object_store_clear(struct object_store *s)
 {
     for (size_t i = 0; i < s->at.len; i++) {
         mem_free(s->at.at[i].key);
@@ -73,7 +73,7 @@ void shelf_clear(struct shelf *s)
     map_done(&s->by_key);
 }
 
-/* ---- templates ---------------------------------------------------------------------------------------------------- */
+/* ---- templates -------------------------------------------------------------------------------------------------- */
 
 static bool template_same(const void *ctx, uint32_t value, const void *key)
 {
@@ -121,7 +121,7 @@ void templates_done(struct cache *p)
     map_done(&p->templates_by_bytes);
 }
 
-/* ---- topics ------------------------------------------------------------------------------------------------------- */
+/* ---- topics ----------------------------------------------------------------------------------------------------- */
 
 static bool topic_same(const void *ctx, uint32_t value, const void *key)
 {
@@ -133,7 +133,7 @@ static uint32_t topic_find(const struct cache *p, const char *key)
     return map_find(&p->topics_by_key, key_hash(key), topic_same, p, key);
 }
 
-const struct topic *topic_look(const struct cache *p, const char *key)
+const struct cache_topic *topic_lookup(const struct cache *p, const char *key)
 {
     uint32_t t = topic_find(p, key);
     return t == NONE ? NULL : &p->topics.at[t];
@@ -148,7 +148,7 @@ void topic_follow(struct cache *p, uint32_t pod, const char *key)
             t = p->topics_free.at[--p->topics_free.len];
         } else {
             t = (uint32_t)p->topics.len;
-            vec_push(&p->topics, (struct topic){0});
+            vec_push(&p->topics, (struct cache_topic){0});
         }
         p->topics.at[t].key = mem_strdup(key);
         map_add(&p->topics_by_key, key_hash(key), t);
@@ -164,7 +164,7 @@ void topic_follow(struct cache *p, uint32_t pod, const char *key)
 /* The last pod of the topic moves into the freed slot. */
 static void topic_leave(struct cache *p, struct pod_topic of)
 {
-    struct topic *t = &p->topics.at[of.topic];
+    struct cache_topic *t = &p->topics.at[of.topic];
     uint32_t last = t->pods.at[--t->pods.len];
     struct pod_entry *e = &p->pods.at[last];
     t->pods.at[of.place] = last;
@@ -179,7 +179,7 @@ void topic_leave_all(struct cache *p, uint32_t pod)
     for (uint32_t i = 0; i < e->topics_len; i++) {
         uint32_t topic = e->topics[i].topic;
         topic_leave(p, e->topics[i]);
-        struct topic *t = &p->topics.at[topic];
+        struct cache_topic *t = &p->topics.at[topic];
         if (t->pods.len > 0)
             continue;
         map_drop(&p->topics_by_key, key_hash(t->key), topic);

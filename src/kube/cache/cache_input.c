@@ -96,7 +96,7 @@ static void pod_merge_own_fields(const struct cache_change *in, struct str *to)
     proto_end(to, begun);
 }
 
-/* ---- an image ---------------------------------------------------------------------------------------------------------- */
+/* ---- an image --------------------------------------------------------------------------------------------------- */
 
 static void waits_set(struct pod_entry *e, const struct cache_change *in)
 {

@@ -5,8 +5,8 @@
  * a scheduler does not need, such as the environment of containers and most annotations, are in no input. An object
  * that changes nothing produces no input.
  *
- * To add an input: an enum constant here, a call of input_tell where it takes effect, a row in journal_ops.c, a case in
- * cache_input.c; and, if it leaves state behind, an entry in cache_dump_changes.
+ * To add an input: an enum constant here, a call of input_record where it takes effect, a row in journal_ops.c, a case
+ * in cache_input.c; and, if it leaves state behind, an entry in cache_dump_changes.
  */
 #pragma once
 

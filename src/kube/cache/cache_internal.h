@@ -27,33 +27,34 @@
 /* Topic of all pods that are in a queue. */
 #define TENANTS_TOPIC "tenants"
 
-/* ---- shelves: stripped objects by key ----------------------------------------------------------------------------- */
+/* ---- shelves: stripped objects by key --------------------------------------------------------------------------- */
 
-struct kept {
+struct cache_object {
     char *key; /* NULL: a free slot */
     uint8_t *bytes;
     size_t len;
 };
 
-struct shelf {
-    VEC(struct kept) at;
+struct object_store {
+    VEC(struct cache_object) at;
     VEC(uint32_t) free;
     struct map by_key;
 };
 
-void shelf_clear(struct shelf *s);
-uint32_t shelf_find(const struct shelf *s, const char *key);                         /* NONE */
-bool shelf_differs(const struct shelf *s, const char *key, const struct str *bytes); /* from the stored bytes */
-void shelf_put(struct shelf *s, const char *key, const struct str *bytes);
-bool shelf_drop(struct shelf *s, const char *key); /* false: not found */
-static inline struct proto_reader shelf_bytes(const struct shelf *s, uint32_t i)
+void object_store_clear(struct object_store *s);
+uint32_t object_store_find(const struct object_store *s, const char *key); /* NONE */
+bool object_store_differs(const struct object_store *s, const char *key,
+                          const struct str *bytes); /* from the stored bytes */
+void object_store_put(struct object_store *s, const char *key, const struct str *bytes);
+bool object_store_remove(struct object_store *s, const char *key); /* false: not found */
+static inline struct proto_reader object_store_bytes(const struct object_store *s, uint32_t i)
 {
     return proto_reader(s->at.at[i].bytes, s->at.at[i].len);
 }
 
 /* ---- topics: which pods depend on which objects ----------------------------------------------------------------- */
 
-struct topic {
+struct cache_topic {
     char *key;          /* NULL: a free slot */
     VEC(uint32_t) pods; /* in no order */
 };
@@ -61,26 +62,26 @@ struct pod_topic {
     uint32_t topic, place; /* `place`: index in the topic's pods */
 };
 
-/* ---- nodes -------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
-struct held_image {
+struct node_image {
     sym name;
     uint32_t size_kib;
 };
 
-struct node_entry {
+struct cache_node {
     char *name;     /* NULL: a free slot */
     uint8_t *bytes; /* stripped, without images; NULL: pods are bound to a node that does not exist */
     size_t len;
     uint64_t hash; /* of the stripped node with images */
-    struct held_image *images;
+    struct node_image *images;
     size_t images_len;
     uint32_t pods; /* bound, assumed or reserved here */
     sym domain;    /* the node's domain, in `names` */
     bool unschedulable;
 };
 
-/* ---- pods --------------------------------------------------------------------------------------------------------- */
+/* ---- pods ------------------------------------------------------------------------------------------------------- */
 
 enum pod_state { POD_WAITS, POD_RESERVED, POD_ASSUMED, POD_BOUND };
 /* How a waiting pod of a group is placed: by itself, with the gang or not at all, or only after the gang is
@@ -150,7 +151,7 @@ struct template
 };
 
 /* Pods that start together. */
-struct gang {
+struct pod_gang {
     char *key;    /* NULL: a free slot */
     uint32_t min; /* from the group object or a pod's label; 0: no minimum */
     bool known;   /* the group object exists, or a pod's label gives the minimum */
@@ -158,7 +159,7 @@ struct gang {
 };
 
 /* A node with attached volumes. */
-struct attached {
+struct node_attachments {
     char *node;       /* NULL: a free slot */
     VEC(uint32_t) at; /* indices in the shelf of attachments, in no order */
     uint64_t alone;   /* hash of the attachments no pod here uses, as last put into the cluster; 0: none */
@@ -166,7 +167,7 @@ struct attached {
 };
 
 /* A volume chosen for a claim of an assumed or reserved pod. */
-struct taken {
+struct volume_reservation {
     char *volume;
     uint32_t pod;
 };
@@ -178,12 +179,12 @@ struct cache {
     struct str stripped;
     uint64_t instances; /* last instance id given */
     size_t forgotten;   /* pods removed since the cluster was created */
-    struct shelf shelves[CACHE_POD_GROUP + 1];
-    VEC(struct topic) topics;
+    struct object_store shelves[CACHE_POD_GROUP + 1];
+    VEC(struct cache_topic) topics;
     VEC(uint32_t) topics_free;
     struct map topics_by_key;
     struct intern names; /* image names and namespaces */
-    VEC(struct node_entry) nodes;
+    VEC(struct cache_node) nodes;
     VEC(uint32_t) nodes_free;
     struct map nodes_by_name;
     size_t nodes_there;
@@ -194,16 +195,16 @@ struct cache {
     VEC(uint32_t) pods_free;
     struct map pods_by_id, pods_by_instance;
     VEC(uint32_t) marked;
-    VEC(struct gang) gangs;
+    VEC(struct pod_gang) gangs;
     VEC(uint32_t) gangs_free;
     struct map gangs_by_key;
-    VEC(struct taken) taken;
+    VEC(struct volume_reservation) taken;
     VEC(uint32_t) taken_free;
     struct map taken_by_volume;
     VEC(struct payer) payers;
     struct map payers_by_names;
-    VEC(struct attached) attached;
-    VEC(uint32_t) attached_free, attached_old;
+    VEC(struct node_attachments) attached;
+    VEC(uint32_t) node_attachments_free, attached_old;
     struct map attached_by_node;
     /* by index in the shelf of attachments: the volume's name; 0: the attachment does not count */
     VEC(sym) attached_volumes;
@@ -215,7 +216,7 @@ void cache_notify(struct cache *p);
 /* Replaces the cluster by a new one with everything the cache holds. */
 void cache_refill_cluster(struct cache *p);
 void cache_trouble(struct cache *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static inline void input_tell(struct cache *p, const struct cache_change *in)
+static inline void input_record(struct cache *p, const struct cache_change *in)
 {
     if (p->config.input)
         p->config.input(p->config.ctx, in);
@@ -225,7 +226,7 @@ static inline void input_tell(struct cache *p, const struct cache_change *in)
 void topic_follow(struct cache *p, uint32_t pod, const char *key);
 void topic_leave_all(struct cache *p, uint32_t pod);
 void topic_mark(struct cache *p, const char *key);
-const struct topic *topic_look(const struct cache *p, const char *key); /* NULL: no follower */
+const struct cache_topic *topic_lookup(const struct cache *p, const char *key); /* NULL: no follower */
 void topic_mark_others(struct cache *p, const char *key, uint32_t but);
 /* Excludes a node that has no volumes for the pod's claims, until these objects change. */
 void pod_exclude_node(struct cache *p, uint32_t pod, const char *node);
@@ -313,29 +314,29 @@ uint32_t task_pod_appeared(struct cache *p, uint32_t pod, const struct kube_obje
 void task_detect(struct cache *p, uint32_t pod, const struct kube_pod *from, const struct kube_object *o);
 /* Calls the `task` callback if the pod belongs to a job. */
 void task_report(struct cache *p, const struct kube_object *o);
-void task_report_gone(struct cache *p, const struct pod_entry *e);
+void task_report_removed(struct cache *p, const struct pod_entry *e);
 
 /* cache_job.c */
 void task_bound(struct cache *p, uint32_t pod, const struct kube_pod *from, const char *node);
 void task_refresh(struct cache *p, uint32_t pod, const struct kube_pod *from);
 const char *task_workload(struct cache *p, const struct pod_task *task);
-/* role_claim adds the result of the `claim` callback to the role's workload before the cluster gets it; role_restore_ended adds
- * the ended tasks after that. */
-struct shaped;
-void role_claim(struct cache *p, uint32_t pod, struct shaped *shaped);
+/* role_claim adds the result of the `claim` callback to the role's workload before the cluster gets it;
+ * role_restore_ended adds the ended tasks after that. */
+struct shaped_pod;
+void role_claim(struct cache *p, uint32_t pod, struct shaped_pod *shaped);
 void role_restore_ended(struct cache *p, uint32_t pod);
 void job_parts_free(struct cache *p, struct pod_entry *e);
 
 /* cache_shape.c: returns the pod as a workload, in the arena. `why`: NULL, or why the pod cannot be placed at all.
  * `settled`: the pod has a node, so only what it holds and its effect on other pods go into the shape. Follows
  * topics. */
-struct shaped {
+struct shaped_pod {
     struct berth_workload workload;
     const char *why;
 };
 void budgets_refill(struct cache *p);
 void budget_changed(struct cache *p, const char *namespace, const char *name);
-struct shaped shape_pod(struct cache *p, uint32_t pod, const struct kube_pod *from, bool settled);
+struct shaped_pod shape_pod(struct cache *p, uint32_t pod, const struct kube_pod *from, bool settled);
 
 /* cache_volume.c: adds the requirements of the pod's claims to the shape. */
 struct volumes_shape {
@@ -353,7 +354,7 @@ const char *mount_claim(struct cache *p, const struct kube_pod *from, const stru
 
 /* cache_bind_volume.c */
 /* Reports whether the volume was chosen for an assumed or reserved pod other than `but`. */
-bool volume_taken(const struct cache *p, const char *volume, uint32_t but);
+bool is_volume_reserved(const struct cache *p, const char *volume, uint32_t but);
 /* Returns the node for which another assumed pod has the claim's volume provisioned; "": none. */
 const char *claim_provisioned_on(struct cache *p, uint32_t pod, const struct kube_claim *claim);
 /* Chooses the volumes of the pod's claims on the node; false: one of the claims has none. */
@@ -383,17 +384,17 @@ bool driver_find(struct cache *p, const char *name, struct kube_driver *ret);
 void attachment_join(struct cache *p, const char *name);
 void attachment_leave(struct cache *p, const char *name);
 /* Notes that the volume was added, changed or removed. */
-void attached_volume_changed(struct cache *p, const char *volume);
+void node_attachments_volume_changed(struct cache *p, const char *volume);
 /* Notes that the volumes used by pods on the node may have changed. */
-void attached_mark(struct cache *p, const char *node);
+void node_attachments_mark(struct cache *p, const char *node);
 /* Updates the hash of the node's attachments that no pod uses. */
-void attached_rehash(struct cache *p, const char *node);
+void node_attachments_rehash(struct cache *p, const char *node);
 /* Returns how many volumes of the driver are attached to the node and used by no pod there. */
-int64_t attached_unused_count(struct cache *p, const char *node, const char *driver);
+int64_t node_attachments_unused_count(struct cache *p, const char *node, const char *driver);
 /* Puts nodes whose unused attachments changed into the cluster again; returns false if there were none. Called when
  * pods are up to date, and after a new cluster was filled. */
-bool attached_update(struct cache *p);
-void attached_done(struct cache *p);
+bool node_attachments_update(struct cache *p);
+void node_attachments_done(struct cache *p);
 
 /* cache_gang.c */
 void gang_join(struct cache *p, uint32_t pod, const struct kube_pod *from);

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "kube/cache/cache_internal.h"
 
-/* ---- roles ------------------------------------------------------------------------------------------------------------- */
+/* ---- roles ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t role_find(const struct cache *p, const char *id)
 {
@@ -42,7 +42,7 @@ void job_parts_free(struct cache *p, struct pod_entry *e)
     e->task = NULL;
 }
 
-void role_claim(struct cache *p, uint32_t pod, struct shaped *shaped)
+void role_claim(struct cache *p, uint32_t pod, struct shaped_pod *shaped)
 {
     static const struct berth_term nowhere = {0};
     const char *why = NULL;
@@ -73,13 +73,13 @@ void role_restore_ended(struct cache *p, uint32_t pod)
         ended_task_put(p, e, i);
 }
 
-struct instances {
+struct instance_id_list {
     VEC(uint64_t) ids;
 };
 
 static void instance_add(void *ctx, const struct berth_instance_view *i)
 {
-    struct instances *found = ctx;
+    struct instance_id_list *found = ctx;
     vec_push(&found->ids, i->id);
 }
 
@@ -107,7 +107,7 @@ static void foreign_task_move(struct cache *p, uint32_t pod)
 
 static void foreign_tasks_move(struct cache *p, const char *id)
 {
-    struct instances found = {0};
+    struct instance_id_list found = {0};
     berth_instances(p->cluster, id, instance_add, &found);
     for (size_t i = 0; i < found.ids.len; i++) {
         uint32_t pod = pod_by_instance(p, found.ids.at[i]);
@@ -138,11 +138,11 @@ static bool role_put(struct cache *p, const struct cache_job_role *role)
     if (!pod_strip(p, role->pod, &facts) ||
         !kube_pod_read(&p->arena, proto_reader(str_text(&p->stripped), p->stripped.len), &from))
         return false;
-    input_tell(p, &(struct cache_change){.op = CACHE_OP_ROLE_PUT,
-                                         .id = role->id,
-                                         .namespace = role->namespace,
-                                         .owner = role->owner,
-                                         .kept = proto_reader(str_text(&p->stripped), p->stripped.len)});
+    input_record(p, &(struct cache_change){.op = CACHE_OP_ROLE_PUT,
+                                           .id = role->id,
+                                           .namespace = role->namespace,
+                                           .owner = role->owner,
+                                           .kept = proto_reader(str_text(&p->stripped), p->stripped.len)});
     uint32_t pod = role_find(p, role->id);
     if (pod != NONE && strcmp(p->pods.at[pod].job->owner, role->owner) != 0) {
         pod_forget(p, pod);
@@ -175,7 +175,7 @@ void cache_role_drop(struct cache *p, const char *id)
     uint32_t pod = role_find(p, id);
     if (pod == NONE)
         return;
-    input_tell(p, &(struct cache_change){.op = CACHE_OP_ROLE_DROP, .id = id});
+    input_record(p, &(struct cache_change){.op = CACHE_OP_ROLE_DROP, .id = id});
     pod_forget(p, pod);
 }
 
@@ -185,7 +185,7 @@ void cache_role_changed(struct cache *p, const char *id)
     if (pod == NONE)
         return;
     if (!p->pods.at[pod].marked)
-        input_tell(p, &(struct cache_change){.op = CACHE_OP_ROLE_CHANGED, .id = id});
+        input_record(p, &(struct cache_change){.op = CACHE_OP_ROLE_CHANGED, .id = id});
     pod_mark(p, pod);
 }
 
@@ -207,8 +207,8 @@ void cache_task_succeeded(struct cache *p, const char *role, uint32_t ordinal)
     if (ordinal >= job->ended.len)
         vec_resize(&job->ended, ordinal + 1);
     job->ended.at[ordinal] = ++p->instances;
-    input_tell(p, &(struct cache_change){
-                      .op = CACHE_OP_TASK_SUCCEEDED, .id = role, .ordinal = ordinal, .instance = p->instances});
+    input_record(p, &(struct cache_change){
+                        .op = CACHE_OP_TASK_SUCCEEDED, .id = role, .ordinal = ordinal, .instance = p->instances});
     if (p->pods.at[pod].there)
         ended_task_put(p, &p->pods.at[pod], ordinal);
     cache_notify(p);
@@ -219,12 +219,12 @@ void cache_tasks_rerun(struct cache *p, const char *role)
     uint32_t pod = role_find(p, role);
     if (pod == NONE)
         return;
-    input_tell(p, &(struct cache_change){.op = CACHE_OP_TASKS_RERUN, .id = role});
+    input_record(p, &(struct cache_change){.op = CACHE_OP_TASKS_RERUN, .id = role});
     ended_clear(p, p->pods.at[pod].job);
     cache_notify(p);
 }
 
-/* ---- tasks on nodes ----------------------------------------------------------------------------------------------------- */
+/* ---- tasks on nodes --------------------------------------------------------------------------------------------- */
 
 const char *task_workload(struct cache *p, const struct pod_task *task)
 {
@@ -239,7 +239,7 @@ static int task_instance_put(struct cache *p, uint32_t pod, const struct kube_po
                              struct berth_err *err)
 {
     topic_leave_all(p, pod);
-    struct shaped shaped = shape_pod(p, pod, from, true);
+    struct shaped_pod shaped = shape_pod(p, pod, from, true);
     return pod_instance_put(p, &p->pods.at[pod], gpus, &shaped.workload.shape, err);
 }
 
@@ -323,17 +323,17 @@ uint64_t cache_assume_task(struct cache *p, const struct cache_task_placement *p
 {
     struct arena_mark mark = arena_mark(&p->arena);
     uint64_t instance = task_assume(p, place);
-    input_tell(p, &(struct cache_change){
-                      .op = CACHE_OP_TASK_ASSUME,
-                      .id = place->role,
-                      .name = place->name,
-                      .node = {place->node, strlen(place->node)},
-                      .ordinal = place->ordinal,
-                      .attempt = place->attempt,
-                      .instance = instance,
-                      .gpus = place->gpus,
-                      .waits = place->waits,
-                      .waits_len = place->waits_len
+    input_record(p, &(struct cache_change){
+                        .op = CACHE_OP_TASK_ASSUME,
+                        .id = place->role,
+                        .name = place->name,
+                        .node = {place->node, strlen(place->node)},
+                        .ordinal = place->ordinal,
+                        .attempt = place->attempt,
+                        .instance = instance,
+                        .gpus = place->gpus,
+                        .waits = place->waits,
+                        .waits_len = place->waits_len
     });
     arena_rewind(&p->arena, mark);
     return instance;

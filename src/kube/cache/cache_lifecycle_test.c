@@ -1,4 +1,5 @@
-/* cache_lifecycle_test.c - pods and nodes that are added, changed and deleted; assumed pods; updates of dependent pods. */
+/* cache_lifecycle_test.c - pods and nodes that are added, changed and deleted; assumed pods; updates of dependent pods.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -34,9 +34,9 @@ static uint32_t node_new(struct cache *p, const char *name)
         i = p->nodes_free.at[--p->nodes_free.len];
     } else {
         i = (uint32_t)p->nodes.len;
-        vec_push(&p->nodes, (struct node_entry){0});
+        vec_push(&p->nodes, (struct cache_node){0});
     }
-    p->nodes.at[i] = (struct node_entry){.name = mem_strdup(name)};
+    p->nodes.at[i] = (struct cache_node){.name = mem_strdup(name)};
     map_add(&p->nodes_by_name, name_hash(name), i);
     return i;
 }
@@ -65,15 +65,15 @@ static void labels_add(struct cache *p, struct kube_node *node)
 
 static void volume_limits_add(struct cache *p, struct kube_node *node)
 {
-    const struct shelf *shelf = &p->shelves[CACHE_CSI_NODE];
+    const struct object_store *shelf = &p->shelves[CACHE_CSI_NODE];
     struct kube_csi_node csi;
-    uint32_t at = shelf_find(shelf, node->meta.name);
-    attached_rehash(p, node->meta.name);
-    if (at == NONE || !kube_csi_node_read(&p->arena, shelf_bytes(shelf, at), &csi))
+    uint32_t at = object_store_find(shelf, node->meta.name);
+    node_attachments_rehash(p, node->meta.name);
+    if (at == NONE || !kube_csi_node_read(&p->arena, object_store_bytes(shelf, at), &csi))
         return;
     for (size_t i = 0; i < csi.drivers.len; i++) {
         const char *driver = csi.drivers.at[i].driver;
-        int64_t alone = csi.drivers.at[i].count > 0 ? attached_unused_count(p, node->meta.name, driver) : 0;
+        int64_t alone = csi.drivers.at[i].count > 0 ? node_attachments_unused_count(p, node->meta.name, driver) : 0;
         int64_t left = csi.drivers.at[i].count - alone;
         if (csi.drivers.at[i].count >= 0)
             kube_push(&p->arena, &node->allocatable,
@@ -100,7 +100,7 @@ static void taint_add(struct cache *p, struct kube_node *node)
         kube_push(&p->arena, &node->taints, ((struct berth_taint){TAINT_UNSCHEDULABLE, "", BERTH_NO_SCHEDULE}));
 }
 
-static struct berth_node describe(struct cache *p, const struct node_entry *e, struct kube_node *node)
+static struct berth_node describe(struct cache *p, const struct cache_node *e, struct kube_node *node)
 {
     struct berth_image *images = ARENA_ARRAY(&p->arena, struct berth_image, e->images_len);
     for (size_t i = 0; i < e->images_len; i++)
@@ -129,7 +129,7 @@ static struct berth_node describe(struct cache *p, const struct node_entry *e, s
 
 static void node_put_to_cluster(struct cache *p, uint32_t i)
 {
-    struct node_entry *e = &p->nodes.at[i];
+    struct cache_node *e = &p->nodes.at[i];
     struct berth_node node = {.id = e->name, .state = BERTH_NODE_JOINING};
     struct kube_node from;
     struct berth_err err = {0};
@@ -164,13 +164,13 @@ uint32_t node_enter(struct cache *p, const char *name)
 
 static void node_forget(struct cache *p, uint32_t i)
 {
-    struct node_entry *e = &p->nodes.at[i];
+    struct cache_node *e = &p->nodes.at[i];
     if (e->bytes || e->pods)
         return;
     (void)berth_node_remove(p->cluster, e->name, NULL);
     map_drop(&p->nodes_by_name, name_hash(e->name), i);
     mem_free(e->name);
-    *e = (struct node_entry){0};
+    *e = (struct cache_node){0};
     vec_push(&p->nodes_free, i);
 }
 
@@ -183,14 +183,14 @@ void node_leave(struct cache *p, uint32_t node)
 
 /* ---- watch events ----------------------------------------------------------------------------------------------- */
 
-static void images_store(struct cache *p, struct node_entry *e, const struct kube_node *node)
+static void images_store(struct cache *p, struct cache_node *e, const struct kube_node *node)
 {
     mem_free(e->images);
     e->images_len = node->images.len;
     e->images = mem_array(node->images.len, sizeof *e->images);
     for (size_t i = 0; i < node->images.len; i++) {
         int64_t kib = node->images.at[i].size_bytes >> 10;
-        e->images[i] = (struct held_image){intern_put(&p->names, node->images.at[i].name),
+        e->images[i] = (struct node_image){intern_put(&p->names, node->images.at[i].name),
                                            kib < UINT32_MAX ? (uint32_t)kib : UINT32_MAX};
     }
 }
@@ -211,13 +211,13 @@ void node_put(struct cache *p, const struct kube_object *o)
         cache_trouble(p, "node %s is malformed; keeping its previous version", o->name);
         return;
     }
-    input_tell(p, &(struct cache_change){.op = CACHE_OP_PUT,
-                                         .kind = CACHE_NODE,
-                                         .object = o,
-                                         .kept = proto_reader(str_text(&p->stripped), p->stripped.len)});
+    input_record(p, &(struct cache_change){.op = CACHE_OP_PUT,
+                                           .kind = CACHE_NODE,
+                                           .object = o,
+                                           .kept = proto_reader(str_text(&p->stripped), p->stripped.len)});
     if (i == NONE)
         i = node_new(p, o->name);
-    struct node_entry *e = &p->nodes.at[i];
+    struct cache_node *e = &p->nodes.at[i];
     images_store(p, e, &node);
     str_clear(&p->stripped);
     (void)kube_strip(o->raw, &kube_keep_node_bare, &p->stripped);
@@ -237,9 +237,9 @@ void node_drop(struct cache *p, const char *name)
     uint32_t i = node_find(p, name);
     if (i == NONE || !p->nodes.at[i].bytes)
         return;
-    const struct kube_object gone = {.namespace = "", .name = name, .uid = ""};
-    input_tell(p, &(struct cache_change){.op = CACHE_OP_DROP, .kind = CACHE_NODE, .object = &gone});
-    struct node_entry *e = &p->nodes.at[i];
+    const struct kube_object removed = {.namespace = "", .name = name, .uid = ""};
+    input_record(p, &(struct cache_change){.op = CACHE_OP_DROP, .kind = CACHE_NODE, .object = &removed});
+    struct cache_node *e = &p->nodes.at[i];
     mem_free(e->bytes);
     mem_free(e->images);
     e->bytes = NULL;

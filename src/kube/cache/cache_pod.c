@@ -62,7 +62,7 @@ struct kube_pod pod_read(struct cache *p, uint32_t pod)
     return from;
 }
 
-/* ---- entries ------------------------------------------------------------------------------------------------------ */
+/* ---- entries ---------------------------------------------------------------------------------------------------- */
 
 void pod_text_set(char **text, const char *at, size_t len)
 {
@@ -113,7 +113,7 @@ uint32_t pod_new(struct cache *p, const char *id, const struct kube_object *o)
     return i;
 }
 
-/* ---- instances ---------------------------------------------------------------------------------------------------- */
+/* ---- instances -------------------------------------------------------------------------------------------------- */
 
 void pod_instance_clear(struct cache *p, uint32_t pod)
 {
@@ -123,7 +123,7 @@ void pod_instance_clear(struct cache *p, uint32_t pod)
     map_drop(&p->pods_by_instance, hash_u64(e->instance), pod);
     (void)berth_instance_remove(p->cluster, e->instance, NULL);
     if (e->holds)
-        attached_mark(p, p->nodes.at[e->node].name);
+        node_attachments_mark(p, p->nodes.at[e->node].name);
     e->instance = 0;
     node_leave(p, e->node);
     e->node = NONE;
@@ -155,7 +155,7 @@ int pod_instance_put(struct cache *p, const struct pod_entry *e, uint64_t gpus, 
                                .waits_len = reserved ? e->wait->waits_len : 0,
                                .shape = shape};
     if (e->holds)
-        attached_mark(p, i.node);
+        node_attachments_mark(p, i.node);
     return berth_instance_put(p->cluster, &i, err);
 }
 
@@ -191,7 +191,7 @@ static bool workload_put(struct cache *p, uint32_t pod, const struct kube_pod *f
     static const struct berth_term nowhere = {0};
     struct berth_err err = {0};
     topic_leave_all(p, pod);
-    struct shaped shaped = shape_pod(p, pod, from, settled);
+    struct shaped_pod shaped = shape_pod(p, pod, from, settled);
     e = &p->pods.at[pod];
     if (e->job)
         role_claim(p, pod, &shaped);
@@ -471,8 +471,8 @@ void pod_drop(struct cache *p, const struct kube_object *o)
     uint32_t pod = pod_find(p, id_of(p, o));
     if (pod == NONE)
         return;
-    task_report_gone(p, &p->pods.at[pod]);
-    input_tell(p, &(struct cache_change){.op = CACHE_OP_DROP, .kind = CACHE_POD, .object = o});
+    task_report_removed(p, &p->pods.at[pod]);
+    input_record(p, &(struct cache_change){.op = CACHE_OP_DROP, .kind = CACHE_POD, .object = o});
     pod_forget(p, pod);
 }
 

@@ -49,7 +49,7 @@ bool cache_demand(struct cache *p, const char *workload, enum cache_relaxation b
         return false;
     struct kube_pod from = pod_read(p, pod);
     bool differs = requirements_relax(p, &from, but);
-    struct shaped shaped = shape_pod(p, pod, &from, false);
+    struct shaped_pod shaped = shape_pod(p, pod, &from, false);
     if (p->pods.at[pod].job)
         role_claim(p, pod, &shaped);
     *ret = (struct cache_demand){.workload = shaped.workload, .why = shaped.why, .differs = differs};
@@ -61,7 +61,7 @@ bool cache_demand(struct cache *p, const char *workload, enum cache_relaxation b
 static bool holder_read(struct cache *p, uint32_t pod, struct cache_workload *ret)
 {
     const struct pod_entry *e = &p->pods.at[pod];
-    struct cache_demand wish;
+    struct cache_demand demand;
     if (!e->id)
         return false;
     struct kube_pod from = pod_read(p, pod);
@@ -78,12 +78,12 @@ static bool holder_read(struct cache *p, uint32_t pod, struct cache_workload *re
                                    .stopping = e->stopping,
                                    .requests = from.requests.at,
                                    .requests_len = from.requests.len};
-    if (e->job && cache_demand(p, e->id, CACHE_RELAX_NOTHING, &wish)) {
+    if (e->job && cache_demand(p, e->id, CACHE_RELAX_NOTHING, &demand)) {
         ret->name = strchr(e->id, ':') + 1; /* "job:role" */
-        ret->tasks = wish.workload.replicas;
-        ret->priority = wish.workload.priority;
-        ret->never_preempts = wish.workload.never_preempts;
-        ret->created_ns = wish.workload.created_ns;
+        ret->tasks = demand.workload.replicas;
+        ret->priority = demand.workload.priority;
+        ret->never_preempts = demand.workload.never_preempts;
+        ret->created_ns = demand.workload.created_ns;
         ret->ours = true;
     }
     return true;
@@ -113,12 +113,12 @@ void cache_workloads_on_node(struct cache *p, const char *node,
     }
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
 void cache_nodes(struct cache *p, void (*tell)(void *ctx, const struct cache_node_view *node), void *ctx)
 {
     for (size_t i = 0; i < p->nodes.len; i++) {
-        const struct node_entry *e = &p->nodes.at[i];
+        const struct cache_node *e = &p->nodes.at[i];
         struct kube_node from;
         if (!e->name || !e->bytes || !kube_node_read(&p->arena, proto_reader(e->bytes, e->len), &from))
             continue;

@@ -14,7 +14,7 @@ struct shape_lists {
     KUBE_LIST(struct berth_affinity) near;
 };
 
-struct shaping {
+struct pod_shaper {
     struct cache *p;
     uint32_t pod;
     const struct kube_pod *from;
@@ -22,7 +22,7 @@ struct shaping {
     const char *why;
 };
 
-/* ---- other pods --------------------------------------------------------------------------------------------------- */
+/* ---- other pods ------------------------------------------------------------------------------------------------- */
 
 static struct berth_expr one_of(const char *key, const char *const *values, size_t len)
 {
@@ -38,13 +38,13 @@ static struct berth_term match_nothing(struct arena *arena)
 }
 
 /* Node labels whose names clash with built-in topologies have a copy under another name. */
-static const char *topology_of(struct shaping *s, const char *key)
+static const char *topology_of(struct pod_shaper *s, const char *key)
 {
     bool built_in = strcmp(key, "node") == 0 || strcmp(key, "zone") == 0 || strcmp(key, "rack") == 0;
     return built_in ? arena_fmt(&s->p->arena, "@%s", key) : key;
 }
 
-static struct berth_expr in_namespace(struct shaping *s)
+static struct berth_expr in_namespace(struct pod_shaper *s)
 {
     const char **value = arena_alloc(&s->p->arena, sizeof *value);
     value[0] = s->from->meta.namespace;
@@ -60,9 +60,9 @@ static bool listed(const struct kube_texts *texts, const char *text)
 }
 
 /* The namespaces of an affinity term: those it names and those its selector matches now; by default the pod's own. */
-static struct berth_expr namespaces_of(struct shaping *s, const struct kube_near *near)
+static struct berth_expr namespaces_of(struct pod_shaper *s, const struct kube_affinity_term *near)
 {
-    const struct shelf *shelf = &s->p->shelves[CACHE_NAMESPACE];
+    const struct object_store *shelf = &s->p->shelves[CACHE_NAMESPACE];
     struct kube_texts names = {0};
     if (!near->namespace_select.present && near->namespaces.len == 0)
         return in_namespace(s);
@@ -74,8 +74,8 @@ static struct berth_expr namespaces_of(struct shaping *s, const struct kube_near
     if (near->namespace_select.present)
         topic_follow(s->p, s->pod, "namespaces");
     for (uint32_t i = 0; near->namespace_select.present && i < shelf->at.len; i++) {
-        const struct kept *k = &shelf->at.at[i];
-        struct kube_in in = {.arena = &s->p->arena};
+        const struct cache_object *k = &shelf->at.at[i];
+        struct kube_decoder in = {.arena = &s->p->arena};
         struct proto_reader r = proto_reader(k->bytes, k->len);
         struct proto_field f;
         while (k->key && proto_next(&r, &f)) {
@@ -90,7 +90,7 @@ static struct berth_expr namespaces_of(struct shaping *s, const struct kube_near
     return one_of(NAMESPACE_LABEL, names.at, names.len);
 }
 
-static struct berth_term select_of(struct shaping *s, const struct kube_selector *select, struct berth_expr where)
+static struct berth_term select_of(struct pod_shaper *s, const struct kube_selector *select, struct berth_expr where)
 {
     struct kube_exprs all = {0};
     if (!select->present || select->never)
@@ -102,12 +102,12 @@ static struct berth_term select_of(struct shaping *s, const struct kube_selector
 }
 
 /* Pod affinity requires a pod that matches all terms together, so each term gets the conditions of all. */
-static void pod_affinity_add(struct shaping *s)
+static void pod_affinity_add(struct pod_shaper *s)
 {
     struct arena *arena = &s->p->arena;
     struct kube_exprs all = {0};
     for (size_t i = 0; i < s->from->near.len; i++) {
-        const struct kube_near *near = &s->from->near.at[i];
+        const struct kube_affinity_term *near = &s->from->near.at[i];
         if (near->apart || near->weight)
             continue;
         struct berth_term one = select_of(s, &near->select, namespaces_of(s, near));
@@ -115,7 +115,7 @@ static void pod_affinity_add(struct shaping *s)
             kube_push(arena, &all, one.exprs[e]);
     }
     for (size_t i = 0; i < s->from->near.len; i++) {
-        const struct kube_near *near = &s->from->near.at[i];
+        const struct kube_affinity_term *near = &s->from->near.at[i];
         if (near->apart || near->weight)
             continue;
         kube_push(arena, &s->lists.near,
@@ -126,11 +126,11 @@ static void pod_affinity_add(struct shaping *s)
     }
 }
 
-static void pod_anti_affinity_add(struct shaping *s, bool settled)
+static void pod_anti_affinity_add(struct pod_shaper *s, bool settled)
 {
     struct arena *arena = &s->p->arena;
     for (size_t i = 0; i < s->from->near.len; i++) {
-        const struct kube_near *near = &s->from->near.at[i];
+        const struct kube_affinity_term *near = &s->from->near.at[i];
         bool selects = near->select.present && !near->select.never;
         if (!selects || (near->weight ? settled : !near->apart))
             continue;
@@ -140,7 +140,7 @@ static void pod_anti_affinity_add(struct shaping *s, bool settled)
     }
 }
 
-static void spread_add(struct shaping *s)
+static void spread_add(struct pod_shaper *s)
 {
     for (size_t i = 0; i < s->from->spread.len; i++) {
         const struct kube_spread *from = &s->from->spread.at[i];
@@ -165,9 +165,9 @@ static void spread_add(struct shaping *s)
     }
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
-static void require_add(struct shaping *s, const struct kube_terms *terms)
+static void require_add(struct pod_shaper *s, const struct kube_terms *terms)
 {
     struct kube_terms both;
     if (kube_terms_both(&s->p->arena, &s->lists.require, terms, &both))
@@ -176,7 +176,7 @@ static void require_add(struct shaping *s, const struct kube_terms *terms)
         s->why = "too many combinations of node affinity terms and volume topology terms; use fewer terms";
 }
 
-static void affinity_add(struct shaping *s)
+static void affinity_add(struct pod_shaper *s)
 {
     struct kube_exprs exprs = {0};
     struct kube_terms selector = {0};
@@ -199,7 +199,7 @@ static void affinity_add(struct shaping *s)
 
 /* ---- held resources --------------------------------------------------------------------------------------------- */
 
-static void requests_add(struct shaping *s)
+static void requests_add(struct pod_shaper *s)
 {
     for (size_t i = 0; i < s->from->requests.len; i++)
         if (s->from->requests.at[i].amount > 0)
@@ -207,7 +207,7 @@ static void requests_add(struct shaping *s)
     kube_push(&s->p->arena, &s->lists.requests, ((struct berth_amount){"pods", 1}));
 }
 
-static void ports_add(struct shaping *s)
+static void ports_add(struct pod_shaper *s)
 {
     for (size_t i = 0; i < s->from->ports.len; i++) {
         const struct kube_port *port = &s->from->ports.at[i];
@@ -217,7 +217,7 @@ static void ports_add(struct shaping *s)
 }
 
 /* ReadWriteOncePod claims: anti-affinity keeps other users of the claim off the node, and its volume is on one node. */
-static void rwop_claims_add(struct shaping *s, const struct kube_texts *claims, struct kube_labels *labels)
+static void rwop_claims_add(struct pod_shaper *s, const struct kube_texts *claims, struct kube_labels *labels)
 {
     static const char *const yes[] = {"true"};
     for (size_t i = 0; i < claims->len; i++) {
@@ -235,7 +235,7 @@ static void rwop_claims_add(struct shaping *s, const struct kube_texts *claims, 
 }
 
 /* In-tree disks named by the pod: a pod that writes to a disk shares it with no other pod on the node. */
-static void disks_add(struct shaping *s, struct kube_labels *labels)
+static void disks_add(struct pod_shaper *s, struct kube_labels *labels)
 {
     static const char *const writes[] = {"writes"};
     for (size_t i = 0; i < s->from->disks.len; i++) {
@@ -256,7 +256,7 @@ static void disks_add(struct shaping *s, struct kube_labels *labels)
 
 /* Charges a pod of ours that names a queue or a user, and queues it there. Time limits apply to jobs only, so a queue's
  * limit becomes the estimate of a plain pod. */
-static void queue_claim_add(struct shaping *s, bool settled, struct berth_workload *w)
+static void queue_claim_add(struct pod_shaper *s, bool settled, struct berth_workload *w)
 {
     const struct kube_labels *labels = &s->from->meta.labels;
     const char *queue = kube_labels_find(labels, TENANT_QUEUE_LABEL);
@@ -289,7 +289,7 @@ static const char *profile_of(const struct cache *p, const struct pod_entry *e)
     return "";
 }
 
-static struct berth_shape shape_of(struct shaping *s, const struct volumes_shape *volumes, bool settled)
+static struct berth_shape shape_of(struct pod_shaper *s, const struct volumes_shape *volumes, bool settled)
 {
     struct shape_lists *l = &s->lists;
     const struct kube_pod *from = s->from;
@@ -319,10 +319,10 @@ static struct berth_shape shape_of(struct shaping *s, const struct volumes_shape
     return shape;
 }
 
-struct shaped shape_pod(struct cache *p, uint32_t pod, const struct kube_pod *from, bool settled)
+struct shaped_pod shape_pod(struct cache *p, uint32_t pod, const struct kube_pod *from, bool settled)
 {
     static const struct berth_term nowhere = {0};
-    struct shaping s = {.p = p, .pod = pod, .from = from};
+    struct pod_shaper s = {.p = p, .pod = pod, .from = from};
     struct volumes_shape volumes = {0};
     struct kube_labels labels = {0};
     const struct pod_entry *e = &p->pods.at[pod];
@@ -345,7 +345,7 @@ struct shaped shape_pod(struct cache *p, uint32_t pod, const struct kube_pod *fr
     pod_anti_affinity_add(&s, settled);
     rwop_claims_add(&s, &volumes.alone, &labels);
     disks_add(&s, &labels);
-    struct shaped ret = {
+    struct shaped_pod ret = {
         .workload = {.id = e->id,
                      .kind = BERTH_JOB,
                      .replicas = e->stopping ? 0 : 1,
@@ -368,22 +368,22 @@ struct shaped shape_pod(struct cache *p, uint32_t pod, const struct kube_pod *fr
     return ret;
 }
 
-/* ---- budgets ------------------------------------------------------------------------------------------------------ */
+/* ---- budgets ---------------------------------------------------------------------------------------------------- */
 
 /* A budget is identified by its shelf key. */
 static void budget_put(struct cache *p, const char *key)
 {
-    const struct shelf *shelf = &p->shelves[CACHE_BUDGET];
+    const struct object_store *shelf = &p->shelves[CACHE_BUDGET];
     const char *id = cache_key(p, "budget", key, NULL);
-    uint32_t at = shelf_find(shelf, key);
+    uint32_t at = object_store_find(shelf, key);
     struct kube_budget from;
     struct berth_err err = {0};
-    if (at == NONE || !kube_budget_read(&p->arena, shelf_bytes(shelf, at), &from) || !from.select.present) {
+    if (at == NONE || !kube_budget_read(&p->arena, object_store_bytes(shelf, at), &from) || !from.select.present) {
         (void)berth_budget_remove(p->cluster, id, NULL);
         return;
     }
     struct kube_pod anybody = {.meta = {.namespace = from.meta.namespace}};
-    struct shaping s = {.p = p, .from = &anybody};
+    struct pod_shaper s = {.p = p, .from = &anybody};
     struct berth_budget to = {.id = id,
                               .select = select_of(&s, &from.select, in_namespace(&s)),
                               .allowed = from.allowed > 0 ? (uint32_t)from.allowed : 0};

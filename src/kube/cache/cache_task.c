@@ -59,7 +59,7 @@ static bool task_of(const struct kube_meta *meta, struct cache_task_view *ret)
 static const char *job_of(struct cache *p, struct proto_reader meta)
 {
     static const char group[] = "berth.dev/";
-    struct kube_in in = {.arena = &p->arena};
+    struct kube_decoder in = {.arena = &p->arena};
     struct proto_field f, g;
     while (proto_next(&meta, &f)) {
         struct proto_reader owner = f.number == META_OWNERS ? proto_sub(&f) : proto_reader(NULL, 0);
@@ -84,7 +84,7 @@ static const char *job_of(struct cache *p, struct proto_reader meta)
 
 static struct kube_meta meta_of(struct cache *p, struct proto_reader raw)
 {
-    struct kube_in in = {.arena = &p->arena};
+    struct kube_decoder in = {.arena = &p->arena};
     struct kube_meta meta = KUBE_META_NONE;
     struct proto_field f;
     while (proto_next(&raw, &f))
@@ -144,7 +144,7 @@ void task_detect(struct cache *p, uint32_t pod, const struct kube_pod *from, con
 /* Returns a text like "container main ended with status 3 (OOMKilled)"; NULL if the container did not fail. */
 static const char *container_end(struct cache *p, struct proto_reader status)
 {
-    struct kube_in in = {.arena = &p->arena};
+    struct kube_decoder in = {.arena = &p->arena};
     struct proto_field f, g, h;
     const char *name = "", *reason = "";
     int64_t code = 0;
@@ -171,7 +171,7 @@ static const char *container_end(struct cache *p, struct proto_reader status)
 
 static void status_read(struct cache *p, struct proto_reader status, struct cache_task_view *t)
 {
-    struct kube_in in = {.arena = &p->arena};
+    struct kube_decoder in = {.arena = &p->arena};
     struct proto_field f;
     const char *message = "", *reason = "", *container = NULL;
     while (proto_next(&status, &f)) {
@@ -194,7 +194,7 @@ static void status_read(struct cache *p, struct proto_reader status, struct cach
 
 void task_report(struct cache *p, const struct kube_object *o)
 {
-    struct kube_in in = {.arena = &p->arena};
+    struct kube_decoder in = {.arena = &p->arena};
     struct cache_task_view t = {.node = "", .why = ""};
     struct kube_meta meta = meta_of(p, o->raw);
     struct proto_reader raw = o->raw;
@@ -213,7 +213,7 @@ void task_report(struct cache *p, const struct kube_object *o)
         p->config.task(p->config.ctx, &t);
 }
 
-void task_report_gone(struct cache *p, const struct pod_entry *e)
+void task_report_removed(struct cache *p, const struct pod_entry *e)
 {
     if (!p->config.task || !e->task || !*e->uid)
         return;

@@ -5,13 +5,13 @@
  */
 #include "kube/cache/cache_internal.h"
 
-struct word {
+struct filter_message {
     const char *reason;
     bool gone; /* placeholders of missing nodes fail this filter too and are not counted */
     const char *text;
 };
 
-static const struct word words[] = {
+static const struct filter_message words[] = {
     {"name",          true,  "node(s) didn't match the requested node name"                                            },
     {"labels",        true,  "node(s) didn't match Pod's node affinity/selector"                                       },
     {"port",          false, "node(s) didn't have free ports for the requested pod ports"                              },
@@ -24,12 +24,12 @@ static const struct word words[] = {
     {"over",          true,  "node(s) have more allocated than allocatable"                                            },
 };
 
-struct parts {
+struct message_parts {
     struct arena *arena;
     struct kube_texts texts;
 };
 
-static void part_add(struct parts *parts, uint64_t nodes, const char *text)
+static void part_add(struct message_parts *parts, uint64_t nodes, const char *text)
 {
     if (nodes)
         kube_push(parts->arena, &parts->texts, arena_fmt(parts->arena, "%llu %s", (unsigned long long)nodes, text));
@@ -49,7 +49,7 @@ static bool tolerates_cordon(const struct kube_pod *pod)
 }
 
 /* A cordon is a taint in Berth but has a sentence of its own in kube-scheduler. */
-static void taints_add(struct parts *parts, const struct cache *p, const struct kube_pod *pod, uint64_t nodes)
+static void taints_add(struct message_parts *parts, const struct cache *p, const struct kube_pod *pod, uint64_t nodes)
 {
     uint64_t cordoned = 0;
     for (size_t i = 0; i < p->nodes.len; i++)
@@ -66,7 +66,7 @@ static uint64_t less(uint64_t nodes, uint64_t gone)
     return nodes > gone ? nodes - gone : 0;
 }
 
-static void reason_add(struct parts *parts, const struct cache *p, const struct kube_pod *pod,
+static void reason_add(struct message_parts *parts, const struct cache *p, const struct kube_pod *pod,
                        const struct berth_reason *r, uint64_t gone)
 {
     const char *word, *sentence = r->text;
@@ -126,7 +126,7 @@ void cache_unschedulable_message(const struct cache *p, const struct berth_pendi
     struct arena arena;
     struct kube_pod from;
     arena_init(&arena);
-    struct parts parts = {.arena = &arena};
+    struct message_parts parts = {.arena = &arena};
     const struct template *t = &p->templates.at[e->template];
     if (kube_pod_read(&arena, proto_reader(t->bytes, t->len), &from))
         for (size_t i = 0; i < pending->reasons_len; i++)

@@ -6,7 +6,7 @@
  */
 #include "kube/cache/cache_internal.h"
 
-struct claims {
+struct volume_claims {
     struct cache *p;
     uint32_t pod;
     const struct kube_pod *from;
@@ -17,23 +17,23 @@ struct claims {
 
 bool claim_find(struct cache *p, const char *namespace, const char *name, struct kube_claim *ret)
 {
-    const struct shelf *s = &p->shelves[CACHE_CLAIM];
-    uint32_t i = shelf_find(s, arena_fmt(&p->arena, "%s:%s", namespace, name));
-    return i != NONE && kube_claim_read(&p->arena, shelf_bytes(s, i), ret);
+    const struct object_store *s = &p->shelves[CACHE_CLAIM];
+    uint32_t i = object_store_find(s, arena_fmt(&p->arena, "%s:%s", namespace, name));
+    return i != NONE && kube_claim_read(&p->arena, object_store_bytes(s, i), ret);
 }
 
 bool volume_find(struct cache *p, const char *name, struct kube_volume *ret)
 {
-    const struct shelf *s = &p->shelves[CACHE_VOLUME];
-    uint32_t i = shelf_find(s, name);
-    return i != NONE && kube_volume_read(&p->arena, shelf_bytes(s, i), ret);
+    const struct object_store *s = &p->shelves[CACHE_VOLUME];
+    uint32_t i = object_store_find(s, name);
+    return i != NONE && kube_volume_read(&p->arena, object_store_bytes(s, i), ret);
 }
 
 bool class_find(struct cache *p, const char *name, struct kube_class *ret)
 {
-    const struct shelf *s = &p->shelves[CACHE_STORAGE_CLASS];
-    uint32_t i = *name ? shelf_find(s, name) : NONE;
-    return i != NONE && kube_class_read(&p->arena, shelf_bytes(s, i), ret);
+    const struct object_store *s = &p->shelves[CACHE_STORAGE_CLASS];
+    uint32_t i = *name ? object_store_find(s, name) : NONE;
+    return i != NONE && kube_class_read(&p->arena, object_store_bytes(s, i), ret);
 }
 
 static bool of_job(const struct cache *p, uint32_t pod)
@@ -45,7 +45,7 @@ static bool of_job(const struct cache *p, uint32_t pod)
 
 /* Adds a volume to the shape. The driver limits how many volumes a node has; `alone`: the volume may be on one node
  * only. */
-static void id_add(struct claims *c, const char *id, const char *driver, bool alone)
+static void id_add(struct volume_claims *c, const char *id, const char *driver, bool alone)
 {
     struct berth_volume volume = {.id = id, .driver = driver, .shared = !alone};
     struct berth_err err = {0};
@@ -60,7 +60,7 @@ static void id_add(struct claims *c, const char *id, const char *driver, bool al
 
 /* Tasks of a job that share a ReadWriteOnce claim are kept on one node if the driver attaches volumes: on other nodes
  * they would wait forever. */
-static void rwo_claim_add(struct claims *c, const struct kube_claim *claim, const char *name)
+static void rwo_claim_add(struct volume_claims *c, const struct kube_claim *claim, const char *name)
 {
     struct kube_driver driver;
     if (!of_job(c->p, c->pod) || claim->modes != KUBE_RWO || !*name)
@@ -70,7 +70,7 @@ static void rwo_claim_add(struct claims *c, const struct kube_claim *claim, cons
         id_add(c, cache_key(c->p, "once", claim->meta.namespace, claim->meta.name), "", true);
 }
 
-static void claim_volume_add(struct claims *c, const struct kube_claim *claim, const struct kube_volume *volume,
+static void claim_volume_add(struct volume_claims *c, const struct kube_claim *claim, const struct kube_volume *volume,
                              const struct kube_class *class)
 {
     struct cache *p = c->p;
@@ -92,7 +92,7 @@ static void claim_volume_add(struct claims *c, const struct kube_claim *claim, c
 
 #define TOO_MANY "its volumes have too many different node affinity terms; use fewer terms"
 
-static void require_both(struct claims *c, const struct kube_terms *terms)
+static void require_both(struct volume_claims *c, const struct kube_terms *terms)
 {
     struct kube_terms both;
     if (kube_terms_both(&c->p->arena, &c->to->require, terms, &both))
@@ -101,7 +101,7 @@ static void require_both(struct claims *c, const struct kube_terms *terms)
         c->to->why = TOO_MANY;
 }
 
-static void bound_claim_add(struct claims *c, const struct kube_claim *claim)
+static void bound_claim_add(struct volume_claims *c, const struct kube_claim *claim)
 {
     struct kube_volume volume;
     topic_follow(c->p, c->pod, cache_key(c->p, "volume", claim->volume, NULL));
@@ -119,7 +119,7 @@ static void bound_claim_add(struct claims *c, const struct kube_claim *claim)
 }
 
 /* Adds every node where the class can provision a volume for the claim. False: all nodes. */
-static bool provisionable_nodes(struct claims *c, const struct kube_claim *claim, const struct kube_class *class,
+static bool provisionable_nodes(struct volume_claims *c, const struct kube_claim *claim, const struct kube_class *class,
                                 struct kube_terms *to)
 {
     struct kube_terms left = {0}, where = class->topologies;
@@ -139,15 +139,15 @@ static bool provisionable_nodes(struct claims *c, const struct kube_claim *claim
 }
 
 /* Adds every node that could have the claim's volume. False: all nodes. */
-static bool candidate_nodes(struct claims *c, const struct kube_claim *claim, const struct kube_class *class,
+static bool candidate_nodes(struct volume_claims *c, const struct kube_claim *claim, const struct kube_class *class,
                             struct kube_terms *to)
 {
-    const struct shelf *s = &c->p->shelves[CACHE_VOLUME];
+    const struct object_store *s = &c->p->shelves[CACHE_VOLUME];
     struct kube_volume v;
     for (uint32_t i = 0; i < s->at.len; i++) {
-        if (!s->at.at[i].key || !kube_volume_read(&c->p->arena, shelf_bytes(s, i), &v))
+        if (!s->at.at[i].key || !kube_volume_read(&c->p->arena, object_store_bytes(s, i), &v))
             continue;
-        if (!kube_volume_suits(&v, claim) || volume_taken(c->p, v.meta.name, c->pod))
+        if (!kube_volume_suits(&v, claim) || is_volume_reserved(c->p, v.meta.name, c->pod))
             continue;
         if (v.affinity.len == 0)
             return false;
@@ -159,7 +159,7 @@ static bool candidate_nodes(struct claims *c, const struct kube_claim *claim, co
 
 /* Handles a WaitForFirstConsumer claim. Tasks of jobs are placed together with the pod that has the volume provisioned;
  * afterwards the volume shows which nodes reach it. */
-static void unbound_claim_add(struct claims *c, const struct kube_claim *claim, const struct kube_class *class)
+static void unbound_claim_add(struct volume_claims *c, const struct kube_claim *claim, const struct kube_class *class)
 {
     struct kube_terms any = {0};
     claim_volume_add(c, claim, NULL, class);
@@ -188,7 +188,7 @@ static void unbound_claim_add(struct claims *c, const struct kube_claim *claim, 
 
 /* Handles an ephemeral claim, created with its pod. A job's pod is created with its node set, so the volume must be
  * provisioned on that node. */
-static void ephemeral_claim_add(struct claims *c, const struct kube_mount *mount, const char *name)
+static void ephemeral_claim_add(struct volume_claims *c, const struct kube_mount *mount, const char *name)
 {
     struct cache *p = c->p;
     struct kube_claim claim = *mount->made;
@@ -221,7 +221,7 @@ const char *mount_claim(struct cache *p, const struct kube_pod *from, const stru
     return *mount->claim ? mount->claim : arena_fmt(&p->arena, "%s-%s", from->meta.name, mount->volume);
 }
 
-static void claim_add(struct claims *c, const struct kube_mount *mount)
+static void claim_add(struct volume_claims *c, const struct kube_mount *mount)
 {
     struct cache *p = c->p;
     struct kube_claim claim;
@@ -265,7 +265,7 @@ static void claim_add(struct claims *c, const struct kube_mount *mount)
 
 void shape_volumes(struct cache *p, uint32_t pod, const struct kube_pod *from, bool settled, struct volumes_shape *ret)
 {
-    struct claims c = {p, pod, from, settled, ret, false};
+    struct volume_claims c = {p, pod, from, settled, ret, false};
     for (size_t i = 0; i < from->mounts.len; i++)
         claim_add(&c, &from->mounts.at[i]);
     for (size_t i = 0; i < from->attached.len; i++) {

@@ -396,7 +396,7 @@ static void driver_volume_limit(void **state)
     ", source: {persistentVolumeName: pv" name "}}}"
 
 /* Attached volumes count even if no pod uses them, and once if one does. */
-static void attached_unused_count(void **state)
+static void node_attachments_unused_count(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -603,7 +603,7 @@ int main(void)
         cmocka_unit_test(in_tree_disks_conflict),
         cmocka_unit_test(migrated_volumes_count),
         cmocka_unit_test(claim_mounted_twice),
-        cmocka_unit_test(attached_unused_count),
+        cmocka_unit_test(node_attachments_unused_count),
         cmocka_unit_test(unknown_attachments_do_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

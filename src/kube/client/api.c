@@ -49,7 +49,7 @@ struct call_list {
 };
 
 /* State of the exec plugin. */
-struct program {
+struct exec_plugin {
     struct worker *worker; /* NULL: no plugin */
     int stop_fd;           /* becomes readable to stop a run */
     bool runs;
@@ -71,12 +71,12 @@ struct kube_api {
     int64_t again_ns;
     size_t connections_max, under_way;
     struct call_list waiting[KUBE_RANKS], sent, pausing, refused; /* `refused` waits until the exec plugin has ended */
-    struct program program;
+    struct exec_plugin program;
     struct kube_api_stats stats;
     uint64_t jitter_seed;
 };
 
-/* ---- lists --------------------------------------------------------------------------------------------------------- */
+/* ---- lists ------------------------------------------------------------------------------------------------------ */
 
 static void list_add(struct call_list *l, struct kube_call *c)
 {
@@ -114,10 +114,10 @@ static void token_read(struct kube_api *api)
     api->token = token;
 }
 
-static void program_begin(struct kube_api *api);
+static void exec_plugin_begin(struct kube_api *api);
 
 /* Limits how often the plugin runs if its credentials are rejected. */
-static bool program_may(const struct kube_api *api)
+static bool exec_plugin_may_run(const struct kube_api *api)
 {
     return api->program.runs || loop_now_ns(api->loop) - api->program.begun_ns >= api->again_ns;
 }
@@ -126,8 +126,8 @@ static const char *token_now(struct kube_api *api)
 {
     if (api->server->token_path && loop_now_ns(api->loop) - api->token_ns > TOKEN_NS)
         token_read(api);
-    if (api->program.worker && kube_wall_ns() > api->program.expires_ns - EARLY_NS && program_may(api))
-        program_begin(api);
+    if (api->program.worker && kube_wall_ns() > api->program.expires_ns - EARLY_NS && exec_plugin_may_run(api))
+        exec_plugin_begin(api);
     return api->token;
 }
 
@@ -136,7 +136,7 @@ static const char *token_now(struct kube_api *api)
 static void on_piece(void *ctx, const char *at, size_t len);
 static void on_done(void *ctx, const struct async_answer *answer);
 
-static const char *accepted(const struct kube_request *q)
+static const char *accept_header(const struct kube_request *q)
 {
     if (q->format == KUBE_JSON)
         return "application/json";
@@ -153,7 +153,7 @@ static void begin(struct kube_call *c)
         .url = c->url.at,
         .token = token_now(api),
         .content_type = c->patch ? c->patch : c->body_type,
-        .accept = accepted(q),
+        .accept = accept_header(q),
         .body = c->body.at,
         .body_len = c->body.len,
         .timeout_ns = q->timeout_ns,
@@ -232,7 +232,7 @@ static int64_t next_try_ns(struct kube_call *c, const struct async_answer *a)
         c->renewed = true;
         if (c->era != api->program.era)
             return 0;
-        if (program_may(api))
+        if (exec_plugin_may_run(api))
             return WAITS_FOR_PROGRAM;
     }
     if (a->status == 401 && api->server->token_path && !c->renewed) {
@@ -281,7 +281,7 @@ static void on_done(void *ctx, const struct async_answer *a)
     if (wait_ns == WAITS_FOR_PROGRAM) {
         c->state = CALL_PAUSES;
         list_add(&api->refused, c);
-        program_begin(api);
+        exec_plugin_begin(api);
         return;
     }
     if (wait_ns >= 0) {
@@ -313,17 +313,17 @@ static int credential_take(struct kube_api *api, struct kube_credential *given, 
 }
 
 /* Runs on the worker. */
-static void program_run(void *ctx)
+static void exec_plugin_run(void *ctx)
 {
     struct kube_api *api = ctx;
-    struct program *p = &api->program;
+    struct exec_plugin *p = &api->program;
     p->rc = kube_exec_run(api->server->exec, p->stop_fd, &p->given, &p->err);
 }
 
-static void program_ended(void *ctx)
+static void on_exec_plugin_ended(void *ctx)
 {
     struct kube_api *api = ctx;
-    struct program *p = &api->program;
+    struct exec_plugin *p = &api->program;
     struct berth_err err = p->err; /* a callback may start another run */
     int rc = p->rc == 0 ? credential_take(api, &p->given, &err) : p->rc;
     kube_credential_done(&p->given);
@@ -342,20 +342,20 @@ static void program_ended(void *ctx)
     }
 }
 
-static void program_begin(struct kube_api *api)
+static void exec_plugin_begin(struct kube_api *api)
 {
-    struct program *p = &api->program;
+    struct exec_plugin *p = &api->program;
     if (p->runs)
         return;
     p->runs = true;
     p->begun_ns = loop_now_ns(api->loop);
-    worker_run(p->worker, program_run, program_ended, api);
+    worker_run(p->worker, exec_plugin_run, on_exec_plugin_ended, api);
 }
 
 /* Runs the plugin the first time and waits for it. */
-static int program_start(struct kube_api *api, struct kube_credential *ret, struct berth_err *err)
+static int exec_plugin_start(struct kube_api *api, struct kube_credential *ret, struct berth_err *err)
 {
-    struct program *p = &api->program;
+    struct exec_plugin *p = &api->program;
     int rc = kube_exec_run(api->server->exec, -1, ret, err);
     if (rc < 0)
         return rc;
@@ -367,7 +367,7 @@ static int program_start(struct kube_api *api, struct kube_credential *ret, stru
     return credential_take(api, ret, err);
 }
 
-static void program_end(struct program *p)
+static void exec_plugin_end(struct exec_plugin *p)
 {
     if (!p->worker)
         return;
@@ -377,7 +377,7 @@ static void program_end(struct program *p)
     kube_credential_done(&p->given);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------ */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 struct kube_call *kube_start(struct kube_api *api, const struct kube_request *request)
 {
@@ -453,7 +453,7 @@ int kube_api_new(struct loop *l, const struct kube_api_config *config, struct ku
     api->jitter_seed = (uint64_t)loop_now_ns(l);
     set_address(api, &connect_to);
     CLEANUP(kube_credential) struct kube_credential given = {0};
-    int rc = s->exec ? program_start(api, &given, err) : kube_config_token(s, &api->token, err);
+    int rc = s->exec ? exec_plugin_start(api, &given, err) : kube_config_token(s, &api->token, err);
     const struct async_config async = {
         .ca_pem = s->ca_pem,
         .cert_pem = given.cert_pem ? given.cert_pem : s->cert_pem,
@@ -479,7 +479,7 @@ void kube_api_free(struct kube_api *api)
     if (!api)
         return;
     async_free(api->async);
-    program_end(&api->program);
+    exec_plugin_end(&api->program);
     while (api->refused.first)
         call_free(api->refused.first);
     while (api->sent.first)

@@ -19,7 +19,7 @@
 #define ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 #define FILE_BYTES_MAX ((size_t)1 << 20) /* limit for tokens, certificates and keys */
 
-/* ---- files --------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
 static int file_text(const char *path, char **ret, struct berth_err *err)
 {
@@ -105,7 +105,7 @@ static int check(struct kube_config *c, struct berth_err *err)
     return 0;
 }
 
-/* ---- a pod's service account --------------------------------------------------------------------------------------- */
+/* ---- a pod's service account ------------------------------------------------------------------------------------ */
 
 static char *joined(const char *dir, const char *name)
 {
@@ -144,19 +144,19 @@ static int load_account(const char *dir, const char *host, struct kube_config *c
     return check(c, err);
 }
 
-/* ---- kubeconfigs --------------------------------------------------------------------------------------------------- */
+/* ---- kubeconfigs ------------------------------------------------------------------------------------------------ */
 
-struct file {
+struct kubeconfig_file {
     json_t *root;
     char *path;
 };
 
-struct files {
-    struct file *at;
+struct kubeconfig_files {
+    struct kubeconfig_file *at;
     size_t len, cap;
 };
 
-static void files_cleanup(struct files *f)
+static void files_cleanup(struct kubeconfig_files *f)
 {
     for (size_t i = 0; i < f->len; i++) {
         json_decref(f->at[i].root);
@@ -172,7 +172,7 @@ static const char *text_of(const json_t *in, const char *key)
 }
 
 /* Finds the entry of a list by name, in the first file that has it. */
-static const json_t *entry(const struct files *f, const char *list, const char *inner, const char *name,
+static const json_t *entry(const struct kubeconfig_files *f, const char *list, const char *inner, const char *name,
                            const char **ret_path)
 {
     for (size_t i = 0; i < f->len; i++) {
@@ -191,7 +191,7 @@ static const json_t *entry(const struct files *f, const char *list, const char *
 }
 
 /* Resolves a path relative to the kubeconfig that contains it. */
-static char *beside(const char *path, const char *name)
+static char *path_relative_to(const char *path, const char *name)
 {
     CLEANUP(str) struct str full = {0};
     const char *slash = strrchr(path, '/');
@@ -216,7 +216,7 @@ static int pem_of(const json_t *in, const char *key, const char *path, char **re
     }
     if (!name)
         return 0;
-    CLEANUP(mem) char *full = beside(path, name);
+    CLEANUP(mem) char *full = path_relative_to(path, name);
     int rc = file_text(full, ret, err);
     return rc < 0 ? err_prefix(err, "%s: %s", path, key) : 0;
 }
@@ -253,7 +253,7 @@ static int take_user(const json_t *user, const json_t *cluster, const char *path
                 "client certificate, or kubectl proxy and its address as the server",
                 c->origin, refused[i]);
     if (token_name)
-        c->token_path = beside(path, token_name);
+        c->token_path = path_relative_to(path, token_name);
     else if (token)
         c->token = mem_strdup(token);
     int rc = pem_of(user, "client-certificate", path, &c->cert_pem, err);
@@ -267,7 +267,8 @@ static int take_user(const json_t *user, const json_t *cluster, const char *path
     return rc < 0 ? rc : kube_config_token(c, &probe, err);
 }
 
-static int take_context(const struct files *f, const char *name, struct kube_config *c, struct berth_err *err)
+static int take_context(const struct kubeconfig_files *f, const char *name, struct kube_config *c,
+                        struct berth_err *err)
 {
     const char *path = NULL;
     const json_t *context = entry(f, "contexts", "context", name, &path);
@@ -288,12 +289,12 @@ static int take_context(const struct files *f, const char *name, struct kube_con
     return take_user(user_doc, cluster_doc, path, c, err);
 }
 
-static int read_files(const char *list, struct files *f, struct berth_err *err)
+static int read_files(const char *list, struct kubeconfig_files *f, struct berth_err *err)
 {
     bool several = strchr(list, ':') != NULL;
     for (const char *at = list; *at; at += strcspn(at, ":"), at += *at == ':') {
         CLEANUP(str) struct str path = {0};
-        struct file file = {0};
+        struct kubeconfig_file file = {0};
         if (*at == ':')
             continue;
         str_add_bytes(&path, at, strcspn(at, ":"));
@@ -310,7 +311,7 @@ static int read_files(const char *list, struct files *f, struct berth_err *err)
 
 static int load_files(const char *list, const char *context, struct kube_config *c, struct berth_err *err)
 {
-    CLEANUP(files) struct files f = {0};
+    CLEANUP(files) struct kubeconfig_files f = {0};
     CLEANUP(str) struct str origin = {0};
     int rc = read_files(list, &f, err);
     if (rc < 0)

@@ -27,8 +27,8 @@ struct recent_event {
     int64_t count;
 };
 
-struct item {
-    struct item *next;
+struct queued_event {
+    struct queued_event *next;
     struct str path, body;
     bool series;
 };
@@ -37,15 +37,15 @@ struct kube_events {
     struct kube_events_config config;
     char *controller, *instance;
     struct recent_event *recent_event;
-    struct item *first, **last;
-    struct sent *sent; /* requests in progress */
+    struct queued_event *first, **last;
+    struct sent_event *sent; /* requests in progress */
     struct kube_events_stats stats;
     uint64_t jitter_seed;
 };
 
-struct sent {
+struct sent_event {
     struct kube_events *e;
-    struct sent *prev, *next;
+    struct sent_event *prev, *next;
     struct kube_call *call;
 };
 
@@ -126,18 +126,18 @@ static void add_event(struct str *to, const struct kube_events *e, const struct 
     proto_object_end(to, object);
 }
 
-/* ---- the queue --------------------------------------------------------------------------------------------------------- */
+/* ---- the queue -------------------------------------------------------------------------------------------------- */
 
-static void item_free(struct item *i)
+static void queued_event_free(struct queued_event *i)
 {
     str_done(&i->path);
     str_done(&i->body);
     mem_free(i);
 }
 
-static struct item *item_take(struct kube_events *e)
+static struct queued_event *queued_event_take(struct kube_events *e)
 {
-    struct item *i = e->first;
+    struct queued_event *i = e->first;
     e->first = i->next;
     if (!e->first)
         e->last = &e->first;
@@ -147,7 +147,7 @@ static struct item *item_take(struct kube_events *e)
 
 static void pump(struct kube_events *e);
 
-static void sent_free(struct sent *s)
+static void sent_event_free(struct sent_event *s)
 {
     *(s->prev ? &s->prev->next : &s->e->sent) = s->next;
     if (s->next)
@@ -158,17 +158,17 @@ static void sent_free(struct sent *s)
 
 static void on_done(void *ctx, const struct kube_answer *a)
 {
-    struct sent *s = ctx;
+    struct sent_event *s = ctx;
     struct kube_events *e = s->e;
     e->stats.written += a->code == 0;
     e->stats.failed += a->code != 0;
-    sent_free(s);
+    sent_event_free(s);
     pump(e);
 }
 
-static void item_send(struct kube_events *e, struct item *i)
+static void queued_event_send(struct kube_events *e, struct queued_event *i)
 {
-    struct sent *s = mem_zalloc(sizeof *s);
+    struct sent_event *s = mem_zalloc(sizeof *s);
     s->e = e;
     s->next = e->sent;
     if (s->next)
@@ -188,20 +188,20 @@ static void item_send(struct kube_events *e, struct item *i)
         .ctx = s,
     };
     s->call = kube_start(e->config.api, &request);
-    item_free(i);
+    queued_event_free(i);
 }
 
 static void pump(struct kube_events *e)
 {
     while (e->first && e->stats.under_way < e->config.under_way_max)
-        item_send(e, item_take(e));
+        queued_event_send(e, queued_event_take(e));
 }
 
-static struct item *item_add(struct kube_events *e)
+static struct queued_event *queued_event_add(struct kube_events *e)
 {
-    struct item *i = mem_zalloc(sizeof *i);
+    struct queued_event *i = mem_zalloc(sizeof *i);
     if (e->stats.waiting >= e->config.queue_max) {
-        item_free(item_take(e));
+        queued_event_free(queued_event_take(e));
         e->stats.dropped++;
     }
     *e->last = i;
@@ -210,7 +210,7 @@ static struct item *item_add(struct kube_events *e)
     return i;
 }
 
-/* ---- adding ------------------------------------------------------------------------------------------------------------ */
+/* ---- adding ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t key_of(const struct kube_event *v)
 {
@@ -226,7 +226,7 @@ static void add_first(struct kube_events *e, const struct kube_event *v, struct 
 {
     int64_t now = loop_now_ns(e->config.loop);
     uint64_t stamp = hash_pair((uint64_t)wall_ns(e), ++e->jitter_seed);
-    struct item *i = item_add(e);
+    struct queued_event *i = queued_event_add(e);
     *s = (struct recent_event){.key = key, .stamp = stamp, .last_ns = now, .written_ns = now, .count = 1};
     str_addf(&i->path, "/apis/events.k8s.io/v1/namespaces/%s/events", place_of(v));
     add_event(&i->body, e, v, stamp);
@@ -242,7 +242,7 @@ static void add_again(struct kube_events *e, const struct kube_event *v, struct 
     if (now - s->written_ns < e->config.series_ns)
         return;
     s->written_ns = now;
-    struct item *i = item_add(e);
+    struct queued_event *i = queued_event_add(e);
     i->series = true;
     str_addf(&i->path, "/apis/events.k8s.io/v1/namespaces/%s/events/", place_of(v));
     add_name(&i->path, v, s->stamp);
@@ -262,7 +262,7 @@ void kube_events_add(struct kube_events *e, const struct kube_event *event)
     pump(e);
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------- */
 
 struct kube_events *kube_events_new(const struct kube_events_config *config)
 {
@@ -285,10 +285,10 @@ void kube_events_free(struct kube_events *e)
         return;
     while (e->sent) {
         kube_cancel(e->sent->call);
-        sent_free(e->sent);
+        sent_event_free(e->sent);
     }
     while (e->first)
-        item_free(item_take(e));
+        queued_event_free(queued_event_take(e));
     mem_free(e->recent_event);
     mem_free(e->controller);
     mem_free(e->instance);

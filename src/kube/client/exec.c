@@ -165,7 +165,7 @@ int kube_exec_read(const json_t *exec, const json_t *cluster, const char *kubeco
     return 0;
 }
 
-/* ---- the program ---------------------------------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------------------------------ */
 
 /* Reports whether the plugin's settings override this variable of our environment. */
 static bool overridden(const struct kube_exec *e, const char *text)
@@ -306,7 +306,7 @@ void kube_credential_done(struct kube_credential *c)
     *c = (struct kube_credential){0};
 }
 
-static char *given(const char *text)
+static char *required_text(const char *text)
 {
     return *text ? mem_strdup(text) : NULL;
 }
@@ -322,9 +322,9 @@ int kube_credential_parse(const char *text, size_t len, const char *version, str
     if (strcmp(text_at(root, "apiVersion"), version) != 0)
         return err_set(err, EPROTO, "its output is an ExecCredential of %s; set exec.apiVersion to that instead of %s",
                        text_at(root, "apiVersion"), version);
-    c.token = given(text_at(status, "token"));
-    c.cert_pem = given(text_at(status, "clientCertificateData"));
-    c.key_pem = given(text_at(status, "clientKeyData"));
+    c.token = required_text(text_at(status, "token"));
+    c.cert_pem = required_text(text_at(status, "clientCertificateData"));
+    c.key_pem = required_text(text_at(status, "clientKeyData"));
     if (!c.cert_pem != !c.key_pem)
         return err_set(err, EPROTO, "its output has a certificate without a key, or a key without a certificate");
     if (!c.token && !c.cert_pem)

@@ -109,7 +109,7 @@ static void credentials_are_parsed(void **state)
     }
 }
 
-/* ---- one run --------------------------------------------------------------------------------------------------------- */
+/* ---- one run ---------------------------------------------------------------------------------------------------- */
 
 static int run(const char *exec, const char *cluster, struct kube_credential *ret, struct berth_err *err)
 {
@@ -211,7 +211,7 @@ static void orphaned_child_is_not_waited_for(void **state)
     assert_int_equal(system(command.at), 0); /* the child still runs */
 }
 
-/* ---- with requests --------------------------------------------------------------------------------------------------- */
+/* ---- with requests ---------------------------------------------------------------------------------------------- */
 
 struct heard {
     unsigned done;

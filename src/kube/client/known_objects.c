@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 
-struct key {
+struct known_object_key {
     const char *namespace, *name;
 };
 
@@ -17,19 +17,19 @@ static uint64_t hash_of(const char *namespace, const char *name)
 
 static bool same(const void *ctx, uint32_t value, const void *key)
 {
-    const struct seen *s = ctx;
-    const struct key *k = key;
+    const struct known_objects *s = ctx;
+    const struct known_object_key *k = key;
     const struct known_object *o = s->objects.at[value];
     return strcmp(known_object_name(o), k->name) == 0 && strcmp(known_object_namespace(o), k->namespace) == 0;
 }
 
-static uint32_t place_of(const struct seen *s, const char *namespace, const char *name)
+static uint32_t place_of(const struct known_objects *s, const char *namespace, const char *name)
 {
-    const struct key key = {namespace, name};
+    const struct known_object_key key = {namespace, name};
     return map_find(&s->map, hash_of(namespace, name), same, s, &key);
 }
 
-void known_objects_done(struct seen *s)
+void known_objects_free(struct known_objects *s)
 {
     for (size_t i = 0; i < s->objects.len; i++)
         mem_free(s->objects.at[i]);
@@ -37,13 +37,13 @@ void known_objects_done(struct seen *s)
     map_done(&s->map);
 }
 
-struct known_object *known_object_find(const struct seen *s, const char *namespace, const char *name)
+struct known_object *known_object_find(const struct known_objects *s, const char *namespace, const char *name)
 {
     uint32_t place = place_of(s, namespace, name);
     return place == MAP_NONE ? NULL : s->objects.at[place];
 }
 
-struct known_object *known_object_add(struct seen *s, const char *namespace, const char *name, const char *uid)
+struct known_object *known_object_add(struct known_objects *s, const char *namespace, const char *name, const char *uid)
 {
     size_t a = strlen(namespace) + 1, b = strlen(name) + 1, c = strlen(uid) + 1;
     struct known_object *o = mem_zalloc(sizeof *o + a + b + c);
@@ -58,7 +58,7 @@ struct known_object *known_object_add(struct seen *s, const char *namespace, con
     return o;
 }
 
-void known_object_remove(struct seen *s, struct known_object *o)
+void known_object_remove(struct known_objects *s, struct known_object *o)
 {
     uint64_t hash = hash_of(known_object_namespace(o), known_object_name(o));
     uint32_t place = place_of(s, known_object_namespace(o), known_object_name(o)), last = (uint32_t)s->objects.len - 1;

@@ -32,7 +32,7 @@ static inline const char *known_object_uid(const struct known_object *o)
     return o->text + o->uid;
 }
 
-struct seen {
+struct known_objects {
     VEC(struct known_object *) objects;
     struct map map; /* from namespace and name to the index in `objects` */
 };
@@ -40,10 +40,11 @@ struct seen {
 /* Limit of namespace, name and uid together; Kubernetes allows less. */
 enum { KNOWN_TEXT_MAX = 512 };
 
-void known_objects_done(struct seen *s);
+void known_objects_free(struct known_objects *s);
 /* NULL: not known. */
-struct known_object *known_object_find(const struct seen *s, const char *namespace, const char *name);
+struct known_object *known_object_find(const struct known_objects *s, const char *namespace, const char *name);
 /* Adds an object that is not known; its texts have at most KNOWN_TEXT_MAX bytes. */
-struct known_object *known_object_add(struct seen *s, const char *namespace, const char *name, const char *uid);
+struct known_object *known_object_add(struct known_objects *s, const char *namespace, const char *name,
+                                      const char *uid);
 /* Removes the object; the caller frees it with mem_free. */
-void known_object_remove(struct seen *s, struct known_object *o);
+void known_object_remove(struct known_objects *s, struct known_object *o);

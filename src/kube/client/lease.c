@@ -35,8 +35,8 @@ struct kube_lease {
     void *released_ctx;
 };
 
-static void ask_read(struct kube_lease *l);
-static void ask_write(struct kube_lease *l);
+static void send_lease_get(struct kube_lease *l);
+static void send_lease_update(struct kube_lease *l);
 
 static int64_t wall_ns(const struct kube_lease *l)
 {
@@ -81,13 +81,13 @@ static void take_doc(struct kube_lease *l, json_t *doc)
     l->doc = doc;
 }
 
-static void trouble(struct kube_lease *l, const char *text)
+static void log_trouble(struct kube_lease *l, const char *text)
 {
     if (l->config.trouble)
         l->config.trouble(l->config.ctx, text);
 }
 
-/* ---- leading --------------------------------------------------------------------------------------------------------- */
+/* ---- leading ---------------------------------------------------------------------------------------------------- */
 
 static void lead_end(struct kube_lease *l)
 {
@@ -101,7 +101,7 @@ static void lead_end(struct kube_lease *l)
 static void on_expiry(void *ctx)
 {
     struct kube_lease *l = ctx;
-    trouble(l, "failed to renew the lease before the renew deadline");
+    log_trouble(l, "failed to renew the lease before the renew deadline");
     lead_end(l);
 }
 
@@ -138,10 +138,10 @@ static void on_release_timeout(void *ctx)
     released(ctx);
 }
 
-/* ---- requests -------------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
-static void ask(struct kube_lease *l, const char *method, const char *path, const char *body,
-                void (*done)(void *ctx, const struct kube_answer *a))
+static void lease_send(struct kube_lease *l, const char *method, const char *path, const char *body,
+                       void (*done)(void *ctx, const struct kube_answer *a))
 {
     const struct kube_request request = {
         .method = method,
@@ -161,7 +161,7 @@ static void ask(struct kube_lease *l, const char *method, const char *path, cons
 }
 
 /* Schedules the next request: a retry period after the last one was sent, or at once if its answer took longer. */
-static void ask_next(struct kube_lease *l)
+static void schedule_next_request(struct kube_lease *l)
 {
     int64_t now_ns = loop_now_ns(l->config.loop), next_ns = l->asked_ns + l->config.retry_ns;
     l->call = NULL;
@@ -177,7 +177,7 @@ static void act_on_lease(struct kube_lease *l)
     if (l->releasing && !ours)
         released(l);
     else if (ours || (!l->releasing && (!kube_lease_holder(l)[0] || is_expired(l))))
-        ask_write(l);
+        send_lease_update(l);
 }
 
 static json_t *answer_doc(struct kube_lease *l, const struct kube_answer *a)
@@ -185,16 +185,16 @@ static json_t *answer_doc(struct kube_lease *l, const struct kube_answer *a)
     json_t *doc = NULL;
     struct berth_err err;
     if (a->code < 0)
-        trouble(l, a->text);
+        log_trouble(l, a->text);
     else if (document_parse(a->body, a->len, "the lease", &doc, &err) < 0)
-        trouble(l, err.text);
+        log_trouble(l, err.text);
     return doc;
 }
 
 static void on_read(void *ctx, const struct kube_answer *a)
 {
     struct kube_lease *l = ctx;
-    ask_next(l);
+    schedule_next_request(l);
     if (a->code == -ENOENT) {
         json_decref(l->doc);
         l->doc = NULL;
@@ -202,7 +202,7 @@ static void on_read(void *ctx, const struct kube_answer *a)
         if (l->releasing)
             released(l);
         else
-            ask_write(l);
+            send_lease_update(l);
         return;
     }
     json_t *doc = answer_doc(l, a);
@@ -217,9 +217,9 @@ static void on_read(void *ctx, const struct kube_answer *a)
 static void on_write(void *ctx, const struct kube_answer *a)
 {
     struct kube_lease *l = ctx;
-    ask_next(l);
+    schedule_next_request(l);
     if (a->code == -EBUSY || a->code == -EEXIST || (a->code == -ENOENT && l->doc)) {
-        ask_read(l); /* a conflict with another instance, or with our own write whose answer was lost */
+        send_lease_get(l); /* a conflict with another instance, or with our own write whose answer was lost */
         return;
     }
     json_t *doc = answer_doc(l, a);
@@ -229,14 +229,14 @@ static void on_write(void *ctx, const struct kube_answer *a)
             lead_extend(l);
     }
     if (l->releasing && doc && is_ours(l))
-        ask_write(l); /* the answer was that of an earlier renewal */
+        send_lease_update(l); /* the answer was that of an earlier renewal */
     else if (l->releasing)
         released(l);
 }
 
-static void ask_read(struct kube_lease *l)
+static void send_lease_get(struct kube_lease *l)
 {
-    ask(l, "GET", l->path, NULL, on_read);
+    lease_send(l, "GET", l->path, NULL, on_read);
 }
 
 /* Sets the spec: held by us, or released. */
@@ -254,7 +254,7 @@ static void set_spec(const struct kube_lease *l, json_t *spec, bool ours)
     (void)json_object_set_new(spec, "renewTime", json_string(now));
 }
 
-static void ask_write(struct kube_lease *l)
+static void send_lease_update(struct kube_lease *l)
 {
     CLEANUP(json)
     json_t *doc = l->doc ? json_deep_copy(l->doc)
@@ -267,22 +267,22 @@ static void ask_write(struct kube_lease *l)
     }
     set_spec(l, spec, is_ours(l));
     CLEANUP(mem) char *body = json_dumps(doc, JSON_COMPACT);
-    ask(l, l->doc ? "PUT" : "POST", l->doc ? l->path : l->all_path, body, on_write);
+    lease_send(l, l->doc ? "PUT" : "POST", l->doc ? l->path : l->all_path, body, on_write);
 }
 
-static void on_look(void *ctx)
+static void on_retry_due(void *ctx)
 {
     struct kube_lease *l = ctx;
     loop_timer_set(l->look, loop_now_ns(l->config.loop) + l->config.retry_ns);
     if (l->call || l->releasing)
         return;
     if (l->leads)
-        ask_write(l);
+        send_lease_update(l);
     else
-        ask_read(l);
+        send_lease_get(l);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------------------------- */
 
 struct kube_lease *kube_lease_new(const struct kube_lease_config *config)
 {
@@ -300,10 +300,10 @@ struct kube_lease *kube_lease_new(const struct kube_lease_config *config)
     l->all_path = mem_strdup(path.at);
     str_addf(&path, "/%s", config->name);
     l->path = str_take(&path);
-    l->look = loop_timer_new(config->loop, on_look, l);
+    l->look = loop_timer_new(config->loop, on_retry_due, l);
     l->expiry = loop_timer_new(config->loop, on_expiry, l);
     l->release_timeout = loop_timer_new(config->loop, on_release_timeout, l);
-    on_look(l);
+    on_retry_due(l);
     return l;
 }
 
@@ -334,7 +334,7 @@ void kube_lease_release(struct kube_lease *l, void (*tell)(void *ctx), void *ctx
     if (l->call)
         return; /* its answer comes first, as it has the current version */
     if (l->doc && is_ours(l))
-        ask_write(l);
+        send_lease_update(l);
     else
         loop_timer_set(l->release_timeout, loop_now_ns(l->config.loop));
 }

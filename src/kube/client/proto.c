@@ -13,7 +13,7 @@ enum {
 };
 static const char envelope[ENVELOPE_LEN] = {'k', '8', 's', '\0'};
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 static bool varint_long(struct proto_reader *r, uint64_t *ret)
 {
@@ -158,7 +158,7 @@ bool proto_meta_read(struct proto_reader object, struct proto_meta *ret)
     return true;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 static size_t varint_put(uint64_t value, uint8_t to[VARINT_BYTES_MAX])
 {

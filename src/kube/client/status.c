@@ -13,12 +13,12 @@
 enum { MESSAGE_MAX = 300, REASON_MAX = 64 };
 enum { STATUS_MESSAGE = 3, STATUS_REASON = 4, STATUS_CODE = 6 };
 
-struct status {
+struct kube_status {
     int code;
     char message[MESSAGE_MAX + 1], reason[REASON_MAX + 1];
 };
 
-static void keep(char *to, size_t max, const char *text, size_t len)
+static void copy_text(char *to, size_t max, const char *text, size_t len)
 {
     len = len < max ? len : max;
     if (len)
@@ -26,20 +26,20 @@ static void keep(char *to, size_t max, const char *text, size_t len)
     to[len] = '\0';
 }
 
-static void read_proto(struct proto_reader r, struct status *s)
+static void read_proto(struct proto_reader r, struct kube_status *s)
 {
     struct proto_field f;
     while (proto_next(&r, &f)) {
         if (f.number == STATUS_MESSAGE)
-            keep(s->message, MESSAGE_MAX, (const char *)f.at, f.len);
+            copy_text(s->message, MESSAGE_MAX, (const char *)f.at, f.len);
         else if (f.number == STATUS_REASON)
-            keep(s->reason, REASON_MAX, (const char *)f.at, f.len);
+            copy_text(s->reason, REASON_MAX, (const char *)f.at, f.len);
         else if (f.number == STATUS_CODE)
             s->code = proto_int(&f) > 0 && proto_int(&f) < 1000 ? (int)proto_int(&f) : 0;
     }
 }
 
-static void read_json(const char *body, size_t len, struct status *s)
+static void read_json(const char *body, size_t len, struct kube_status *s)
 {
     CLEANUP(json) json_t *doc = NULL;
     if (document_parse(body, len, "status", &doc, NULL) < 0 || !json_is_object(doc))
@@ -47,21 +47,21 @@ static void read_json(const char *body, size_t len, struct status *s)
     const char *message = json_string_value(json_object_get(doc, "message"));
     const char *reason = json_string_value(json_object_get(doc, "reason"));
     json_int_t code = json_integer_value(json_object_get(doc, "code"));
-    keep(s->message, MESSAGE_MAX, message, message ? strlen(message) : 0);
-    keep(s->reason, REASON_MAX, reason, reason ? strlen(reason) : 0);
+    copy_text(s->message, MESSAGE_MAX, message, message ? strlen(message) : 0);
+    copy_text(s->reason, REASON_MAX, reason, reason ? strlen(reason) : 0);
     s->code = code > 0 && code < 1000 ? (int)code : 0;
 }
 
-static struct status status_read(const char *body, size_t len)
+static struct kube_status status_read(const char *body, size_t len)
 {
-    struct status s = {0};
+    struct kube_status s = {0};
     struct proto_object o;
     if (proto_object_read(body, len, &o))
         read_proto(o.raw, &s);
     else if (len && body[0] == '{')
         read_json(body, len, &s);
     else if (str_utf8_valid(body, len))
-        keep(s.message, MESSAGE_MAX, body, strcspn(body, "\r\n"));
+        copy_text(s.message, MESSAGE_MAX, body, strcspn(body, "\r\n"));
     return s;
 }
 
@@ -85,7 +85,7 @@ int kube_status_code(int status, const char *body, size_t len, struct berth_err 
     };
     if (status >= 200 && status < 300)
         return 0;
-    struct status s = status_read(body, len);
+    struct kube_status s = status_read(body, len);
     status = status ? status : s.code;
     int code = status >= 500 ? EAGAIN : EPROTO;
     const char *what = status >= 500 ? "reports an internal error" : "returned an unexpected response";

@@ -23,7 +23,7 @@ enum {
 #define PAUSE_NS INT64_C(500000000)
 #define REFUSED_NS INT64_C(60000000000)
 
-enum state {
+enum kube_watch_state {
     PAUSING,
     LOADING,   /* a stream that sends the initial state */
     LISTING,   /* a page was requested */
@@ -33,7 +33,7 @@ enum state {
 struct kube_watch {
     struct kube_watch_config config;
     char *path, *query;
-    enum state state;
+    enum kube_watch_state state;
     bool synced;
     bool pages;       /* a streamed list was rejected; uses pages */
     bool refused;     /* access is denied, and that was reported */
@@ -43,7 +43,7 @@ struct kube_watch {
     char next[1024];  /* continue token of a list */
     unsigned failures, resume_failures, denials;
     bool got_data; /* this stream has sent data */
-    struct seen seen;
+    struct known_objects seen;
     struct str in; /* an incomplete frame */
     struct kube_call *call;
     struct loop_source *timer;
@@ -55,15 +55,15 @@ static void step(struct kube_watch *w);
 
 /* ---- reports to the consumer ------------------------------------------------------------------------------------ */
 
-static void tell_drop(struct kube_watch *w, struct known_object *o)
+static void notify_removal(struct kube_watch *w, struct known_object *o)
 {
-    const struct kube_object gone = {.namespace = known_object_namespace(o),
-                                     .name = known_object_name(o),
-                                     .uid = known_object_uid(o),
-                                     .version = o->version};
+    const struct kube_object removed = {.namespace = known_object_namespace(o),
+                                        .name = known_object_name(o),
+                                        .uid = known_object_uid(o),
+                                        .version = o->version};
     known_object_remove(&w->seen, o);
     w->stats.drops++;
-    w->config.drop(w->config.ctx, &gone);
+    w->config.drop(w->config.ctx, &removed);
     mem_free(o);
 }
 
@@ -72,7 +72,7 @@ static void take_put(void *ctx, const struct kube_object *o)
     struct kube_watch *w = ctx;
     struct known_object *known = known_object_find(&w->seen, o->namespace, o->name);
     if (known && strcmp(known_object_uid(known), o->uid) != 0) {
-        tell_drop(w, known);
+        notify_removal(w, known);
         known = NULL;
     }
     bool news = !known || o->version > known->version;
@@ -110,7 +110,7 @@ static void listing_end(struct kube_watch *w, uint64_t version)
 {
     for (size_t i = w->seen.objects.len; i-- > 0;)
         if (w->seen.objects.at[i]->round != w->round)
-            tell_drop(w, w->seen.objects.at[i]);
+            notify_removal(w, w->seen.objects.at[i]);
     w->version = version;
     w->failures = w->resume_failures = w->denials = 0;
     w->refused = false;
@@ -118,7 +118,7 @@ static void listing_end(struct kube_watch *w, uint64_t version)
     synced(w);
 }
 
-static void trouble(struct kube_watch *w, const char *text)
+static void log_trouble(struct kube_watch *w, const char *text)
 {
     CLEANUP(str) struct str said = {0};
     if (!w->config.trouble)
@@ -183,13 +183,13 @@ static void relist(struct kube_watch *w)
     step(w);
 }
 
-/* ---- streams --------------------------------------------------------------------------------------------------------- */
+/* ---- streams ---------------------------------------------------------------------------------------------------- */
 
 static void on_error(struct kube_watch *w, const struct watch_event *e)
 {
     struct berth_err err = {0};
     int code = kube_status_code(0, e->error, e->error_len, &err);
-    trouble(w, err.text);
+    log_trouble(w, err.text);
     if (code == -ESTALE && w->state == FOLLOWING) {
         relist(w);
         return;
@@ -213,7 +213,7 @@ static bool take_frame(struct kube_watch *w, const char *at, size_t len)
     }
     w->stats.last_ns = loop_now_ns(w->config.loop);
     if (rc < 0) { /* unknown what was lost with it */
-        trouble(w, err.text);
+        log_trouble(w, err.text);
         w->version = 0;
         w->stats.relists++;
         pause_then_step(w);
@@ -255,7 +255,7 @@ static int64_t take_frames(struct kube_watch *w, const char *p, size_t len)
         if (n == 0)
             return (int64_t)taken;
         if (n < 0) {
-            trouble(w, "an unterminated frame");
+            log_trouble(w, "an unterminated frame");
             w->version = 0;
             pause_then_step(w);
             return -1;
@@ -305,7 +305,7 @@ static void on_stream_end(void *ctx, const struct kube_answer *a)
     w->stats.lost++;
     if (handle_denial(w, a))
         return;
-    trouble(w, a->text);
+    log_trouble(w, a->text);
     if (w->state == FOLLOWING && a->code == -ESTALE) {
         relist(w);
         return;
@@ -317,7 +317,7 @@ static void on_stream_end(void *ctx, const struct kube_answer *a)
     pause_then_step(w);
 }
 
-/* ---- lists in pages -------------------------------------------------------------------------------------------------- */
+/* ---- lists in pages --------------------------------------------------------------------------------------------- */
 
 static void on_page(void *ctx, const struct kube_answer *a)
 {
@@ -331,7 +331,7 @@ static void on_page(void *ctx, const struct kube_answer *a)
     if (rc < 0 && handle_denial(w, a))
         return;
     if (rc < 0) {
-        trouble(w, a->code ? a->text : err.text);
+        log_trouble(w, a->code ? a->text : err.text);
         w->next[0] = '\0'; /* from the start, as a new listing */
         pause_then_step(w);
         return;
@@ -343,7 +343,7 @@ static void on_page(void *ctx, const struct kube_answer *a)
     step(w);
 }
 
-/* ---- the next request ------------------------------------------------------------------------------------------------ */
+/* ---- the next request ------------------------------------------------------------------------------------------- */
 
 static void add_encoded(struct str *to, const char *text)
 {
@@ -356,7 +356,7 @@ static void add_encoded(struct str *to, const char *text)
     }
 }
 
-static void ask(struct kube_watch *w, bool streams, const char *path)
+static void watch_send(struct kube_watch *w, bool streams, const char *path)
 {
     const struct kube_request request = {
         .method = "GET",
@@ -401,10 +401,10 @@ static void step(struct kube_watch *w)
             add_encoded(&path, w->next);
         }
     }
-    ask(w, w->state != LISTING, path.at);
+    watch_send(w, w->state != LISTING, path.at);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------------------------- */
 
 struct kube_watch *kube_watch_new(const struct kube_watch_config *config)
 {
@@ -428,7 +428,7 @@ void kube_watch_free(struct kube_watch *w)
         return;
     call_end(w);
     loop_source_free(w->timer);
-    known_objects_done(&w->seen);
+    known_objects_free(&w->seen);
     mem_free(w->path);
     mem_free(w->query);
     mem_free(w);

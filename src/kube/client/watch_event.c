@@ -44,7 +44,7 @@ int64_t watch_frame(enum kube_format format, const char *p, size_t len, const ch
     return (int64_t)(size + FRAME_HEAD);
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------------------- */
+/* ---- objects ---------------------------------------------------------------------------------------------------- */
 
 static bool version_parse(const char *text, size_t len, uint64_t *ret)
 {
@@ -60,12 +60,12 @@ static bool version_parse(const char *text, size_t len, uint64_t *ret)
     return true;
 }
 
-struct names {
+struct object_names {
     struct proto_text namespace, name, uid, version;
 };
 
 /* Copies the names with their NULs, so that they outlive the frame. */
-static int object_of(const struct names *n, char *room, struct kube_object *o, struct berth_err *err)
+static int object_of(const struct object_names *n, char *room, struct kube_object *o, struct berth_err *err)
 {
     const struct proto_text *const texts[] = {&n->namespace, &n->name, &n->uid};
     const char **const to[] = {&o->namespace, &o->name, &o->uid};
@@ -92,7 +92,7 @@ static int object_of_proto(struct proto_reader raw, char *room, struct kube_obje
         return err_set(err, EPROTO, "an object that is not protobuf");
     o->raw = raw;
     o->json = NULL;
-    return object_of(&(struct names){m.namespace, m.name, m.uid, m.version}, room, o, err);
+    return object_of(&(struct object_names){m.namespace, m.name, m.uid, m.version}, room, o, err);
 }
 
 static struct proto_text json_text(const json_t *in, const char *key)
@@ -104,14 +104,14 @@ static struct proto_text json_text(const json_t *in, const char *key)
 static int object_of_json(const json_t *doc, char *room, struct kube_object *o, struct berth_err *err)
 {
     const json_t *m = json_object_get(doc, "metadata");
-    const struct names names = {json_text(m, "namespace"), json_text(m, "name"), json_text(m, "uid"),
-                                json_text(m, "resourceVersion")};
+    const struct object_names names = {json_text(m, "namespace"), json_text(m, "name"), json_text(m, "uid"),
+                                       json_text(m, "resourceVersion")};
     o->raw = (struct proto_reader){0};
     o->json = doc;
     return object_of(&names, room, o, err);
 }
 
-/* ---- events -------------------------------------------------------------------------------------------------------- */
+/* ---- events ----------------------------------------------------------------------------------------------------- */
 
 static int kind_of(struct proto_text type, enum watch_kind *ret)
 {
@@ -221,7 +221,7 @@ int watch_event_read(enum kube_format format, const char *p, size_t len, struct 
     return rc;
 }
 
-/* ---- lists --------------------------------------------------------------------------------------------------------- */
+/* ---- lists ------------------------------------------------------------------------------------------------------ */
 
 static int page_end(struct proto_text version, struct proto_text next, struct watch_page *page, struct berth_err *err)
 {

@@ -213,7 +213,7 @@ static void load(struct stage *s)
     assert_true(kube_watch_follows(s->w));
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ------------------------------------------------------------------------------------------------------ */
 
 static void follows(struct stage *s)
 {
@@ -370,7 +370,7 @@ static void rejected_version_relists(struct stage *s)
     assert_int_equal(kube_watch_stats(s->w).relists, 1);
 }
 
-/* ---- pages ------------------------------------------------------------------------------------------------------------ */
+/* ---- pages ------------------------------------------------------------------------------------------------------ */
 
 static void add_item(struct str *to, const struct stage *s, const char *name, unsigned version)
 {

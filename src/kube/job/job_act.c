@@ -51,7 +51,7 @@ static void dry_runs_done(struct job_entry *j)
         j->refusals = 0;
         roles_put(j);
     }
-    job_first_over(j);
+    job_note_first_end(j);
     job_dirty(j);
 }
 
@@ -123,7 +123,7 @@ void job_create_service(struct job_entry *j)
     json_decref(service);
 }
 
-/* ---- pods ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- pods ------------------------------------------------------------------------------------------------------- */
 
 /* Sets of instances; instance ids are consecutive numbers. */
 static bool number_same(const void *ctx, uint32_t value, const void *instance)
@@ -158,7 +158,7 @@ static void on_deleted(void *ctx, const struct kube_job_answer *answer)
         return;
     log_write(k->c.log, kube_wall_ns(), LEVEL_WARN, "delete.failed", LOG_TEXT("namespace", answer->job.namespace),
               LOG_TEXT("pod", answer->name), LOG_TEXT("text", answer->text));
-    int64_t again_ns = stuck_add(&k->stuck, answer->ticket, kube_wall_ns());
+    int64_t again_ns = stuck_pods_add(&k->stuck, answer->ticket, kube_wall_ns());
     struct job_entry *j = job_answered(k, answer);
     jobs_due(k, again_ns);
     if (j)
@@ -193,7 +193,7 @@ void job_create_failed(struct kube_jobs *k, const struct cache_pod_view *pod, co
 
 static void create_queue_run(struct kube_jobs *k);
 
-static void made(struct kube_jobs *k, const struct kube_job_answer *answer)
+static void on_object_created(struct kube_jobs *k, const struct kube_job_answer *answer)
 {
     struct cache_pod_view pod;
     uint64_t instance = answer->ticket;
@@ -220,11 +220,11 @@ static void made(struct kube_jobs *k, const struct kube_job_answer *answer)
     k->c.changed(k->c.ctx);
 }
 
-static void on_made(void *ctx, const struct kube_job_answer *answer)
+static void on_create_answered(void *ctx, const struct kube_job_answer *answer)
 {
     struct kube_jobs *k = ctx;
     k->under_way--;
-    made(k, answer);
+    on_object_created(k, answer);
     create_queue_run(k);
 }
 
@@ -255,7 +255,7 @@ static void send(struct kube_jobs *k, uint64_t instance)
     json_t *body =
         kube_job_pod(&j->spec, r, &task, kube_job_scheduler(&j->spec, r, k->c.schedulers, k->c.schedulers_len));
     k->under_way++;
-    kube_job_create_pod(k->writer, &ref, body, instance, on_made);
+    kube_job_create_pod(k->writer, &ref, body, instance, on_create_answered);
     json_decref(body);
 }
 
@@ -401,7 +401,7 @@ bool kube_jobs_report_pending(struct kube_jobs *k, const struct berth_pending *p
     return true;
 }
 
-/* ---- the status ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the status ------------------------------------------------------------------------------------------------- */
 
 static void on_status_written(void *ctx, const struct kube_job_answer *answer)
 {

@@ -101,7 +101,7 @@ void job_roles_drop(struct job_entry *j)
     }
 }
 
-void job_first_over(struct job_entry *j)
+void job_note_first_end(struct job_entry *j)
 {
     struct kube_jobs *k = j->k;
     if (j->first_dry_run) {
@@ -181,12 +181,12 @@ static void job_remove(struct job_entry *j)
         job_move(k, last, i);
     k->jobs.len--;
     k->stats.jobs -= j->there;
-    job_first_over(j);
+    job_note_first_end(j);
     job_free(j);
     k->c.changed(k->c.ctx);
 }
 
-/* ---- pods ---------------------------------------------------------------------------------------------------------------- */
+/* ---- pods ------------------------------------------------------------------------------------------------------- */
 
 static bool pod_same(const void *ctx, uint32_t value, const void *name)
 {
@@ -256,7 +256,7 @@ void kube_jobs_task(struct kube_jobs *k, const struct cache_task_view *t)
         job_dirty(j);
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------------------------- */
+/* ---- objects ---------------------------------------------------------------------------------------------------- */
 
 /* Records a completed task whose pod may be gone, under a name that no pod can have. */
 static void completed_task_add(void *ctx, const char *role, uint32_t ordinal)

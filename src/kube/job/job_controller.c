@@ -126,7 +126,7 @@ void kube_jobs_process(struct kube_jobs *k, int64_t now_ns)
     if (!k->synced)
         return;
     unseen_check(k, now_ns);
-    int64_t stuck_ns = stuck_check(&k->stuck, now_ns);
+    int64_t stuck_ns = stuck_pods_check(&k->stuck, now_ns);
     if (stuck_ns != INT64_MAX)
         jobs_due(k, stuck_ns);
     job_volumes_process(k, now_ns);
@@ -175,7 +175,7 @@ static void on_timer(void *ctx)
     k->c.changed(k->c.ctx);
 }
 
-/* ---- the watch --------------------------------------------------------------------------------------------------------------- */
+/* ---- the watch -------------------------------------------------------------------------------------------------- */
 
 #define PATH "/apis/berth.dev/v1/jobs"
 
@@ -189,7 +189,7 @@ static void on_drop(void *ctx, const struct kube_object *o)
     kube_jobs_drop(ctx, o->namespace, o->name);
 }
 
-static void known(struct kube_jobs *k)
+static void resources_found(struct kube_jobs *k)
 {
     if (k->known)
         return;
@@ -202,7 +202,7 @@ static void known(struct kube_jobs *k)
 
 static void on_synced(void *ctx)
 {
-    known(ctx);
+    resources_found(ctx);
 }
 
 static void on_trouble(void *ctx, const char *text)
@@ -211,7 +211,7 @@ static void on_trouble(void *ctx, const char *text)
     log_write(k->c.log, kube_wall_ns(), LEVEL_WARN, "watch.trouble", LOG_TEXT("what", "jobs"), LOG_TEXT("text", text));
 }
 
-static void look_for_resource(void *ctx);
+static void check_resource_exists(void *ctx);
 
 static void on_resource_found(void *ctx, const struct kube_answer *answer)
 {
@@ -235,10 +235,10 @@ static void on_resource_found(void *ctx, const struct kube_answer *answer)
     if (answer->code != -ENOENT && !k->known)
         on_trouble(k, answer->text);
     loop_timer_set(k->timer, loop_now_ns(k->c.loop) + LOOK_NS);
-    known(k);
+    resources_found(k);
 }
 
-static void look_for_resource(void *ctx)
+static void check_resource_exists(void *ctx)
 {
     struct kube_jobs *k = ctx;
     k->call = kube_start(k->c.api, &(struct kube_request){.method = "GET",
@@ -257,8 +257,8 @@ struct kube_jobs *kube_jobs_new(const struct kube_jobs_config *config)
     k->stuck.cache = config->cache;
     k->writer = kube_job_writer_new(config->api, k);
     job_volumes_begin(k);
-    k->timer = loop_timer_new(config->loop, look_for_resource, k);
-    look_for_resource(k);
+    k->timer = loop_timer_new(config->loop, check_resource_exists, k);
+    check_resource_exists(k);
     return k;
 }
 
@@ -277,7 +277,7 @@ void kube_jobs_free(struct kube_jobs *k)
     vec_done(&k->jobs);
     job_stems_done(k);
     vec_done(&k->made);
-    stuck_done(&k->stuck);
+    stuck_pods_done(&k->stuck);
     vec_done(&k->queue);
     map_done(&k->making);
     map_done(&k->delete_after_create);

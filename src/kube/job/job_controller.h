@@ -1,5 +1,5 @@
-/* job_controller.h - the life of Jobs of berth.dev: watched, accepted, placed as whole workloads, run as pods, followed to
- * their end.
+/* job_controller.h - the life of Jobs of berth.dev: watched, accepted, placed as whole workloads, run as pods, followed
+ * to their end.
  *
  * A job's state is its object and its pods, nothing else: a new process reads both and continues. A role is put into
  * the cache (kube/cache/cache.h) after the API server has answered a dry run of its pod. The plan places tasks, and
@@ -44,8 +44,8 @@ void kube_jobs_task(struct kube_jobs *k, const struct cache_task_view *task);
 
 /* Processes jobs that changed. Called by the leader before each plan. */
 void kube_jobs_process(struct kube_jobs *k, int64_t now_ns);
-/* For a process that only explains plans and never leads: called instead of kube_jobs_process, after everything is known.
- * Computes which tasks are over and writes nothing. */
+/* For a process that only explains plans and never leads: called instead of kube_jobs_process, after everything is
+ * known. Computes which tasks are over and writes nothing. */
 void kube_jobs_recompute(struct kube_jobs *k);
 /* Carries out the action if it is about a role or a task; false: it is not, or the pod is to be preempted like any
  * pod. */

@@ -1,5 +1,5 @@
-/* job_controller_test.c - the life of jobs against a fake API server: dry runs, pods with unknown outcome, ends, restarts,
- * written statuses.
+/* job_controller_test.c - the life of jobs against a fake API server: dry runs, pods with unknown outcome, ends,
+ * restarts, written statuses.
  */
 #include "kube/job/job_controller.h"
 

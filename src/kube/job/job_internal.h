@@ -132,7 +132,7 @@ struct kube_jobs {
     VEC(uint32_t) stems_free;
     struct map stems_by_text;
     VEC(struct created_pod) made; /* until the watch shows them */
-    struct stuck stuck;           /* in the wall clock */
+    struct stuck_pods stuck;      /* in the wall clock */
     struct map making,
         delete_after_create; /* instances whose pods are being created; of these, those to delete right after */
     VEC(uint64_t) queue;     /* instances in `making` that were not sent yet, from queue_first on */
@@ -156,7 +156,7 @@ void job_event(const struct job_entry *j, bool warning, const char *reason, cons
 void job_roles_changed(struct job_entry *j);
 void job_roles_drop(struct job_entry *j);
 /* The job's first dry runs were answered, or no longer count. */
-void job_first_over(struct job_entry *j);
+void job_note_first_end(struct job_entry *j);
 void job_free(struct job_entry *j);
 static inline struct kube_job_ref job_ref(const struct job_entry *j)
 {

@@ -24,7 +24,7 @@ static bool is_accepted(const struct job_entry *j)
 }
 
 /* Reports whether `a` keeps its names in a conflict with `b`. */
-static bool name_goes_before(const struct job_entry *a, const struct job_entry *b)
+static bool name_has_priority(const struct job_entry *a, const struct job_entry *b)
 {
     if (is_accepted(a) != is_accepted(b))
         return is_accepted(a);
@@ -37,7 +37,7 @@ static bool stem_same(const void *ctx, uint32_t value, const void *key)
 {
     const struct job_stem *s = &((const struct kube_jobs *)ctx)->stems.at[value];
     const struct stem_query *l = key;
-    return s->job != l->job && strcmp(s->text, l->stem) == 0 && name_goes_before(s->job, l->job);
+    return s->job != l->job && strcmp(s->text, l->stem) == 0 && name_has_priority(s->job, l->job);
 }
 
 /* Returns the stem of a role of another job that equals `stem` and goes before; NULL: none. */

@@ -57,7 +57,7 @@ static json_t *owners(const struct kube_job *job)
                      "uid", job->uid, "controller", 1, "blockOwnerDeletion", 1);
 }
 
-/* ---- environment ------------------------------------------------------------------------------------------------------- */
+/* ---- environment ------------------------------------------------------------------------------------------------ */
 
 /* Adds a variable unless the template sets it. */
 static void env_add(json_t *env, const char *name, const char *value)
@@ -76,7 +76,7 @@ static void env_add_number(json_t *env, const char *name, uint32_t value)
     env_add(env, name, str_u64(value, text));
 }
 
-static void container_tell(json_t *container, const struct kube_job *job, const struct kube_job_task *task)
+static void container_add_job_env(json_t *container, const struct kube_job *job, const struct kube_job_task *task)
 {
     CLEANUP(str) struct str text = {0};
     json_t *env = json_object_get(container, "env");
@@ -103,7 +103,7 @@ static void container_tell(json_t *container, const struct kube_job *job, const 
     env_add(env, "MASTER_PORT", MASTER_PORT);
 }
 
-/* ---- pods -------------------------------------------------------------------------------------------------------------- */
+/* ---- pods ------------------------------------------------------------------------------------------------------- */
 
 static void set_text(json_t *object, const char *key, const char *text)
 {
@@ -140,11 +140,12 @@ static json_t *meta_make(const struct kube_job *job, size_t role, const struct k
     return meta;
 }
 
-static void containers_tell(json_t *spec, const char *key, const struct kube_job *job, const struct kube_job_task *task)
+static void containers_add_job_env(json_t *spec, const char *key, const struct kube_job *job,
+                                   const struct kube_job_task *task)
 {
     json_t *list = json_object_get(spec, key);
     for (size_t i = 0; i < json_array_size(list); i++)
-        container_tell(json_array_get(list, i), job, task);
+        container_add_job_env(json_array_get(list, i), job, task);
 }
 
 const char *kube_job_scheduler(const struct kube_job *job, size_t role, const char *const *ours, size_t len)
@@ -172,8 +173,8 @@ json_t *kube_job_pod(const struct kube_job *job, size_t role, const struct kube_
         set_text(spec, "hostname", host.at);
         set_text(spec, "subdomain", job->name);
     }
-    containers_tell(spec, "containers", job, task ? task : &first);
-    containers_tell(spec, "initContainers", job, task ? task : &first);
+    containers_add_job_env(spec, "containers", job, task ? task : &first);
+    containers_add_job_env(spec, "initContainers", job, task ? task : &first);
     return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "Pod", "metadata", meta_make(job, role, task),
                      "spec", spec);
 }

@@ -117,7 +117,7 @@ void job_claims_forget(struct task_pod *pod)
     pod->claims.len = 0;
 }
 
-static struct task_claim *claim_seen(struct task_pod *pod, const char *uid)
+static struct task_claim *claim_find(struct task_pod *pod, const char *uid)
 {
     for (size_t i = 0; i < pod->claims.len; i++)
         if (strcmp(pod->claims.at[i].uid, uid) == 0)
@@ -138,7 +138,7 @@ struct claim_selection {
 static void claim_select_node(void *ctx, const struct cache_claim_volume *claim, bool selected)
 {
     struct claim_selection *a = ctx;
-    struct task_claim *c = claim_seen(a->seen, claim->claim_uid);
+    struct task_claim *c = claim_find(a->seen, claim->claim_uid);
     a->refused |= c->known && !selected;
     c->known |= selected;
     if (c->known || a->now_ns - c->asked_ns < ASK_AGAIN_NS)

@@ -194,7 +194,7 @@ void kube_job_delete(struct kube_job_writer *w, const struct kube_job_ref *job, 
     json_decref(body);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------ */
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
 
 static void report_result(struct job_request *e, enum kube_write_result fate, const char *text, const char *uid,
                           const struct kube_answer *answer)

@@ -32,10 +32,10 @@ enum journal_state {
 };
 
 /* A record being written to the disk. */
-struct writing {
+struct record_write {
     struct kube_journal *j;
-    struct writing *next; /* next queued record */
-    struct str record;    /* of a queued record */
+    struct record_write *next; /* next queued record */
+    struct str record;         /* of a queued record */
     size_t len;
     uint64_t failure_count;
     bool in_base;
@@ -55,12 +55,12 @@ struct kube_journal {
     uint64_t base, n;           /* number of the base; of the last record since */
     uint64_t base_bytes, bytes; /* size of the base; bytes written since */
     int64_t base_ns;
-    size_t under_way;             /* bytes not on the disk yet */
-    size_t base_under_way;        /* of these, bytes of a base */
-    size_t handed;                /* of these, bytes handed to the store */
-    struct writing *first, *last; /* queue of the others */
-    size_t reasons_recorded;      /* reasons recorded since the last record */
-    uint64_t failure_count;       /* number of failures: results of records submitted before the last one are ignored */
+    size_t under_way;                  /* bytes not on the disk yet */
+    size_t base_under_way;             /* of these, bytes of a base */
+    size_t handed;                     /* of these, bytes handed to the store */
+    struct record_write *first, *last; /* queue of the others */
+    size_t reasons_recorded;           /* reasons recorded since the last record */
+    uint64_t failure_count; /* number of failures: results of records submitted before the last one are ignored */
     int64_t retry_ns, pause_ns;
     int64_t gap_ns; /* since when nothing is recorded; 0: recording, or never started */
     char trouble[BERTH_ERR_TEXT_MAX];
@@ -68,7 +68,7 @@ struct kube_journal {
     struct kube_journal_stats stats;
 };
 
-/* ---- trouble ------------------------------------------------------------------------------------------------------------ */
+/* ---- trouble ---------------------------------------------------------------------------------------------------- */
 
 static void record_drop(struct kube_journal *j)
 {
@@ -77,7 +77,7 @@ static void record_drop(struct kube_journal *j)
     loop_timer_set(j->timer, INT64_MAX);
 }
 
-static void writing_free(struct writing *w)
+static void writing_free(struct record_write *w)
 {
     w->j->under_way -= w->len;
     w->j->base_under_way -= w->in_base ? w->len : 0;
@@ -85,9 +85,9 @@ static void writing_free(struct writing *w)
     mem_free(w);
 }
 
-static struct writing *waiting_pop(struct kube_journal *j)
+static struct record_write *waiting_pop(struct kube_journal *j)
 {
-    struct writing *w = j->first;
+    struct record_write *w = j->first;
     j->first = w->next;
     if (!j->first)
         j->last = NULL;
@@ -117,7 +117,7 @@ static void fail(struct kube_journal *j, enum journal_state journal_state, const
               LOG_TEXT("consequence", "scheduling continues, but decisions are not recorded"));
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------------ */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 static void gap_end(struct kube_journal *j)
 {
@@ -132,7 +132,7 @@ static void waiting_submit(struct kube_journal *j);
 
 static void on_written(void *ctx, const struct store_result *r)
 {
-    struct writing *w = ctx;
+    struct record_write *w = ctx;
     struct kube_journal *j = w->j;
     j->handed -= w->len;
     if (r->rc == 0) {
@@ -150,7 +150,7 @@ static void on_written(void *ctx, const struct store_result *r)
     waiting_submit(j);
 }
 
-static void submit(struct kube_journal *j, struct writing *w, const struct str *record)
+static void submit(struct kube_journal *j, struct record_write *w, const struct str *record)
 {
     struct berth_err err = {0};
     const struct store_txn txn = {
@@ -166,7 +166,7 @@ static void submit(struct kube_journal *j, struct writing *w, const struct str *
     fail(j, rc == -ENOBUFS ? PROBING : CLOSED, err.text);
 }
 
-static bool has_room(const struct kube_journal *j, const struct writing *w)
+static bool has_room(const struct kube_journal *j, const struct record_write *w)
 {
     return j->handed == 0 || j->handed + w->len <= SUBMITTED_MAX;
 }
@@ -174,7 +174,7 @@ static bool has_room(const struct kube_journal *j, const struct writing *w)
 static void waiting_submit(struct kube_journal *j)
 {
     while (j->first && has_room(j, j->first)) {
-        struct writing *w = waiting_pop(j);
+        struct record_write *w = waiting_pop(j);
         submit(j, w, &w->record);
     }
 }
@@ -182,12 +182,12 @@ static void waiting_submit(struct kube_journal *j)
 /* Hands the record to the store, or queues it. */
 static void record_send(struct kube_journal *j, bool ends_base)
 {
-    struct writing *w = mem_zalloc(sizeof *w);
-    *w = (struct writing){.j = j,
-                          .len = j->record.len,
-                          .failure_count = j->failure_count,
-                          .in_base = j->in_base || ends_base,
-                          .ends_base = ends_base};
+    struct record_write *w = mem_zalloc(sizeof *w);
+    *w = (struct record_write){.j = j,
+                               .len = j->record.len,
+                               .failure_count = j->failure_count,
+                               .in_base = j->in_base || ends_base,
+                               .ends_base = ends_base};
     j->bytes += w->len;
     j->under_way += w->len;
     j->base_under_way += w->in_base ? w->len : 0;
@@ -297,7 +297,7 @@ static void claims_write(struct kube_journal *j)
         claim_write(j, j->claims.all.at[i].role, j->claims.all.at[i].text);
 }
 
-/* ---- a base ------------------------------------------------------------------------------------------------------------- */
+/* ---- a base ----------------------------------------------------------------------------------------------------- */
 
 static void texts_write(struct str *to, const char *key, const char *const *texts, size_t len)
 {
@@ -376,7 +376,7 @@ static bool base_due(const struct kube_journal *j, int64_t now_ns)
     return !cache_has_orphans(j->c.cache) || j->bytes >= 2 * bytes || passed_ns >= 2 * BASE_NS;
 }
 
-/* ---- the store ---------------------------------------------------------------------------------------------------------- */
+/* ---- the store -------------------------------------------------------------------------------------------------- */
 
 static void store_end(struct kube_journal *j)
 {
@@ -446,7 +446,7 @@ bool kube_journal_prepare(struct kube_journal *j, int64_t now_ns)
     return renewed;
 }
 
-/* ---- plans -------------------------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------------------------------ */
 
 /* Writes as many actions as a record has room for; the hash covers all. */
 static void actions_write(const struct berth_plan *plan, struct str *to)

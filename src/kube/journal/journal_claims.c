@@ -14,7 +14,7 @@ static bool same(const void *ctx, uint32_t value, const void *key)
     return strcmp(((const struct journal_claims *)ctx)->all.at[value].role, key) == 0;
 }
 
-static void claimed_done(struct claimed *c)
+static void journal_claim_done(struct journal_claim *c)
 {
     mem_free(c->role);
     mem_free(c->text);
@@ -26,9 +26,9 @@ void journal_claims_trim(struct journal_claims *c, const struct cache *p)
     map_done(&c->by_role);
     c->by_role = (struct map){0};
     for (size_t i = 0; i < c->all.len; i++) {
-        struct claimed one = c->all.at[i];
+        struct journal_claim one = c->all.at[i];
         if (!cache_role_exists(p, one.role)) {
-            claimed_done(&one);
+            journal_claim_done(&one);
             continue;
         }
         map_add(&c->by_role, role_hash(one.role), (uint32_t)len);
@@ -43,7 +43,7 @@ bool journal_claims_put(struct journal_claims *c, const struct cache *p, const c
     uint64_t hash = role_hash(role);
     uint32_t i = map_find(&c->by_role, hash, same, c, role);
     if (i != MAP_NONE) {
-        struct claimed *known = &c->all.at[i];
+        struct journal_claim *known = &c->all.at[i];
         if (strcmp(known->text, text) == 0)
             return false;
         mem_free(known->text);
@@ -53,14 +53,14 @@ bool journal_claims_put(struct journal_claims *c, const struct cache *p, const c
     if (c->all.len >= c->look_len)
         journal_claims_trim(c, p);
     map_add(&c->by_role, hash, (uint32_t)c->all.len);
-    vec_push(&c->all, ((struct claimed){mem_strdup(role), mem_strdup(text)}));
+    vec_push(&c->all, ((struct journal_claim){mem_strdup(role), mem_strdup(text)}));
     return true;
 }
 
 void journal_claims_done(struct journal_claims *c)
 {
     for (size_t i = 0; i < c->all.len; i++)
-        claimed_done(&c->all.at[i]);
+        journal_claim_done(&c->all.at[i]);
     vec_done(&c->all);
     map_done(&c->by_role);
 }

@@ -12,12 +12,12 @@
 #include "base/vec.h"
 #include "kube/cache/cache.h"
 
-struct claimed {
+struct journal_claim {
     char *role, *text;
 };
 
 struct journal_claims {
-    VEC(struct claimed) all;
+    VEC(struct journal_claim) all;
     struct map by_role;
     size_t look_len; /* number of claims at which gone roles are removed */
 };

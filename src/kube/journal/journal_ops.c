@@ -48,7 +48,7 @@ const char *const journal_words[WORDS] = {
     [WORD_BASE] = "base",
 };
 
-/* ---- hashes ------------------------------------------------------------------------------------------------------------- */
+/* ---- hashes ----------------------------------------------------------------------------------------------------- */
 
 void journal_hash_add(struct journal_hashes *h, enum journal_word word, const char *change, size_t len)
 {
@@ -84,7 +84,7 @@ void journal_ops_done(struct journal_ops *o)
     str_done(&o->key);
 }
 
-/* ---- changes ------------------------------------------------------------------------------------------------------------ */
+/* ---- changes ---------------------------------------------------------------------------------------------------- */
 
 static void add_u64(struct str *to, const char *lead, uint64_t number)
 {
@@ -145,7 +145,7 @@ static void bare(struct journal_ops *o, enum journal_word word, const char *id, 
     journal_change_write(o, word, id, "{}", 2, to);
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------------------------ */
+/* ---- objects ---------------------------------------------------------------------------------------------------- */
 
 static bool template_same(const void *ctx, uint32_t value, const void *key)
 {
@@ -362,7 +362,7 @@ void journal_input_write(struct journal_ops *o, const struct cache_change *in, s
     }
 }
 
-/* ---- tenants and claims ------------------------------------------------------------------------------------------------- */
+/* ---- tenants and claims ----------------------------------------------------------------------------------------- */
 
 void journal_tenant_write(struct journal_ops *o, const struct tenant_input *in, struct str *to)
 {

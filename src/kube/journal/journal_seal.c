@@ -31,7 +31,7 @@ struct kube_sealer {
 };
 
 /* No documents of the store are kept in segments: a base consists of records (kube/journal/journal.h). */
-static bool keeps(const char *key)
+static bool keeps_document(const char *key)
 {
     (void)key;
     return false;
@@ -83,7 +83,7 @@ static void work(void *ctx)
     s->retain_rc = shelf_retain(&s->retention, &s->moved, &s->retain_err);
 }
 
-static void after(void *ctx)
+static void on_seal_done(void *ctx)
 {
     struct kube_sealer *s = ctx;
     struct berth_err err = {0};
@@ -122,8 +122,8 @@ void kube_sealer_step(struct kube_sealer *s, int64_t now_ns)
                                        .trimmed = store_log_trimmed(s->c.store),
                                        .upto = store_log_last(s->c.store),
                                        .bytes_max = s->c.segment_bytes,
-                                       .keeps = keeps};
+                                       .keeps = keeps_document};
     s->retention = (struct shelf_retention){
         .dir = s->dir, .exported = s->c.export_dir, .before_ns = now_ns - s->c.keep_ns, .bytes_max = s->c.keep_bytes};
-    worker_run(s->worker, work, after, s);
+    worker_run(s->worker, work, on_seal_done, s);
 }

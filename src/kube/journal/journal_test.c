@@ -346,7 +346,7 @@ static void a_missing_record_is_a_gap(void **state)
     assert_int_equal(result.bases, 2);
 }
 
-/* ---- disks ---------------------------------------------------------------------------------------------------------------- */
+/* ---- disks ------------------------------------------------------------------------------------------------------ */
 
 static void pump(struct room *r, unsigned rounds)
 {
@@ -454,7 +454,7 @@ static void large_base_is_written(void **state)
     assert_true(kube_journal_stats(r->journal).bytes > OBJECTS * (size_t)LABEL_BYTES);
 }
 
-/* ---- claims --------------------------------------------------------------------------------------------------------------- */
+/* ---- claims ----------------------------------------------------------------------------------------------------- */
 
 /* A process that only admits jobs writes no base, while jobs come and go. */
 static void claims_of_deleted_jobs_are_removed(void **state)
@@ -477,7 +477,7 @@ static void claims_of_deleted_jobs_are_removed(void **state)
     assert_int_equal(kube_journal_stats(r->journal).claims, 1); /* the job that stays */
 }
 
-/* ---- segments -------------------------------------------------------------------------------------------------------------- */
+/* ---- segments --------------------------------------------------------------------------------------------------- */
 
 static void segments_are_sealed_and_removed(void **state)
 {
@@ -505,7 +505,7 @@ static void segments_are_sealed_and_removed(void **state)
     assert_true(result.plans > 10);
 }
 
-/* ---- secrets --------------------------------------------------------------------------------------------------------------- */
+/* ---- secrets ---------------------------------------------------------------------------------------------------- */
 
 #define CANARY "hunter2-of-the-pods"
 

@@ -19,10 +19,10 @@ struct replay_key {
     char *key;
 };
 
-struct replay {
+struct kube_replay {
     const struct kube_replay_options *o;
     struct kube_replay_result *result;
-    struct replayed now;
+    struct replay_state now;
     bool known;       /* all records since the base are present */
     uint64_t base, n; /* of the last record */
     VEC(struct replay_key) keys;
@@ -31,16 +31,16 @@ struct replay {
     struct berth_err *err;
 };
 
-/* ---- inputs -------------------------------------------------------------------------------------------------------------- */
+/* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-static void keys_clear(struct replay *r)
+static void keys_clear(struct kube_replay *r)
 {
     for (size_t i = 0; i < r->keys.len; i++)
         mem_free(r->keys.at[i].key);
     r->keys.len = 0;
 }
 
-static int changes_take(struct replay *r, struct bytes record)
+static int changes_take(struct kube_replay *r, struct bytes record)
 {
     struct bytes changes, one;
     const char *at = NULL;
@@ -49,7 +49,7 @@ static int changes_take(struct replay *r, struct bytes record)
         return err_set(r->err, EBADMSG, "a record has no changes");
     while (rc == 0 && scan_next(changes, &at, &one)) {
         enum journal_word word = WORDS;
-        rc = replayed_apply(&r->now, one, &word, r->err);
+        rc = replay_state_apply(&r->now, one, &word, r->err);
         r->result->inputs++;
         if (rc == 0 && r->keys.len < KEYS_MAX)
             vec_push(&r->keys, ((struct replay_key){word, mem_strdup(str_text(&r->now.text))}));
@@ -59,7 +59,7 @@ static int changes_take(struct replay *r, struct bytes record)
 
 /* Finds the kinds of input that differ, and names those inputs that came since the last plan. Afterwards continues from
  * the recorded hash. */
-static void inputs_compare(struct replay *r, struct bytes cycle)
+static void inputs_compare(struct kube_replay *r, struct bytes cycle)
 {
     struct bytes hashes;
     str_clear(&r->text);
@@ -87,16 +87,16 @@ static void inputs_compare(struct replay *r, struct bytes cycle)
     r->now.odd[0] = 0;
 }
 
-/* ---- plans --------------------------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------------------------------ */
 
-static bool wanted(const struct replay *r, uint64_t n, int64_t now_ns)
+static bool is_requested(const struct kube_replay *r, uint64_t n, int64_t now_ns)
 {
     const struct kube_replay_options *o = r->o;
     return n >= o->from_plan && (!o->to_plan || n <= o->to_plan) && now_ns >= o->from_ns &&
            (!o->to_ns || now_ns <= o->to_ns);
 }
 
-static void differs(struct replay *r, struct kube_replay_difference *d, struct bytes cycle,
+static void differs(struct kube_replay *r, struct kube_replay_difference *d, struct bytes cycle,
                     const struct berth_plan *plan)
 {
     struct bytes actions = {0};
@@ -112,7 +112,7 @@ static void differs(struct replay *r, struct kube_replay_difference *d, struct b
     json_decref(replayed);
 }
 
-static int plan_make(struct replay *r, const struct store_record *record, struct bytes cycle)
+static int plan_make(struct kube_replay *r, const struct store_record *record, struct bytes cycle)
 {
     struct kube_replay_difference d = {.plan = scan_u64(cycle, "n", 0),
                                        .record = record->seq,
@@ -128,7 +128,7 @@ static int plan_make(struct replay *r, const struct store_record *record, struct
     if (rc == 0) {
         d.replayed = berth_plan_hash(choice.plan);
         inputs_compare(r, cycle);
-        if (wanted(r, d.plan, d.now_ns)) {
+        if (is_requested(r, d.plan, d.now_ns)) {
             r->result->plans++;
             if (d.replayed != d.recorded || r->text.len)
                 differs(r, &d, cycle, choice.plan);
@@ -141,10 +141,10 @@ static int plan_make(struct replay *r, const struct store_record *record, struct
     return rc;
 }
 
-/* ---- records ------------------------------------------------------------------------------------------------------------- */
+/* ---- records ---------------------------------------------------------------------------------------------------- */
 
 /* After missing records, everything up to the next base is unknown. */
-static void mark_unknown(struct replay *r)
+static void mark_unknown(struct kube_replay *r)
 {
     r->result->gaps += r->known;
     r->known = false;
@@ -153,7 +153,7 @@ static void mark_unknown(struct replay *r)
 
 static int on_record(void *ctx, const struct store_record *record)
 {
-    struct replay *r = ctx;
+    struct kube_replay *r = ctx;
     struct bytes cycle;
     uint64_t base = scan_u64(record->record, "base", 0), n = scan_u64(record->record, "n", 0);
     bool plan = scan_member(record->record, "cycle", &cycle);
@@ -172,7 +172,7 @@ static int on_record(void *ctx, const struct store_record *record)
     r->base = base;
     r->n = n;
     if (!r->known) {
-        r->result->skipped += plan && wanted(r, scan_u64(cycle, "n", 0), scan_i64(cycle, "now", 0));
+        r->result->skipped += plan && is_requested(r, scan_u64(cycle, "n", 0), scan_i64(cycle, "now", 0));
         return 0;
     }
     int rc = changes_take(r, record->record);
@@ -186,7 +186,7 @@ static int on_record(void *ctx, const struct store_record *record)
 /* Detects records that were never written, or are gone with their segments. */
 static int on_start(void *ctx, const struct journal_break *b)
 {
-    struct replay *r = ctx;
+    struct kube_replay *r = ctx;
     if (b->before && b->first != b->before + 1)
         mark_unknown(r);
     return 0;
@@ -194,7 +194,7 @@ static int on_start(void *ctx, const struct journal_break *b)
 
 static int find_record(void *ctx, const struct store_record *record)
 {
-    struct replay *r = ctx;
+    struct kube_replay *r = ctx;
     if (journal_kind_has_prefix(record->record, "kube.base") && scan_u64(record->record, "n", 0) == 1 &&
         (r->from_seq == 0 || journal_record_ns(record) <= r->o->from_ns))
         r->from_seq = record->seq;
@@ -204,7 +204,7 @@ static int find_record(void *ctx, const struct store_record *record)
 int kube_replay(struct journal *journal, const struct kube_replay_options *options, struct kube_replay_result *ret,
                 struct berth_err *err)
 {
-    struct replay r = {.o = options, .result = ret, .err = err};
+    struct kube_replay r = {.o = options, .result = ret, .err = err};
     int rc = 0;
     /* A record is written soon after the time of its plan. */
     int64_t until_ns = options->to_ns ? options->to_ns + 3600 * INT64_C(1000000000) : 0;
@@ -215,7 +215,7 @@ int kube_replay(struct journal *journal, const struct kube_replay_options *optio
     if (rc == 0)
         rc = journal_read(journal, &(struct journal_range){.from_seq = r.from_seq, .to_ns = until_ns, .bare = true},
                           &(struct journal_visitor){.start = on_start, .record = on_record, .ctx = &r}, err);
-    replayed_done(&r.now);
+    replay_state_done(&r.now);
     keys_clear(&r);
     vec_done(&r.keys);
     str_done(&r.text);

@@ -31,7 +31,7 @@ static const struct flag flags[] = {
 #undef AT
 enum { FLAGS = sizeof flags / sizeof *flags };
 
-struct telling {
+struct difference_printer {
     FILE *out;
     json_t *list; /* list of differences; NULL: they are printed as they are found */
     uint64_t told;
@@ -52,7 +52,7 @@ static void help(FILE *to)
         "line\n");
 }
 
-/* ---- differences --------------------------------------------------------------------------------------------------------- */
+/* ---- differences ------------------------------------------------------------------------------------------------ */
 
 /* Compares actions; scores are informational and ignored. */
 static bool same_action(const json_t *a, const json_t *b)
@@ -79,7 +79,7 @@ static const char *text_at(const json_t *list, size_t i)
     return text ? text : "?";
 }
 
-static void actions_tell(FILE *out, const char *mark, const json_t *list, const json_t *other)
+static void actions_print(FILE *out, const char *mark, const json_t *list, const json_t *other)
 {
     size_t shown = 0;
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -94,7 +94,7 @@ static void actions_tell(FILE *out, const char *mark, const json_t *list, const 
         (void)fprintf(out, "    %s and %zu more\n", mark, shown - ACTIONS_MAX);
 }
 
-static void difference_list(struct telling *t, const struct kube_replay_difference *d)
+static void difference_list(struct difference_printer *t, const struct kube_replay_difference *d)
 {
     char recorded[20], replayed[20];
     (void)snprintf(recorded, sizeof recorded, "%016" PRIx64, d->recorded);
@@ -107,7 +107,7 @@ static void difference_list(struct telling *t, const struct kube_replay_differen
 
 static void on_difference(void *ctx, const struct kube_replay_difference *d)
 {
-    struct telling *t = ctx;
+    struct difference_printer *t = ctx;
     char now[TIMESTAMP_MAX];
     if (++t->told > TOLD_MAX)
         return;
@@ -121,11 +121,11 @@ static void on_difference(void *ctx, const struct kube_replay_difference *d)
     (void)fprintf(t->out, "  %s\n", *d->input ? d->input : "all inputs are equal: this build decides differently");
     (void)fprintf(t->out, "  recorded %zu actions (-), replayed %zu (+):\n", json_array_size(d->actions),
                   json_array_size(d->actions_replayed));
-    actions_tell(t->out, "-", d->actions, d->actions_replayed);
-    actions_tell(t->out, "+", d->actions_replayed, d->actions);
+    actions_print(t->out, "-", d->actions, d->actions_replayed);
+    actions_print(t->out, "+", d->actions_replayed, d->actions);
 }
 
-static void result_tell(const struct telling *t, const struct kube_replay_result *r)
+static void result_print(const struct difference_printer *t, const struct kube_replay_result *r)
 {
     if (t->list) {
         json_t *all = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "records", (json_int_t)r->records, "inputs",
@@ -151,7 +151,7 @@ static void result_tell(const struct telling *t, const struct kube_replay_result
         (void)fprintf(t->out, "%" PRIu64 " plans could not be recomputed: earlier records are missing.\n", r->skipped);
 }
 
-/* ---- the command line ---------------------------------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------------------------- */
 
 static int bound_read(const char *option, const char *text, uint64_t *ret_plan, int64_t *ret_ns, struct berth_err *err)
 {
@@ -219,7 +219,7 @@ int kube_replay_main(int argc, char *const *argv, FILE *out)
     struct berth_err err = {0};
     struct kube_replay_options o = {.differs = on_difference};
     struct kube_replay_result result;
-    struct telling t = {.out = out};
+    struct difference_printer t = {.out = out};
     const char *dir;
     CLEANUP(journal) struct journal *journal = NULL;
     int rc = line_read(argc, argv, &dir, &f, &err);
@@ -241,7 +241,7 @@ int kube_replay_main(int argc, char *const *argv, FILE *out)
     if (rc == 0)
         rc = kube_replay(journal, &o, &result, &err);
     if (rc == 0)
-        result_tell(&t, &result);
+        result_print(&t, &result);
     else
         (void)fprintf(stderr, PROGRAM ": %s\n", err.text);
     json_decref(t.list);

@@ -9,15 +9,15 @@
 #include "control/kind/kind.h"
 
 /* A change being applied. */
-struct taking {
-    struct replayed *r;
+struct replay_change {
+    struct replay_state *r;
     enum journal_word word;
     const char *id;
     const json_t *doc;
     struct berth_err *err;
 };
 
-static int bad(const struct taking *t, const char *what)
+static int bad_record(const struct replay_change *t, const char *what)
 {
     return err_set(t->err, EBADMSG, "%s/%.80s cannot be read: %s", journal_words[t->word], t->id, what);
 }
@@ -33,11 +33,11 @@ static int64_t number_of(const json_t *doc, const char *key)
     return json_integer_value(json_object_get(doc, key));
 }
 
-/* ---- templates ---------------------------------------------------------------------------------------------------------- */
+/* ---- templates -------------------------------------------------------------------------------------------------- */
 
 static bool template_same(const void *ctx, uint32_t value, const void *key)
 {
-    return ((const struct replayed *)ctx)->templates.at[value].hash == *(const uint64_t *)key;
+    return ((const struct replay_state *)ctx)->templates.at[value].hash == *(const uint64_t *)key;
 }
 
 static bool bytes_of(const json_t *doc, struct str *to)
@@ -46,19 +46,19 @@ static bool bytes_of(const json_t *doc, struct str *to)
     return json_is_string(pb) && str_add_base64_bytes(to, json_string_value(pb), json_string_length(pb));
 }
 
-static int template_take(const struct taking *t)
+static int template_take(const struct replay_change *t)
 {
-    struct replay_template made = {.hash = strtoull(t->id, NULL, 16)};
-    if (!bytes_of(t->doc, &made.bytes)) {
-        str_done(&made.bytes);
-        return bad(t, "its bytes are not base64");
+    struct replay_template template = {.hash = strtoull(t->id, NULL, 16)};
+    if (!bytes_of(t->doc, &template.bytes)) {
+        str_done(&template.bytes);
+        return bad_record(t, "its bytes are not base64");
     }
-    map_add(&t->r->templates_by_hash, made.hash, (uint32_t)t->r->templates.len);
-    vec_push(&t->r->templates, made);
+    map_add(&t->r->templates_by_hash, template.hash, (uint32_t)t->r->templates.len);
+    vec_push(&t->r->templates, template);
     return 0;
 }
 
-static bool template_find(const struct taking *t, struct proto_reader *ret)
+static bool template_find(const struct replay_change *t, struct proto_reader *ret)
 {
     uint64_t hash = strtoull(text_of(t->doc, "t"), NULL, 16);
     uint32_t i = map_find(&t->r->templates_by_hash, hash, template_same, t->r, &hash);
@@ -71,15 +71,15 @@ static bool template_find(const struct taking *t, struct proto_reader *ret)
 
 /* ---- inputs of the cache ---------------------------------------------------------------------------------------- */
 
-static void input_take(const struct taking *t, const struct cache_change *in)
+static void input_take(const struct replay_change *t, const struct cache_change *in)
 {
-    struct replayed *r = t->r;
+    struct replay_state *r = t->r;
     if (!cache_change_apply(r->cache, in, r->base) && !r->odd[0])
         (void)snprintf(r->odd, sizeof r->odd, "%s/%.200s differs from what was recorded", journal_words[t->word],
                        t->id);
 }
 
-static int object_take(const struct taking *t)
+static int object_take(const struct replay_change *t)
 {
     const char *colon = strchr(t->id, ':');
     CLEANUP(str) struct str namespace = {0}, bytes = {0};
@@ -103,33 +103,33 @@ static int object_take(const struct taking *t)
     };
     in.known = !gone && in.kind == CACHE_POD && !json_object_get(t->doc, "t");
     if (!gone && in.kind == CACHE_POD && !in.known && !template_find(t, &in.kept))
-        return bad(t, "its template is not there");
+        return bad_record(t, "its template is not there");
     if (!gone && in.kind != CACHE_POD) {
         if (!bytes_of(t->doc, &bytes))
-            return bad(t, "its bytes are not base64");
+            return bad_record(t, "its bytes are not base64");
         in.kept = proto_reader(str_text(&bytes), bytes.len);
     }
     input_take(t, &in);
     struct cache_pod_view pod;
     if (t->r->base && in.node.len && !in.instance && in.kind == CACHE_POD &&
         cache_pod_find(t->r->cache, strlen(t->id) > BERTH_NAME_MAX ? o.uid : t->id, &pod) && pod.instance)
-        return bad(t, "its instance is missing");
+        return bad_record(t, "its instance is missing");
     return 0;
 }
 
-static int role_take(const struct taking *t)
+static int role_take(const struct replay_change *t)
 {
     struct cache_change in = {.op = json_is_null(t->doc) ? CACHE_OP_ROLE_DROP : CACHE_OP_ROLE_PUT,
                               .id = t->id,
                               .namespace = text_of(t->doc, "namespace"),
                               .owner = text_of(t->doc, "job")};
     if (in.op == CACHE_OP_ROLE_PUT && !template_find(t, &in.kept))
-        return bad(t, "its template is not there");
+        return bad_record(t, "its template is not there");
     input_take(t, &in);
     return 0;
 }
 
-static int place_take(const struct taking *t)
+static int place_take(const struct replay_change *t)
 {
     VEC(uint64_t) waits = {0};
     size_t i;
@@ -151,7 +151,7 @@ static int place_take(const struct taking *t)
     return 0;
 }
 
-static int held_take(const struct taking *t)
+static int resources_apply(const struct replay_change *t)
 {
     VEC(const char *) nodes = {0};
     size_t i;
@@ -174,7 +174,7 @@ static const char *text_at(const json_t *list, size_t i)
     return text ? text : "";
 }
 
-static int taken_take(const struct taking *t)
+static int volumes_apply(const struct replay_change *t)
 {
     VEC(struct cache_claim_volume) volumes = {0};
     size_t i;
@@ -188,7 +188,7 @@ static int taken_take(const struct taking *t)
     return 0;
 }
 
-static int simple_take(const struct taking *t)
+static int simple_take(const struct replay_change *t)
 {
     static const enum cache_op ops[WORDS] = {
         [WORD_SETTLE] = CACHE_OP_SETTLE,
@@ -222,9 +222,9 @@ static int simple_take(const struct taking *t)
     return 0;
 }
 
-/* ---- tenants ------------------------------------------------------------------------------------------------------------ */
+/* ---- tenants ---------------------------------------------------------------------------------------------------- */
 
-static int tenant_take(const struct taking *t)
+static int tenant_take(const struct replay_change *t)
 {
     static const enum tenant_op ops[WORDS] = {
         [WORD_TENANTS] = TENANT_PUT,
@@ -243,7 +243,7 @@ static int tenant_take(const struct taking *t)
             strncmp(kinds[kind].plural, t->id, (size_t)(slash - t->id)) != 0))
         kind++;
     if (kind == KINDS)
-        return bad(t, "unknown kind");
+        return bad_record(t, "unknown kind");
     in.kind = (enum kind)kind;
     tenants_input_apply(t->r->tenants, &in);
     return 0;
@@ -251,12 +251,12 @@ static int tenant_take(const struct taking *t)
 
 static bool claim_same(const void *ctx, uint32_t value, const void *key)
 {
-    return strcmp(((const struct replayed *)ctx)->claims.at[value].role, key) == 0;
+    return strcmp(((const struct replay_state *)ctx)->claims.at[value].role, key) == 0;
 }
 
-static int claim_take(const struct taking *t)
+static int claim_take(const struct replay_change *t)
 {
-    struct replayed *r = t->r;
+    struct replay_state *r = t->r;
     uint64_t hash = hash_bytes(t->id, strlen(t->id), 0);
     uint32_t i = map_find(&r->claims_by_role, hash, claim_same, r, t->id);
     if (i == MAP_NONE) {
@@ -313,7 +313,7 @@ static const char *claim_apply(const json_t *doc, struct tenants *tenants, struc
 
 static const char *on_claim(void *ctx, const char *role, struct arena *arena, struct berth_workload *w)
 {
-    struct replayed *r = ctx;
+    struct replay_state *r = ctx;
     uint32_t i = map_find(&r->claims_by_role, hash_bytes(role, strlen(role), 0), claim_same, r, role);
     if (i == MAP_NONE || !json_is_object(r->claims.at[i].doc))
         return JOB_CLAIM_GONE;
@@ -327,9 +327,9 @@ static void on_task(void *ctx, const struct cache_task_view *task)
     (void)task;
 }
 
-/* ---- a base ------------------------------------------------------------------------------------------------------------- */
+/* ---- a base ----------------------------------------------------------------------------------------------------- */
 
-static void clear(struct replayed *r)
+static void clear(struct replay_state *r)
 {
     cache_free(r->cache);
     tenants_free(r->tenants);
@@ -351,10 +351,10 @@ static void clear(struct replayed *r)
     map_done(&r->templates_by_hash);
     map_done(&r->claims_by_role);
     struct str text = r->text, bytes = r->bytes;
-    *r = (struct replayed){.text = text, .bytes = bytes};
+    *r = (struct replay_state){.text = text, .bytes = bytes};
 }
 
-void replayed_done(struct replayed *r)
+void replay_state_done(struct replay_state *r)
 {
     clear(r);
     str_done(&r->text);
@@ -362,7 +362,7 @@ void replayed_done(struct replayed *r)
 }
 
 /* Version 1 has one profile for all names. */
-static bool profiles_known(const json_t *profiles, size_t schedulers_len)
+static bool are_profiles_known(const json_t *profiles, size_t schedulers_len)
 {
     for (size_t i = 0; i < json_array_size(profiles); i++)
         if (text_at(profiles, i)[0] && !berth_profile_find(text_at(profiles, i)))
@@ -370,17 +370,17 @@ static bool profiles_known(const json_t *profiles, size_t schedulers_len)
     return !profiles || json_array_size(profiles) == schedulers_len;
 }
 
-static int base_take(const struct taking *t)
+static int base_take(const struct replay_change *t)
 {
-    struct replayed *r = t->r;
+    struct replay_state *r = t->r;
     const json_t *names = json_object_get(t->doc, "schedulers"), *profiles = json_object_get(t->doc, "profiles");
     const struct berth_profile *profile = berth_profile_find(text_of(t->doc, "profile"));
     if (number_of(t->doc, "version") != 1 && number_of(t->doc, "version") != 2)
         return err_set(t->err, ENOTSUP, "this journal was written by a newer berth-kube; use that one to replay it");
-    if (!profile || !profiles_known(profiles, json_array_size(names)))
-        return bad(t, "unknown profile");
+    if (!profile || !are_profiles_known(profiles, json_array_size(names)))
+        return bad_record(t, "unknown profile");
     if (json_array_size(names) == 0)
-        return bad(t, "it has no scheduler names");
+        return bad_record(t, "it has no scheduler names");
     clear(r);
     r->schedulers_len = json_array_size(names);
     r->schedulers = mem_array(r->schedulers_len, sizeof *r->schedulers);
@@ -404,11 +404,11 @@ static int base_take(const struct taking *t)
 
 /* ---- changes ---------------------------------------------------------------------------------------------------- */
 
-static int take(const struct taking *t)
+static int take(const struct replay_change *t)
 {
     struct berth_err why = {0};
     if (replay_validate_change(t->word, t->id, t->doc, t->r->base, &t->r->numbers, &why) < 0)
-        return bad(t, why.text);
+        return bad_record(t, why.text);
     switch ((int)t->word) {
     case WORD_BASE: return base_take(t);
     case WORD_TEMPLATES: return template_take(t);
@@ -416,8 +416,8 @@ static int take(const struct taking *t)
     case WORD_ROLE_CLAIMS: return claim_take(t);
     case WORD_ASSUME:
     case WORD_TASKS: return place_take(t);
-    case WORD_BACKOFF: return held_take(t);
-    case WORD_CLAIM_VOLUMES: return taken_take(t);
+    case WORD_BACKOFF: return resources_apply(t);
+    case WORD_CLAIM_VOLUMES: return volumes_apply(t);
     default: break;
     }
     if (t->word < WORD_SETTLE)
@@ -436,7 +436,7 @@ static enum journal_word word_of(const char *key, const char **ret_id)
     return WORDS;
 }
 
-int replayed_apply(struct replayed *r, struct bytes change, enum journal_word *ret_word, struct berth_err *err)
+int replay_state_apply(struct replay_state *r, struct bytes change, enum journal_word *ret_word, struct berth_err *err)
 {
     struct bytes key, doc;
     const char *at = NULL, *id;
@@ -447,9 +447,9 @@ int replayed_apply(struct replayed *r, struct bytes change, enum journal_word *r
     if (word == WORDS)
         return err_set(err, EBADMSG, "unknown input '%.80s'", str_text(&r->text));
     json_t *tree = json_loadb(doc.at, doc.len, JSON_DECODE_ANY, NULL);
-    const struct taking t = {r, word, id, tree, err};
-    int rc = !tree                            ? bad(&t, "it is not JSON")
-             : word != WORD_BASE && !r->cache ? bad(&t, "no base precedes it")
+    const struct replay_change t = {r, word, id, tree, err};
+    int rc = !tree                            ? bad_record(&t, "it is not JSON")
+             : word != WORD_BASE && !r->cache ? bad_record(&t, "no base precedes it")
                                               : take(&t);
     json_decref(tree);
     journal_hash_add(&r->hashes, word, change.at, change.len);

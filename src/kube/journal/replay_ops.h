@@ -19,7 +19,7 @@ struct replay_claim {
     json_t *doc; /* null: its job is gone */
 };
 
-struct replayed {
+struct replay_state {
     struct cache *cache; /* NULL: no base has begun */
     struct tenants *tenants;
     struct kube_policy policy;
@@ -36,6 +36,6 @@ struct replayed {
     char odd[BERTH_ERR_TEXT_MAX]; /* first input since the last plan with another result than recorded; "" */
 };
 
-void replayed_done(struct replayed *r);
+void replay_state_done(struct replay_state *r);
 /* Applies one change, including its brackets. *ret_word: its word. -EBADMSG if it is unreadable. */
-int replayed_apply(struct replayed *r, struct bytes change, enum journal_word *ret_word, struct berth_err *err);
+int replay_state_apply(struct replay_state *r, struct bytes change, enum journal_word *ret_word, struct berth_err *err);

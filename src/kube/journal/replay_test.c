@@ -289,7 +289,7 @@ static void base_keeps_profiles_of_names(void **state)
     same(r, 2);
 }
 
-/* ---- the command ---------------------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------------------------ */
 
 static int command(struct str *said, size_t len, char *const *words)
 {

@@ -12,7 +12,7 @@ enum { PLACES_MAX = 1 << 22 }; /* maximum number of pod slots */
 #define MOMENT_MIN (-(INT64_MAX / 4))
 #define INSTANCE_MAX (INT64_MAX / 2)
 
-/* ---- instances ----------------------------------------------------------------------------------------------------------- */
+/* ---- instances -------------------------------------------------------------------------------------------------- */
 
 void replay_numbers_clear(struct replay_numbers *n)
 {
@@ -39,7 +39,7 @@ static bool number_add(struct replay_numbers *n, uint64_t number)
 
 /* ---- numbers in documents --------------------------------------------------------------------------------------- */
 
-static const struct number {
+static const struct number_rule {
     unsigned word;
     const char *key;
     int64_t least, most;
@@ -72,7 +72,7 @@ static const char *text_of(const json_t *doc, const char *key)
     return text ? text : "";
 }
 
-static bool number_right(const struct number *n, const json_t *doc)
+static bool number_right(const struct number_rule *n, const json_t *doc)
 {
     const json_t *value = json_object_get(doc, n->key);
     int64_t number = json_integer_value(value);
@@ -87,7 +87,7 @@ static const char *number_wrong(enum journal_word word, const json_t *doc)
     return NULL;
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------ */
 
 static size_t colons(const char *text)
 {

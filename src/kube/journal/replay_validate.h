@@ -1,4 +1,5 @@
-/* replay_validate.h - validates changes of a journal before they are applied: could berth-kube have written this change?
+/* replay_validate.h - validates changes of a journal before they are applied: could berth-kube have written this
+ * change?
  *
  * A file may be damaged or forged. A cache trusts its inputs: names have the required form, ordinals are possible for a
  * job, instances exist once. So every change is checked before replay_ops.c applies it. The contents of documents and
@@ -25,4 +26,4 @@ void replay_numbers_clear(struct replay_numbers *n);
 /* Returns -EBADMSG with the problem as the end of a sentence. `base`: the change is part of a base with the instances
  * in *given; those of the change are added. */
 int replay_validate_change(enum journal_word word, const char *id, const json_t *doc, bool base,
-                           struct replay_numbers *given, struct berth_err *err);
+                           struct replay_numbers *numbers, struct berth_err *err);

@@ -66,7 +66,7 @@ static const char *words_wrong(const struct plugin_options *o)
     return "unknown command; the commands are why, queue and nodes; see 'kubectl berth --help'";
 }
 
-static int ask(const struct plugin_options *o, FILE *out, FILE *trouble)
+static int kubectl_query(const struct plugin_options *o, FILE *out, FILE *trouble)
 {
     struct plugin_query a = {0};
     struct berth_err err = {0};
@@ -107,5 +107,5 @@ int plugin_run(int argc, char *const *argv, FILE *out, FILE *trouble)
         (void)fail(trouble, wrong);
         return PLUGIN_USAGE;
     }
-    return ask(&o, out, trouble);
+    return kubectl_query(&o, out, trouble);
 }

@@ -27,20 +27,20 @@ struct queue_row {
     const char *queue, *node, *reason;
 };
 
-struct queue {
+struct queue_listing {
     struct plugin_view *v;
     const char *namespace; /* NULL: all */
     VEC(struct queue_row) rows;
 };
 
-static bool row_begin(struct queue *q, const char *workload, struct queue_row *ret)
+static bool row_begin(struct queue_listing *q, const char *workload, struct queue_row *ret)
 {
     *ret = (struct queue_row){.queue = "", .node = "", .reason = ""};
     return cache_workload(q->v->cache, workload, &ret->pod) &&
            (!q->namespace || strcmp(q->namespace, ret->pod.namespace) == 0);
 }
 
-static void actions_add(struct queue *q)
+static void actions_add(struct queue_listing *q)
 {
     const struct berth_plan *plan = q->v->choice.plan;
     for (size_t i = 0; i < berth_plan_actions(plan); i++) {
@@ -60,16 +60,16 @@ static void actions_add(struct queue *q)
 /* Returns the first reason, and how many more there are. */
 static const char *reason_of(struct plugin_view *v, size_t i, const char *workload)
 {
-    struct cache_demand wish;
-    if (cache_demand(v->cache, workload, CACHE_RELAX_NOTHING, &wish) && wish.why)
-        return wish.why;
+    struct cache_demand demand;
+    if (cache_demand(v->cache, workload, CACHE_RELAX_NOTHING, &demand) && demand.why)
+        return demand.why;
     struct berth_pending p = berth_plan_pending(v->choice.plan, i);
     if (p.reasons_len < 2)
         return p.reasons_len ? p.reasons[0].text : "";
     return arena_fmt(&v->arena, "%s; %zu more", p.reasons[0].text, p.reasons_len - 1);
 }
 
-static void pendings_add(struct queue *q)
+static void pendings_add(struct queue_listing *q)
 {
     struct berth_plan *plan = q->v->choice.plan;
     for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
@@ -87,7 +87,7 @@ static void pendings_add(struct queue *q)
     }
 }
 
-static void queue_json(const struct queue *q, struct str *to)
+static void queue_json(const struct queue_listing *q, struct str *to)
 {
     json_t *items = json_array();
     for (size_t i = 0; i < q->rows.len; i++) {
@@ -107,7 +107,7 @@ static void queue_json(const struct queue *q, struct str *to)
 void plugin_queue(struct plugin_view *v, const char *namespace, bool json, struct str *to)
 {
     static const char *const heads[] = {"#", "NAMESPACE", "POD OR JOB:ROLE", "QUEUE", "PRIORITY", "AGE", "WHY"};
-    struct queue q = {.v = v, .namespace = namespace};
+    struct queue_listing q = {.v = v, .namespace = namespace};
     struct plugin_table table = {0};
     actions_add(&q);
     pendings_add(&q);
@@ -136,7 +136,7 @@ void plugin_queue(struct plugin_view *v, const char *namespace, bool json, struc
     vec_done(&q.rows);
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
 static const char *const gpus[] = {"nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe"};
 

@@ -38,7 +38,7 @@ void plugin_link_close(struct plugin_link *link)
     *link = (struct plugin_link){0};
 }
 
-struct answer {
+struct plugin_answer {
     bool done;
     int code;
     json_t *json;
@@ -47,7 +47,7 @@ struct answer {
 
 static void on_answer(void *ctx, const struct kube_answer *from)
 {
-    struct answer *a = ctx;
+    struct plugin_answer *a = ctx;
     a->done = true;
     a->code = from->code;
     if (from->code < 0) {
@@ -61,7 +61,7 @@ static void on_answer(void *ctx, const struct kube_answer *from)
 
 int plugin_get(struct plugin_link *link, const char *path, json_t **ret, struct berth_err *err)
 {
-    struct answer a = {.err = err};
+    struct plugin_answer a = {.err = err};
     int rc = 0;
     (void)kube_start(link->api, &(struct kube_request){.method = "GET",
                                                        .path = path,
@@ -152,7 +152,7 @@ static void on_looked(void *ctx, const struct kube_answer *answer)
     l->code = answer->code;
 }
 
-static void look(struct kind_source *s)
+static void start_lookup(struct kind_source *s)
 {
     CLEANUP(str) struct str path = {0};
     str_addf(&path, "%s?limit=1", cache_sources[s->kind].path);
@@ -184,7 +184,7 @@ static void on_known(void *ctx)
     l->left--;
 }
 
-static void on_anything(void *ctx)
+static void on_update(void *ctx)
 {
     (void)ctx;
 }
@@ -208,12 +208,12 @@ static struct plugin_loaded *begin(struct plugin_link *link, const struct kube_p
     struct plugin_loaded *l = mem_zalloc(sizeof *l);
     l->link = link;
     l->left = SOURCES + 1 + jobs;
-    l->tenants = tenants_new(on_anything, l);
+    l->tenants = tenants_new(on_update, l);
     l->cache = cache_new(&(struct cache_config){.tenants = l->tenants,
                                                 .schedulers = profiles->names,
                                                 .schedulers_len = profiles->len,
                                                 .profiles = profiles->profiles,
-                                                .changed = on_anything,
+                                                .changed = on_update,
                                                 .trouble = on_object,
                                                 .ctx = l,
                                                 .claim = jobs ? on_claim : NULL,
@@ -227,14 +227,14 @@ static struct plugin_loaded *begin(struct plugin_link *link, const struct kube_p
                                                            .schedulers = profiles->names,
                                                            .schedulers_len = profiles->len,
                                                            .synced = on_known,
-                                                           .changed = on_anything,
+                                                           .changed = on_update,
                                                            .ctx = l});
     for (size_t i = 0; i < SOURCES; i++) {
         l->sources[i] = (struct kind_source){.l = l, .kind = (enum cache_kind)i};
         if (cache_sources[i].admission_only)
             l->left--;
         else
-            look(&l->sources[i]);
+            start_lookup(&l->sources[i]);
     }
     l->feed = tenant_feed_new(&(struct tenant_feed_config){.api = link->api,
                                                            .loop = link->loop,

@@ -115,17 +115,17 @@ static void event_print(struct plugin_query *a, const char *name, struct str *to
 
 /* ---- suggestions ------------------------------------------------------------------------------------------------ */
 
-struct names {
+struct name_list {
     VEC(const char *) at;
 };
 
 static const char *candidate(const void *ctx, size_t i)
 {
-    const struct names *n = ctx;
+    const struct name_list *n = ctx;
     return i < n->at.len ? n->at.at[i] : NULL;
 }
 
-static void names_add(struct plugin_query *a, const char *path, struct names *to)
+static void names_add(struct plugin_query *a, const char *path, struct name_list *to)
 {
     json_t *list = NULL;
     if (plugin_get(&a->link, path, &list, NULL) < 0)
@@ -139,7 +139,7 @@ static void names_add(struct plugin_query *a, const char *path, struct names *to
 static int unknown(struct plugin_query *a, const char *kind, const char *name, struct berth_err *err)
 {
     CLEANUP(str) struct str pods = {0}, jobs = {0};
-    struct names names = {0};
+    struct name_list names = {0};
     str_addf(&pods, "/api/v1/namespaces/%s/pods?limit=5000", a->namespace);
     str_addf(&jobs, "/apis/berth.dev/v1/namespaces/%s/jobs?limit=5000", a->namespace);
     if (strcmp(kind, "job") != 0)
@@ -156,7 +156,7 @@ static int unknown(struct plugin_query *a, const char *kind, const char *name, s
     return -ENOENT;
 }
 
-/* ---- pods ------------------------------------------------------------------------------------------------------------- */
+/* ---- pods ------------------------------------------------------------------------------------------------------- */
 
 static int pod_explain(struct plugin_query *a, const json_t *pod, struct plugin_loaded *loaded, struct str *to,
                        struct berth_err *err)
@@ -197,7 +197,7 @@ static int pod_why(struct plugin_query *a, const json_t *pod, struct str *to, st
     return rc;
 }
 
-/* ---- names -------------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------ */
 
 /* Reports whether the name is a DNS name, which needs no encoding in a path. */
 static bool name_plain(const char *name)

@@ -52,7 +52,7 @@ bool plugin_action(const struct plugin_view *v, const char *workload, struct ber
     return action_find(v->choice.plan, workload, ret);
 }
 
-/* ---- trials --------------------------------------------------------------------------------------------------------- */
+/* ---- trials ----------------------------------------------------------------------------------------------------- */
 
 struct plugin_trial plugin_run_trial(struct plugin_view *v, const struct berth_workload *w,
                                      const struct berth_profile *profile)

@@ -136,7 +136,7 @@ static void candidates_print(struct plugin_view *v, const struct berth_workload 
 
 void plugin_why_placed(struct plugin_view *v, const struct cache_workload *pod, struct str *to)
 {
-    struct cache_demand wish;
+    struct cache_demand demand;
     struct candidate_node rivals[CANDIDATES + 1];
     plugin_isolate(v, pod->instance);
     heading(to, "Why this node");
@@ -144,16 +144,16 @@ void plugin_why_placed(struct plugin_view *v, const struct cache_workload *pod, 
         str_add(to, "  The pod is terminating; no placement is planned for it.\n");
         return;
     }
-    if (!cache_demand(v->cache, pod->workload, CACHE_RELAX_NOTHING, &wish) || wish.why) {
+    if (!cache_demand(v->cache, pod->workload, CACHE_RELAX_NOTHING, &demand) || demand.why) {
         str_add(to,
                 "  The placement cannot be explained: the pod's requests differ from those that it was placed with.\n");
         return;
     }
-    wish.workload.never_preempts = true;
+    demand.workload.never_preempts = true;
     /* above the other pending tasks of its job, as it has no node in this cluster now */
-    wish.workload.priority = INT32_MAX;
-    wish.workload.gang = NULL;
-    size_t len = candidates_find(v, &wish.workload, pod->node, rivals);
+    demand.workload.priority = INT32_MAX;
+    demand.workload.gang = NULL;
+    size_t len = candidates_find(v, &demand.workload, pod->node, rivals);
     bool known = false;
     for (size_t i = 0; i < len; i++)
         known |= strcmp(rivals[i].node, pod->node) == 0;
@@ -173,7 +173,7 @@ void plugin_why_placed(struct plugin_view *v, const struct cache_workload *pod, 
     else
         str_add(to, "  If the pod were placed now, no node would be feasible; placed pods keep their node.\n");
     if (len)
-        candidates_print(v, &wish.workload, pod->node, rivals, len, to);
+        candidates_print(v, &demand.workload, pod->node, rivals, len, to);
 }
 
 /* ---- a pending pod ---------------------------------------------------------------------------------------------- */
@@ -204,7 +204,7 @@ static void reasons_print(struct plugin_view *v, size_t at, struct str *to)
     }
 }
 
-struct holders {
+struct resource_holders {
     struct plugin_view *v;
     const char *resource;
     VEC(struct cache_workload) at;
@@ -220,7 +220,7 @@ static int64_t amount_of(const struct berth_amount *amounts, size_t len, const c
 
 static void holder_add(void *ctx, const struct cache_workload *holder)
 {
-    struct holders *h = ctx;
+    struct resource_holders *h = ctx;
     if (amount_of(holder->requests, holder->requests_len, h->resource))
         vec_push(&h->at, *holder);
 }
@@ -236,7 +236,7 @@ static int by_priority(const void *a, const void *b)
 /* Prints the pods that hold the resources the node lacks. */
 static void holders_print(struct plugin_view *v, const char *node, const struct berth_amount *need, struct str *to)
 {
-    struct holders h = {.v = v, .resource = need->resource};
+    struct resource_holders h = {.v = v, .resource = need->resource};
     struct berth_node_use use;
     char held[QUANTITY_TEXT_MAX], there[QUANTITY_TEXT_MAX];
     if (!berth_node_use(v->cluster, node, need->resource, &use) || use.there - use.held >= need->amount)
@@ -409,10 +409,10 @@ static void changes_print(struct plugin_view *v, const struct berth_workload *w,
     if (!cuts && w->shape.requests_len > 2)
         (void)reduction_print(v, w, NULL, &found);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct cache_demand wish;
-        if (!cache_demand(v->cache, w->id, rows[i].but, &wish) || !wish.differs || wish.why)
+        struct cache_demand demand;
+        if (!cache_demand(v->cache, w->id, rows[i].but, &demand) || !demand.differs || demand.why)
             continue;
-        struct plugin_trial t = plugin_run_trial(v, &wish.workload, NULL);
+        struct plugin_trial t = plugin_run_trial(v, &demand.workload, NULL);
         if (t.end == PLUGIN_PLACED)
             str_addf(&found, "  - %s: on %s\n", rows[i].text, t.node);
     }
@@ -440,7 +440,7 @@ static void planned_print(struct plugin_view *v, const struct berth_action *a, s
 
 void plugin_why_pending(struct plugin_view *v, const struct cache_workload *pod, struct str *to)
 {
-    struct cache_demand wish;
+    struct cache_demand demand;
     struct berth_action action;
     if (pod->requests_len) {
         str_add(to, pod->tasks > 1 ? "Each of its tasks requests " : "It requests ");
@@ -452,18 +452,18 @@ void plugin_why_pending(struct plugin_view *v, const struct cache_workload *pod,
         planned_print(v, &action, to);
         return;
     }
-    if (at == SIZE_MAX || !cache_demand(v->cache, pod->workload, CACHE_RELAX_NOTHING, &wish)) {
+    if (at == SIZE_MAX || !cache_demand(v->cache, pod->workload, CACHE_RELAX_NOTHING, &demand)) {
         str_add(to, "The plan does not include it.\n");
         return;
     }
     position_print(v, at, to);
-    if (wish.why) {
+    if (demand.why) {
         heading(to, "Why it is pending");
-        str_addf(to, "  - %s\n", wish.why);
+        str_addf(to, "  - %s\n", demand.why);
         return;
     }
     reasons_print(v, at, to);
     nearest_print(v, pod, at, to);
-    preemption_print(v, &wish.workload, to);
-    changes_print(v, &wish.workload, to);
+    preemption_print(v, &demand.workload, to);
+    changes_print(v, &demand.workload, to);
 }

@@ -12,25 +12,25 @@ enum {
     GANG_MIN = 1,
 };
 
-static const struct kube_keep keep_budget_spec = {.whole = KUBE_FIELD(BUDGET_SELECTOR)};
-static const struct kube_keep keep_budget_status = {.whole = KUBE_FIELD(BUDGET_ALLOWED)};
-static const struct kube_inside budget_inside[] = {
+static const struct kube_field_filter keep_budget_spec = {.whole = KUBE_FIELD(BUDGET_SELECTOR)};
+static const struct kube_field_filter keep_budget_status = {.whole = KUBE_FIELD(BUDGET_ALLOWED)};
+static const struct kube_nested_filter budget_inside[] = {
     {META,   &kube_keep_meta    },
     {SPEC,   &keep_budget_spec  },
     {STATUS, &keep_budget_status}
 };
-const struct kube_keep kube_keep_budget = {KUBE_INSIDE(budget_inside)};
+const struct kube_field_filter kube_keep_budget = {KUBE_INSIDE(budget_inside)};
 
-static const struct kube_keep keep_group_spec = {.whole = KUBE_FIELD(GROUP_POLICY)};
-static const struct kube_inside group_inside[] = {
+static const struct kube_field_filter keep_group_spec = {.whole = KUBE_FIELD(GROUP_POLICY)};
+static const struct kube_nested_filter group_inside[] = {
     {META, &kube_keep_meta },
     {SPEC, &keep_group_spec}
 };
-const struct kube_keep kube_keep_group = {KUBE_INSIDE(group_inside)};
+const struct kube_field_filter kube_keep_group = {KUBE_INSIDE(group_inside)};
 
 bool kube_budget_read(struct arena *arena, struct proto_reader object, struct kube_budget *ret)
 {
-    struct kube_in in = {.arena = arena};
+    struct kube_decoder in = {.arena = arena};
     struct kube_budget b = {.meta = KUBE_META_NONE};
     struct proto_field f, x;
     while (proto_next(&object, &f)) {
@@ -53,7 +53,7 @@ bool kube_budget_read(struct arena *arena, struct proto_reader object, struct ku
     return true;
 }
 
-static int64_t min_read(struct kube_in *in, const struct proto_field *policy)
+static int64_t min_read(struct kube_decoder *in, const struct proto_field *policy)
 {
     struct proto_reader r = proto_sub(policy);
     struct proto_field x, y;
@@ -71,7 +71,7 @@ static int64_t min_read(struct kube_in *in, const struct proto_field *policy)
 
 bool kube_group_read(struct arena *arena, struct proto_reader object, struct kube_group *ret)
 {
-    struct kube_in in = {.arena = arena};
+    struct kube_decoder in = {.arena = arena};
     struct kube_group g = {.meta = KUBE_META_NONE};
     struct proto_field f, x;
     while (proto_next(&object, &f)) {

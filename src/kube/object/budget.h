@@ -6,7 +6,7 @@
 
 #include "kube/object/selector.h"
 
-extern const struct kube_keep kube_keep_budget, kube_keep_group;
+extern const struct kube_field_filter kube_keep_budget, kube_keep_group;
 
 struct kube_budget {
     struct kube_meta meta;

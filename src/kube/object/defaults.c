@@ -11,16 +11,16 @@ enum {
 };
 
 #define F KUBE_FIELD
-static const struct kube_keep keep_limit = {.whole = F(LIMIT_TYPE) | F(LIMIT_REQUEST)};
-static const struct kube_inside limits_inside[] = {
+static const struct kube_field_filter keep_limit = {.whole = F(LIMIT_TYPE) | F(LIMIT_REQUEST)};
+static const struct kube_nested_filter limits_inside[] = {
     {SPEC_LIMITS, &keep_limit}
 };
-static const struct kube_keep keep_limits = {KUBE_INSIDE(limits_inside)};
-static const struct kube_inside range_inside[] = {
+static const struct kube_field_filter keep_limits = {KUBE_INSIDE(limits_inside)};
+static const struct kube_nested_filter range_inside[] = {
     {SPEC, &keep_limits}
 };
-const struct kube_keep kube_keep_limit_range = {KUBE_INSIDE(range_inside)};
-const struct kube_keep kube_keep_runtime_class = {.whole = F(CLASS_OVERHEAD)};
+const struct kube_field_filter kube_keep_limit_range = {KUBE_INSIDE(range_inside)};
+const struct kube_field_filter kube_keep_runtime_class = {.whole = F(CLASS_OVERHEAD)};
 #undef F
 
 static bool has(const struct kube_amounts *amounts, const char *resource)
@@ -31,7 +31,7 @@ static bool has(const struct kube_amounts *amounts, const char *resource)
     return false;
 }
 
-static void limit_read(struct kube_in *in, const struct proto_field *f, struct kube_amounts *to)
+static void limit_read(struct kube_decoder *in, const struct proto_field *f, struct kube_amounts *to)
 {
     struct kube_amounts found = {0};
     struct proto_reader r = proto_sub(f);
@@ -51,10 +51,10 @@ static void limit_read(struct kube_in *in, const struct proto_field *f, struct k
 
 /* Calls `read` for each field `number` within each field `part`. */
 static bool fields_read(struct arena *arena, struct proto_reader object, uint32_t part, uint32_t number,
-                        void (*read)(struct kube_in *in, const struct proto_field *f, struct kube_amounts *to),
+                        void (*read)(struct kube_decoder *in, const struct proto_field *f, struct kube_amounts *to),
                         struct kube_amounts *to)
 {
-    struct kube_in in = {.arena = arena};
+    struct kube_decoder in = {.arena = arena};
     struct kube_amounts all = *to;
     struct proto_field f, x;
     while (proto_next(&object, &f)) {

@@ -7,7 +7,7 @@
 
 #include "kube/object/meta.h"
 
-extern const struct kube_keep kube_keep_limit_range, kube_keep_runtime_class;
+extern const struct kube_field_filter kube_keep_limit_range, kube_keep_runtime_class;
 
 /* v1.LimitRange: adds default container requests unless already there. v1.RuntimeClass: adds its overhead. Parse
  * objects without their envelope; false: malformed. */

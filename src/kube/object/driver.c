@@ -16,33 +16,33 @@ enum {
 };
 
 #define F KUBE_FIELD
-static const struct kube_keep keep_driver_spec = {.whole = F(DRIVER_ATTACHES) | F(DRIVER_CAPACITY)};
-static const struct kube_inside driver_inside[] = {
+static const struct kube_field_filter keep_driver_spec = {.whole = F(DRIVER_ATTACHES) | F(DRIVER_CAPACITY)};
+static const struct kube_nested_filter driver_inside[] = {
     {META, &kube_keep_meta  },
     {SPEC, &keep_driver_spec}
 };
-const struct kube_keep kube_keep_driver = {KUBE_INSIDE(driver_inside)};
-static const struct kube_inside capacity_inside[] = {
+const struct kube_field_filter kube_keep_driver = {KUBE_INSIDE(driver_inside)};
+static const struct kube_nested_filter capacity_inside[] = {
     {META, &kube_keep_meta}
 };
-const struct kube_keep kube_keep_capacity = {.whole = F(CAPACITY_NODES) | F(CAPACITY_CLASS) | F(CAPACITY_LEFT) |
-                                                      F(CAPACITY_MOST),
-                                             KUBE_INSIDE(capacity_inside)};
-static const struct kube_keep keep_source = {.whole = F(SOURCE_VOLUME)};
-static const struct kube_inside source_inside[] = {
+const struct kube_field_filter kube_keep_capacity = {.whole = F(CAPACITY_NODES) | F(CAPACITY_CLASS) | F(CAPACITY_LEFT) |
+                                                              F(CAPACITY_MOST),
+                                                     KUBE_INSIDE(capacity_inside)};
+static const struct kube_field_filter keep_source = {.whole = F(SOURCE_VOLUME)};
+static const struct kube_nested_filter source_inside[] = {
     {ATTACHMENT_SOURCE, &keep_source}
 };
-static const struct kube_keep keep_attachment_spec = {.whole = F(ATTACHMENT_DRIVER) | F(ATTACHMENT_NODE),
-                                                      KUBE_INSIDE(source_inside)};
-static const struct kube_inside attachment_inside[] = {
+static const struct kube_field_filter keep_attachment_spec = {.whole = F(ATTACHMENT_DRIVER) | F(ATTACHMENT_NODE),
+                                                              KUBE_INSIDE(source_inside)};
+static const struct kube_nested_filter attachment_inside[] = {
     {SPEC, &keep_attachment_spec}
 };
-const struct kube_keep kube_keep_attachment = {KUBE_INSIDE(attachment_inside)};
+const struct kube_field_filter kube_keep_attachment = {KUBE_INSIDE(attachment_inside)};
 #undef F
 
 bool kube_driver_read(struct arena *arena, struct proto_reader object, struct kube_driver *ret)
 {
-    struct kube_in in = {.arena = arena};
+    struct kube_decoder in = {.arena = arena};
     struct kube_driver d = {.meta = KUBE_META_NONE, .attaches = true};
     struct proto_field f, x;
     while (proto_next(&object, &f)) {
@@ -65,7 +65,7 @@ bool kube_driver_read(struct arena *arena, struct proto_reader object, struct ku
 
 bool kube_capacity_read(struct arena *arena, struct proto_reader object, struct kube_capacity *ret)
 {
-    struct kube_in in = {.arena = arena};
+    struct kube_decoder in = {.arena = arena};
     struct kube_capacity c = {.meta = KUBE_META_NONE, .class_name = "", .most_bytes = -1};
     bool most = false; /* maximumVolumeSize takes precedence over capacity */
     struct proto_field f;
@@ -89,7 +89,7 @@ bool kube_capacity_read(struct arena *arena, struct proto_reader object, struct 
 
 bool kube_attachment_read(struct arena *arena, struct proto_reader object, struct kube_attachment *ret)
 {
-    struct kube_in in = {.arena = arena};
+    struct kube_decoder in = {.arena = arena};
     struct kube_attachment a = {.driver = "", .node = "", .volume = ""};
     struct proto_field f, x, y;
     while (proto_next(&object, &f)) {

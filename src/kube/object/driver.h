@@ -7,7 +7,7 @@
 
 #include "kube/object/selector.h"
 
-extern const struct kube_keep kube_keep_driver, kube_keep_capacity, kube_keep_attachment;
+extern const struct kube_field_filter kube_keep_driver, kube_keep_capacity, kube_keep_attachment;
 
 struct kube_driver {
     struct kube_meta meta; /* its name is the provisioner of storage classes */

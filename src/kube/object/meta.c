@@ -29,7 +29,7 @@ static void keep_field(const struct proto_field *f, struct str *to)
         proto_add_int(to, f->number, (int64_t)f->value);
 }
 
-bool kube_strip(struct proto_reader from, const struct kube_keep *keep, struct str *to)
+bool kube_strip(struct proto_reader from, const struct kube_field_filter *keep, struct str *to)
 {
     struct proto_field f;
     while (proto_next(&from, &f)) {
@@ -38,7 +38,7 @@ bool kube_strip(struct proto_reader from, const struct kube_keep *keep, struct s
             continue;
         }
         for (size_t i = 0; i < keep->inside_len; i++) {
-            const struct kube_inside *in = &keep->inside[i];
+            const struct kube_nested_filter *in = &keep->inside[i];
             if (in->number != f.number)
                 continue;
             if (in->matters) {
@@ -75,16 +75,17 @@ enum {
 #define META_WHOLE                                                                                                     \
     (KUBE_FIELD(META_NAME) | KUBE_FIELD(META_NAMESPACE) | KUBE_FIELD(META_UID) | KUBE_FIELD(META_CREATED) |            \
      KUBE_FIELD(META_DELETED) | KUBE_FIELD(META_LABELS))
-static const struct kube_inside meta_inside[] = {
+static const struct kube_nested_filter meta_inside[] = {
     {META_NOTES, NULL, note_matters}
 };
-const struct kube_keep kube_keep_meta = {.whole = META_WHOLE, KUBE_INSIDE(meta_inside)};
-const struct kube_keep kube_keep_meta_shared = {.whole = KUBE_FIELD(META_LABELS), KUBE_INSIDE(meta_inside)};
-const struct kube_keep kube_keep_meta_owned = {.whole = META_WHOLE | KUBE_FIELD(META_OWNERS), KUBE_INSIDE(meta_inside)};
+const struct kube_field_filter kube_keep_meta = {.whole = META_WHOLE, KUBE_INSIDE(meta_inside)};
+const struct kube_field_filter kube_keep_meta_shared = {.whole = KUBE_FIELD(META_LABELS), KUBE_INSIDE(meta_inside)};
+const struct kube_field_filter kube_keep_meta_owned = {.whole = META_WHOLE | KUBE_FIELD(META_OWNERS),
+                                                       KUBE_INSIDE(meta_inside)};
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-const char *kube_text(struct kube_in *in, const struct proto_field *f)
+const char *kube_text(struct kube_decoder *in, const struct proto_field *f)
 {
     if (f->len == 0)
         return "";
@@ -92,7 +93,7 @@ const char *kube_text(struct kube_in *in, const struct proto_field *f)
     return arena_strndup(in->arena, (const char *)f->at, f->len);
 }
 
-void kube_label(struct kube_in *in, const struct proto_field *f, struct kube_labels *to)
+void kube_label(struct kube_decoder *in, const struct proto_field *f, struct kube_labels *to)
 {
     struct berth_label label = {"", ""};
     struct proto_reader r = proto_sub(f);
@@ -107,7 +108,7 @@ void kube_label(struct kube_in *in, const struct proto_field *f, struct kube_lab
     kube_push(in->arena, to, label);
 }
 
-int64_t kube_quantity(struct kube_in *in, const struct proto_field *f, int64_t scale)
+int64_t kube_quantity(struct kube_decoder *in, const struct proto_field *f, int64_t scale)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
@@ -119,7 +120,7 @@ int64_t kube_quantity(struct kube_in *in, const struct proto_field *f, int64_t s
     return value < 0 ? 0 : value > BERTH_AMOUNT_MAX ? BERTH_AMOUNT_MAX : value;
 }
 
-void kube_amount(struct kube_in *in, const struct proto_field *f, struct kube_amounts *to)
+void kube_amount(struct kube_decoder *in, const struct proto_field *f, struct kube_amounts *to)
 {
     struct berth_amount amount = {"", 0};
     struct proto_field quantity = {0};
@@ -152,7 +153,7 @@ enum berth_effect kube_effect(const struct proto_field *f)
     return BERTH_EFFECT_ANY;
 }
 
-int64_t kube_time_ns(struct kube_in *in, const struct proto_field *f)
+int64_t kube_time_ns(struct kube_decoder *in, const struct proto_field *f)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
@@ -185,7 +186,7 @@ int64_t kube_amounts_find(const struct kube_amounts *amounts, const char *resour
     return 0;
 }
 
-static void owner_read(struct kube_in *in, const struct proto_field *f, struct kube_meta *meta)
+static void owner_read(struct kube_decoder *in, const struct proto_field *f, struct kube_meta *meta)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
@@ -202,7 +203,7 @@ static void owner_read(struct kube_in *in, const struct proto_field *f, struct k
         meta->controller = uid;
 }
 
-struct kube_meta kube_meta_read(struct kube_in *in, const struct proto_field *f)
+struct kube_meta kube_meta_read(struct kube_decoder *in, const struct proto_field *f)
 {
     struct kube_meta meta = KUBE_META_NONE;
     struct proto_reader r = proto_sub(f);
@@ -223,7 +224,7 @@ struct kube_meta kube_meta_read(struct kube_in *in, const struct proto_field *f)
     return meta;
 }
 
-void kube_meta_times(struct kube_in *in, const struct proto_field *x, int64_t *created_ns, int64_t *deleted_ns)
+void kube_meta_times(struct kube_decoder *in, const struct proto_field *x, int64_t *created_ns, int64_t *deleted_ns)
 {
     if (x->number == META_CREATED)
         *created_ns = kube_time_ns(in, x);

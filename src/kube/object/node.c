@@ -11,32 +11,33 @@ enum {
     STATUS_IMAGES = 8,
 };
 
-static const struct kube_keep keep_taint = {.whole = KUBE_FIELD(1) | KUBE_FIELD(2) | KUBE_FIELD(3)};
-static const struct kube_inside spec_inside[] = {
+static const struct kube_field_filter keep_taint = {.whole = KUBE_FIELD(1) | KUBE_FIELD(2) | KUBE_FIELD(3)};
+static const struct kube_nested_filter spec_inside[] = {
     {SPEC_TAINTS, &keep_taint}
 };
-static const struct kube_keep keep_spec = {.whole = KUBE_FIELD(SPEC_UNSCHEDULABLE), KUBE_INSIDE(spec_inside)};
-static const struct kube_keep keep_status = {.whole = KUBE_FIELD(STATUS_ALLOCATABLE) | KUBE_FIELD(STATUS_IMAGES)};
-static const struct kube_inside node_inside[] = {
+static const struct kube_field_filter keep_spec = {.whole = KUBE_FIELD(SPEC_UNSCHEDULABLE), KUBE_INSIDE(spec_inside)};
+static const struct kube_field_filter keep_status = {.whole =
+                                                         KUBE_FIELD(STATUS_ALLOCATABLE) | KUBE_FIELD(STATUS_IMAGES)};
+static const struct kube_nested_filter node_inside[] = {
     {NODE_META,   &kube_keep_meta},
     {NODE_SPEC,   &keep_spec     },
     {NODE_STATUS, &keep_status   }
 };
-const struct kube_keep kube_keep_node = {KUBE_INSIDE(node_inside)};
-static const struct kube_keep keep_status_bare = {.whole = KUBE_FIELD(STATUS_ALLOCATABLE)};
-static const struct kube_inside node_inside_bare[] = {
+const struct kube_field_filter kube_keep_node = {KUBE_INSIDE(node_inside)};
+static const struct kube_field_filter keep_status_bare = {.whole = KUBE_FIELD(STATUS_ALLOCATABLE)};
+static const struct kube_nested_filter node_inside_bare[] = {
     {NODE_META,   &kube_keep_meta  },
     {NODE_SPEC,   &keep_spec       },
     {NODE_STATUS, &keep_status_bare}
 };
-const struct kube_keep kube_keep_node_bare = {KUBE_INSIDE(node_inside_bare)};
+const struct kube_field_filter kube_keep_node_bare = {KUBE_INSIDE(node_inside_bare)};
 
-static const struct kube_inside csi_inside[] = {
+static const struct kube_nested_filter csi_inside[] = {
     {1, &kube_keep_meta}
 };
-const struct kube_keep kube_keep_csi_node = {.whole = KUBE_FIELD(2), KUBE_INSIDE(csi_inside)};
+const struct kube_field_filter kube_keep_csi_node = {.whole = KUBE_FIELD(2), KUBE_INSIDE(csi_inside)};
 
-static void taint_read(struct kube_in *in, const struct proto_field *f, struct kube_node *node)
+static void taint_read(struct kube_decoder *in, const struct proto_field *f, struct kube_node *node)
 {
     struct berth_taint t = {"", "", BERTH_EFFECT_ANY};
     struct proto_reader r = proto_sub(f);
@@ -53,7 +54,7 @@ static void taint_read(struct kube_in *in, const struct proto_field *f, struct k
         kube_push(in->arena, &node->taints, t);
 }
 
-static void image_read(struct kube_in *in, const struct proto_field *f, struct kube_node *node)
+static void image_read(struct kube_decoder *in, const struct proto_field *f, struct kube_node *node)
 {
     size_t first = node->images.len;
     int64_t size = 0;
@@ -71,7 +72,7 @@ static void image_read(struct kube_in *in, const struct proto_field *f, struct k
         node->images.at[i].size_bytes = size;
 }
 
-static void spec_read(struct kube_in *in, const struct proto_field *f, struct kube_node *node)
+static void spec_read(struct kube_decoder *in, const struct proto_field *f, struct kube_node *node)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
@@ -84,7 +85,7 @@ static void spec_read(struct kube_in *in, const struct proto_field *f, struct ku
     in->bad |= r.bad;
 }
 
-static void status_read(struct kube_in *in, const struct proto_field *f, struct kube_node *node)
+static void status_read(struct kube_decoder *in, const struct proto_field *f, struct kube_node *node)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
@@ -99,7 +100,7 @@ static void status_read(struct kube_in *in, const struct proto_field *f, struct 
 
 bool kube_node_read(struct arena *arena, struct proto_reader object, struct kube_node *ret)
 {
-    struct kube_in in = {.arena = arena};
+    struct kube_decoder in = {.arena = arena};
     struct kube_node node = {.meta = KUBE_META_NONE};
     struct proto_field f;
     while (proto_next(&object, &f))
@@ -115,9 +116,9 @@ bool kube_node_read(struct arena *arena, struct proto_reader object, struct kube
     return true;
 }
 
-/* ---- v1.CSINode --------------------------------------------------------------------------------------------------- */
+/* ---- v1.CSINode ------------------------------------------------------------------------------------------------- */
 
-static int64_t count_read(struct kube_in *in, const struct proto_field *f)
+static int64_t count_read(struct kube_decoder *in, const struct proto_field *f)
 {
     int64_t count = -1;
     struct proto_reader r = proto_sub(f);
@@ -129,7 +130,7 @@ static int64_t count_read(struct kube_in *in, const struct proto_field *f)
     return count;
 }
 
-static void driver_read(struct kube_in *in, const struct proto_field *f, struct kube_csi_node *node)
+static void driver_read(struct kube_decoder *in, const struct proto_field *f, struct kube_csi_node *node)
 {
     struct kube_attach a = {"", -1};
     struct proto_reader r = proto_sub(f);
@@ -147,7 +148,7 @@ static void driver_read(struct kube_in *in, const struct proto_field *f, struct 
 
 bool kube_csi_node_read(struct arena *arena, struct proto_reader object, struct kube_csi_node *ret)
 {
-    struct kube_in in = {.arena = arena};
+    struct kube_decoder in = {.arena = arena};
     struct kube_csi_node node = {.meta = KUBE_META_NONE};
     struct proto_field f, x;
     while (proto_next(&object, &f)) {

@@ -3,8 +3,8 @@
 
 #include "kube/object/meta.h"
 
-extern const struct kube_keep kube_keep_node, kube_keep_csi_node;
-extern const struct kube_keep kube_keep_node_bare; /* the same without images */
+extern const struct kube_field_filter kube_keep_node, kube_keep_csi_node;
+extern const struct kube_field_filter kube_keep_node_bare; /* the same without images */
 
 struct kube_node {
     struct kube_meta meta;

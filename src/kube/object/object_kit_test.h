@@ -128,7 +128,7 @@ static inline void kit_object(struct str *to, enum cache_kind kind, const char *
     json_decref(root);
 }
 
-/* ---- a cluster fed with objects -------------------------------------------------------------------------------------- */
+/* ---- a cluster fed with objects --------------------------------------------------------------------------------- */
 
 struct scene {
     struct cache *p;

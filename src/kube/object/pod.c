@@ -53,51 +53,52 @@ enum {
     RESOURCES_REQUESTS = 2,
 };
 
-static const struct kube_keep keep_resources = {.whole = F(RESOURCES_REQUESTS)};
-static const struct kube_inside container_inside[] = {
+static const struct kube_field_filter keep_resources = {.whole = F(RESOURCES_REQUESTS)};
+static const struct kube_nested_filter container_inside[] = {
     {CONTAINER_RESOURCES, &keep_resources}
 };
-static const struct kube_keep keep_container = {
+static const struct kube_field_filter keep_container = {
     .whole = F(CONTAINER_NAME) | F(CONTAINER_IMAGE) | F(CONTAINER_PORTS) | F(CONTAINER_RESTART),
     KUBE_INSIDE(container_inside),
 };
-static const struct kube_inside spec_inside[] = {
+static const struct kube_nested_filter spec_inside[] = {
     {SPEC_VOLUMES,    &kube_keep_pod_volume},
     {SPEC_CONTAINERS, &keep_container      },
     {SPEC_INITS,      &keep_container      },
     {SPEC_RESOURCES,  &keep_resources      },
 };
-static const struct kube_keep keep_spec = {
+static const struct kube_field_filter keep_spec = {
     .whole = F(SPEC_NODE_SELECTOR) | F(SPEC_AFFINITY) | F(SPEC_SCHEDULER) | F(SPEC_TOLERATIONS) | F(SPEC_PRIORITY) |
              F(SPEC_PREEMPTION) | F(SPEC_OVERHEAD) | F(SPEC_SPREAD) | F(SPEC_GATES) | F(SPEC_DEVICES) | F(SPEC_GROUP),
     KUBE_INSIDE(spec_inside),
 };
-static const struct kube_inside actual_inside[] = {
+static const struct kube_nested_filter actual_inside[] = {
     {ACTUAL_RESOURCES, &keep_resources}
 };
-static const struct kube_keep keep_actual = {.whole = F(ACTUAL_NAME) | F(ACTUAL_ALLOCATED), KUBE_INSIDE(actual_inside)};
-static const struct kube_inside status_inside[] = {
+static const struct kube_field_filter keep_actual = {.whole = F(ACTUAL_NAME) | F(ACTUAL_ALLOCATED),
+                                                     KUBE_INSIDE(actual_inside)};
+static const struct kube_nested_filter status_inside[] = {
     {STATUS_CONTAINERS, &keep_actual},
     {STATUS_INITS,      &keep_actual}
 };
-static const struct kube_keep keep_status = {KUBE_INSIDE(status_inside)};
-static const struct kube_inside pod_inside[] = {
+static const struct kube_field_filter keep_status = {KUBE_INSIDE(status_inside)};
+static const struct kube_nested_filter pod_inside[] = {
     {POD_META, &kube_keep_meta_shared},
     {POD_SPEC, &keep_spec            }
 };
-const struct kube_keep kube_keep_pod = {KUBE_INSIDE(pod_inside)};
-static const struct kube_inside resized_inside[] = {
+const struct kube_field_filter kube_keep_pod = {KUBE_INSIDE(pod_inside)};
+static const struct kube_nested_filter resized_inside[] = {
     {POD_META,   &kube_keep_meta_shared},
     {POD_SPEC,   &keep_spec            },
     {POD_STATUS, &keep_status          }
 };
-const struct kube_keep kube_keep_pod_resized = {KUBE_INSIDE(resized_inside)};
+const struct kube_field_filter kube_keep_pod_resized = {KUBE_INSIDE(resized_inside)};
 
 #undef F
 
-/* ---- containers --------------------------------------------------------------------------------------------------- */
+/* ---- containers ------------------------------------------------------------------------------------------------- */
 
-static struct kube_amounts requests_read(struct kube_in *in, const struct proto_field *f)
+static struct kube_amounts requests_read(struct kube_decoder *in, const struct proto_field *f)
 {
     struct kube_amounts requests = {0};
     struct proto_reader r = proto_sub(f);
@@ -114,7 +115,7 @@ static enum berth_protocol protocol_of(struct proto_text word)
     return proto_is(word, "UDP") ? BERTH_UDP : proto_is(word, "SCTP") ? BERTH_SCTP : BERTH_TCP;
 }
 
-static void port_read(struct kube_in *in, const struct proto_field *f, struct kube_pod *pod)
+static void port_read(struct kube_decoder *in, const struct proto_field *f, struct kube_pod *pod)
 {
     struct kube_port port = {.address = ""};
     int64_t number = 0;
@@ -143,7 +144,7 @@ static void port_read(struct kube_in *in, const struct proto_field *f, struct ku
 }
 
 /* Adds a tag if there is none, as nodes name images. */
-void kube_pod_image_add(struct kube_in *in, const struct proto_field *f, struct kube_pod *pod)
+void kube_pod_image_add(struct kube_decoder *in, const struct proto_field *f, struct kube_pod *pod)
 {
     const char *name = kube_text(in, f);
     const char *colon = strrchr(name, ':'), *slash = strrchr(name, '/');
@@ -168,7 +169,7 @@ static bool is_sidecar(struct proto_reader r)
     return always;
 }
 
-static struct kube_container container_read(struct kube_in *in, const struct proto_field *f, bool init,
+static struct kube_container container_read(struct kube_decoder *in, const struct proto_field *f, bool init,
                                             struct kube_pod *pod)
 {
     struct kube_container c = {.name = "", .sidecar = init && is_sidecar(proto_sub(f))};
@@ -189,9 +190,9 @@ static struct kube_container container_read(struct kube_in *in, const struct pro
     return c;
 }
 
-static void actual_read(struct kube_in *in, const struct proto_field *f, struct kube_pod *pod)
+static void actual_read(struct kube_decoder *in, const struct proto_field *f, struct kube_pod *pod)
 {
-    struct kube_actual a = {.name = ""};
+    struct kube_actual_resources a = {.name = ""};
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
     while (proto_next(&r, &x))
@@ -208,7 +209,8 @@ static void actual_read(struct kube_in *in, const struct proto_field *f, struct 
 
 /* ---- affinity, spread and tolerations --------------------------------------------------------------------------- */
 
-static void near_read(struct kube_in *in, const struct proto_field *f, struct kube_near near, struct kube_pod *pod)
+static void near_read(struct kube_decoder *in, const struct proto_field *f, struct kube_affinity_term near,
+                      struct kube_pod *pod)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
@@ -226,7 +228,7 @@ static void near_read(struct kube_in *in, const struct proto_field *f, struct ku
 }
 
 /* Parses the common part of WeightedPodAffinityTerm and PreferredSchedulingTerm: a weight and a term. */
-static struct proto_field weighted_read(struct kube_in *in, const struct proto_field *f, int32_t *ret_weight)
+static struct proto_field weighted_read(struct kube_decoder *in, const struct proto_field *f, int32_t *ret_weight)
 {
     struct proto_field term = {0};
     struct proto_reader r = proto_sub(f);
@@ -243,12 +245,12 @@ static struct proto_field weighted_read(struct kube_in *in, const struct proto_f
     return term;
 }
 
-static void nears_read(struct kube_in *in, const struct proto_field *f, bool apart, struct kube_pod *pod)
+static void nears_read(struct kube_decoder *in, const struct proto_field *f, bool apart, struct kube_pod *pod)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
     while (proto_next(&r, &x)) {
-        struct kube_near near = {.apart = apart};
+        struct kube_affinity_term near = {.apart = apart};
         if (x.number == 1) {
             near_read(in, &x, near, pod);
         } else if (x.number == 2) {
@@ -260,7 +262,7 @@ static void nears_read(struct kube_in *in, const struct proto_field *f, bool apa
     in->bad |= r.bad;
 }
 
-static void node_affinity_read(struct kube_in *in, const struct proto_field *f, struct kube_pod *pod)
+static void node_affinity_read(struct kube_decoder *in, const struct proto_field *f, struct kube_pod *pod)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
@@ -278,7 +280,7 @@ static void node_affinity_read(struct kube_in *in, const struct proto_field *f, 
     in->bad |= r.bad;
 }
 
-static void affinity_read(struct kube_in *in, const struct proto_field *f, struct kube_pod *pod)
+static void affinity_read(struct kube_decoder *in, const struct proto_field *f, struct kube_pod *pod)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
@@ -291,7 +293,7 @@ static void affinity_read(struct kube_in *in, const struct proto_field *f, struc
     in->bad |= r.bad;
 }
 
-static void toleration_read(struct kube_in *in, const struct proto_field *f, struct kube_pod *pod)
+static void toleration_read(struct kube_decoder *in, const struct proto_field *f, struct kube_pod *pod)
 {
     struct berth_toleration t = {.key = "", .value = ""};
     bool equal = true;
@@ -315,7 +317,7 @@ static void toleration_read(struct kube_in *in, const struct proto_field *f, str
         kube_push(in->arena, &pod->tolerations, t);
 }
 
-static void spread_read(struct kube_in *in, const struct proto_field *f, struct kube_pod *pod)
+static void spread_read(struct kube_decoder *in, const struct proto_field *f, struct kube_pod *pod)
 {
     struct kube_spread s = {.topology = "", .max_skew = 1};
     int64_t skew = 1, domains = 0;
@@ -339,7 +341,7 @@ static void spread_read(struct kube_in *in, const struct proto_field *f, struct 
     kube_push(in->arena, &pod->spread, s);
 }
 
-static const char *first_text(struct kube_in *in, const struct proto_field *f)
+static const char *first_text(struct kube_decoder *in, const struct proto_field *f)
 {
     const char *text = "";
     struct proto_reader r = proto_sub(f);
@@ -353,7 +355,7 @@ static const char *first_text(struct kube_in *in, const struct proto_field *f)
 
 /* ---- the whole pod ---------------------------------------------------------------------------------------------- */
 
-static void spec_read(struct kube_in *in, const struct proto_field *f, struct kube_pod *pod)
+static void spec_read(struct kube_decoder *in, const struct proto_field *f, struct kube_pod *pod)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
@@ -379,7 +381,7 @@ static void spec_read(struct kube_in *in, const struct proto_field *f, struct ku
     in->bad |= r.bad;
 }
 
-static void status_read(struct kube_in *in, const struct proto_field *f, struct kube_pod *pod)
+static void status_read(struct kube_decoder *in, const struct proto_field *f, struct kube_pod *pod)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
@@ -390,7 +392,7 @@ static void status_read(struct kube_in *in, const struct proto_field *f, struct 
 }
 
 /* Parses the condition PodScheduled: since when it is True, or the message why it is False. */
-static void scheduled_read(struct kube_in *in, const struct proto_field *f, struct kube_pod_facts *facts)
+static void scheduled_read(struct kube_decoder *in, const struct proto_field *f, struct kube_pod_facts *facts)
 {
     struct proto_text type = {0}, status = {0}, message = {0};
     int64_t since_ns = 0;
@@ -421,7 +423,7 @@ static bool has_resources(struct proto_reader container)
     return false;
 }
 
-static void facts_of_status(struct kube_in *in, struct kube_pod_facts *facts, const struct proto_field *x)
+static void facts_of_status(struct kube_decoder *in, struct kube_pod_facts *facts, const struct proto_field *x)
 {
     switch (x->number) {
     case STATUS_PHASE: facts->ended = proto_is(proto_text(x), "Succeeded") || proto_is(proto_text(x), "Failed"); break;
@@ -436,7 +438,7 @@ static void facts_of_status(struct kube_in *in, struct kube_pod_facts *facts, co
 bool kube_pod_facts_read(struct proto_reader object, struct kube_pod_facts *ret)
 {
     struct kube_pod_facts facts = {0};
-    struct kube_in in = {0};
+    struct kube_decoder in = {0};
     struct proto_field f, x;
     while (proto_next(&object, &f)) {
         struct proto_reader r = f.number <= POD_STATUS ? proto_sub(&f) : proto_reader(NULL, 0);
@@ -458,7 +460,7 @@ bool kube_pod_facts_read(struct proto_reader object, struct kube_pod_facts *ret)
 
 bool kube_pod_read(struct arena *arena, struct proto_reader object, struct kube_pod *ret)
 {
-    struct kube_in in = {.arena = arena};
+    struct kube_decoder in = {.arena = arena};
     struct kube_pod pod = {.meta = KUBE_META_NONE, .scheduler = "", .group = ""};
     struct proto_field f;
     while (proto_next(&object, &f))

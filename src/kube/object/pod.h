@@ -8,9 +8,9 @@
 #include "kube/object/selector.h"
 
 /* What is kept of v1.Pod: the fields that pods of one template share. The others are in struct kube_pod_facts. */
-extern const struct kube_keep kube_keep_pod;
+extern const struct kube_field_filter kube_keep_pod;
 /* The same with the container resources reported by the node, for a pod that is being resized. */
-extern const struct kube_keep kube_keep_pod_resized;
+extern const struct kube_field_filter kube_keep_pod_resized;
 
 struct kube_port {
     enum berth_protocol protocol;
@@ -19,7 +19,7 @@ struct kube_port {
 };
 
 /* v1.PodAffinityTerm */
-struct kube_near {
+struct kube_affinity_term {
     const char *topology;
     struct kube_selector select, namespace_select;
     struct kube_texts namespaces;
@@ -62,7 +62,7 @@ struct kube_container {
 };
 
 /* Container resources reported by the node, while they are being resized. */
-struct kube_actual {
+struct kube_actual_resources {
     const char *name;
     struct kube_amounts allocated, actuated;
 };
@@ -78,7 +78,7 @@ struct kube_pod {
     uint32_t group_min;           /* minimum from the pod's label; 0: none */
     struct kube_amounts requests; /* in total, without `pods` */
     KUBE_LIST(struct kube_container) containers, inits;
-    KUBE_LIST(struct kube_actual) actuals;
+    KUBE_LIST(struct kube_actual_resources) actuals;
     struct kube_amounts overhead, pod_level;
     KUBE_LIST(struct kube_port) ports;
     KUBE_LIST(struct berth_toleration) tolerations;
@@ -86,7 +86,7 @@ struct kube_pod {
     bool has_affinity;
     struct kube_terms affinity; /* required node affinity; valid if has_affinity */
     struct kube_terms prefer;
-    KUBE_LIST(struct kube_near) near;
+    KUBE_LIST(struct kube_affinity_term) near;
     KUBE_LIST(struct kube_spread) spread;
     KUBE_LIST(struct kube_mount) mounts;
     KUBE_LIST(struct kube_disk) disks;

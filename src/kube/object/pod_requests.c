@@ -36,7 +36,7 @@ static struct kube_amounts container_requests(struct arena *arena, const struct 
                                               const struct kube_container *c)
 {
     for (size_t i = 0; i < pod->actuals.len; i++) {
-        const struct kube_actual *a = &pod->actuals.at[i];
+        const struct kube_actual_resources *a = &pod->actuals.at[i];
         if (a->actuated.len == 0 || strcmp(a->name, c->name) != 0)
             continue;
         struct kube_amounts most = {0};

@@ -63,17 +63,17 @@ static bool volume_wanted(const struct proto_field *f)
 }
 
 #define F KUBE_FIELD
-static const struct kube_keep keep_spec = {.whole = F(EPHEMERAL_SPEC)};
-static const struct kube_inside ephemeral_inside[] = {
+static const struct kube_field_filter keep_spec = {.whole = F(EPHEMERAL_SPEC)};
+static const struct kube_nested_filter ephemeral_inside[] = {
     {EPHEMERAL_CLAIM, &keep_spec}
 };
-static const struct kube_keep keep_ephemeral = {KUBE_INSIDE(ephemeral_inside)};
-static const struct kube_keep keep_gce = {.whole = F(1) | F(4)};
-static const struct kube_keep keep_aws = {.whole = F(1)};
-static const struct kube_keep keep_named = {.whole = F(1) | F(2)};
-static const struct kube_keep keep_iscsi = {.whole = F(2) | F(6)};
-static const struct kube_keep keep_rbd = {.whole = F(1) | F(2) | F(4) | F(8)};
-static const struct kube_inside source_inside[] = {
+static const struct kube_field_filter keep_ephemeral = {KUBE_INSIDE(ephemeral_inside)};
+static const struct kube_field_filter keep_gce = {.whole = F(1) | F(4)};
+static const struct kube_field_filter keep_aws = {.whole = F(1)};
+static const struct kube_field_filter keep_named = {.whole = F(1) | F(2)};
+static const struct kube_field_filter keep_iscsi = {.whole = F(2) | F(6)};
+static const struct kube_field_filter keep_rbd = {.whole = F(1) | F(2) | F(4) | F(8)};
+static const struct kube_nested_filter source_inside[] = {
     {SOURCE_EPHEMERAL, &keep_ephemeral},
     {SOURCE_GCE,       &keep_gce      },
     {SOURCE_AWS,       &keep_aws      },
@@ -83,18 +83,19 @@ static const struct kube_inside source_inside[] = {
     {SOURCE_AZURE,     &keep_named    },
     {SOURCE_PORTWORX,  &keep_named    },
 };
-static const struct kube_keep keep_source = {.whole = F(SOURCE_CLAIM) | F(SOURCE_IMAGE), KUBE_INSIDE(source_inside)};
-static const struct kube_inside volume_inside[] = {
+static const struct kube_field_filter keep_source = {.whole = F(SOURCE_CLAIM) | F(SOURCE_IMAGE),
+                                                     KUBE_INSIDE(source_inside)};
+static const struct kube_nested_filter volume_inside[] = {
     {VOLUME_SOURCE, &keep_source}
 };
-const struct kube_keep kube_keep_pod_volume = {.whole = F(VOLUME_NAME),
-                                               .wanted = volume_wanted,
-                                               KUBE_INSIDE(volume_inside)};
+const struct kube_field_filter kube_keep_pod_volume = {.whole = F(VOLUME_NAME),
+                                                       .wanted = volume_wanted,
+                                                       KUBE_INSIDE(volume_inside)};
 #undef F
 
 /* ---- parsing ---------------------------------------------------------------------------------------------------- */
 
-static void claim_read(struct kube_in *in, const struct proto_field *f, const char *volume, struct kube_pod *pod)
+static void claim_read(struct kube_decoder *in, const struct proto_field *f, const char *volume, struct kube_pod *pod)
 {
     struct kube_mount mount = {.volume = volume, .claim = ""};
     struct proto_reader r = proto_sub(f);
@@ -106,7 +107,8 @@ static void claim_read(struct kube_in *in, const struct proto_field *f, const ch
     kube_push(in->arena, &pod->mounts, mount);
 }
 
-static void ephemeral_read(struct kube_in *in, const struct proto_field *f, const char *volume, struct kube_pod *pod)
+static void ephemeral_read(struct kube_decoder *in, const struct proto_field *f, const char *volume,
+                           struct kube_pod *pod)
 {
     struct kube_claim *made = ARENA_NEW(in->arena, struct kube_claim);
     struct proto_reader r = proto_sub(f);
@@ -123,7 +125,7 @@ static void ephemeral_read(struct kube_in *in, const struct proto_field *f, cons
     kube_push(in->arena, &pod->mounts, ((struct kube_mount){volume, "", made}));
 }
 
-static void image_read(struct kube_in *in, const struct proto_field *f, struct kube_pod *pod)
+static void image_read(struct kube_decoder *in, const struct proto_field *f, struct kube_pod *pod)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
@@ -134,7 +136,7 @@ static void image_read(struct kube_in *in, const struct proto_field *f, struct k
 }
 
 /* Adds a disk once; read-only only if all its mounts in the pod are. */
-static void disk_add(struct kube_in *in, const char *id, bool reads, struct kube_pod *pod)
+static void disk_add(struct kube_decoder *in, const char *id, bool reads, struct kube_pod *pod)
 {
     for (size_t i = 0; i < pod->disks.len; i++)
         if (strcmp(pod->disks.at[i].id, id) == 0) {
@@ -144,7 +146,7 @@ static void disk_add(struct kube_in *in, const char *id, bool reads, struct kube
     kube_push(in->arena, &pod->disks, ((struct kube_disk){id, reads}));
 }
 
-static void disk_read(struct kube_in *in, const struct proto_field *f, const struct disk_kind *kind,
+static void disk_read(struct kube_decoder *in, const struct proto_field *f, const struct disk_kind *kind,
                       struct kube_pod *pod)
 {
     const char *name = "", *more = "";
@@ -169,7 +171,7 @@ static void disk_read(struct kube_in *in, const struct proto_field *f, const str
         disk_add(in, arena_fmt(in->arena, "%s:%s:%s:%s", kind->word, list.at[i], more, name), reads, pod);
 }
 
-static void attached_read(struct kube_in *in, const struct proto_field *f, const struct kube_in_tree *kind,
+static void attached_read(struct kube_decoder *in, const struct proto_field *f, const struct kube_in_tree *kind,
                           struct kube_pod *pod)
 {
     const char *name = "";
@@ -183,7 +185,7 @@ static void attached_read(struct kube_in *in, const struct proto_field *f, const
               ((struct kube_attached){kind->driver, kube_in_tree_handle(in->arena, kind, name, "")}));
 }
 
-void kube_pod_volume_read(struct kube_in *in, const struct proto_field *f, struct kube_pod *pod)
+void kube_pod_volume_read(struct kube_decoder *in, const struct proto_field *f, struct kube_pod *pod)
 {
     const char *name = "";
     struct proto_field source = {0};

@@ -23,11 +23,11 @@ static wide power(wide base, int exponent)
 }
 
 /* Multiplier and divisor of the number. */
-struct unit {
+struct quantity_suffix {
     wide times, by;
 };
 
-static bool exponent_parse(const char *s, size_t len, struct unit *ret)
+static bool exponent_parse(const char *s, size_t len, struct quantity_suffix *ret)
 {
     bool below = len > 0 && s[0] == '-';
     size_t at = len > 0 && (s[0] == '-' || s[0] == '+');
@@ -41,7 +41,7 @@ static bool exponent_parse(const char *s, size_t len, struct unit *ret)
             value = value * 10 + (s[at] - '0');
     }
     value = value < EXPONENT_MAX ? value : EXPONENT_MAX;
-    *ret = below ? (struct unit){1, power(10, value)} : (struct unit){power(10, value), 1};
+    *ret = below ? (struct quantity_suffix){1, power(10, value)} : (struct quantity_suffix){power(10, value), 1};
     return true;
 }
 
@@ -54,17 +54,17 @@ static int place_of(const char *letters, char letter)
     return 0;
 }
 
-static bool unit_parse(const char *s, size_t len, struct unit *ret)
+static bool unit_parse(const char *s, size_t len, struct quantity_suffix *ret)
 {
     int at;
     if (len == 0) {
-        *ret = (struct unit){1, 1};
+        *ret = (struct quantity_suffix){1, 1};
     } else if (len == 1 && (at = place_of("kMGTPE", s[0]))) {
-        *ret = (struct unit){power(1000, at), 1};
+        *ret = (struct quantity_suffix){power(1000, at), 1};
     } else if (len == 1 && (at = place_of("mun", s[0]))) {
-        *ret = (struct unit){1, power(1000, at)};
+        *ret = (struct quantity_suffix){1, power(1000, at)};
     } else if (len == 2 && s[1] == 'i' && (at = place_of("KMGTPE", s[0]))) {
-        *ret = (struct unit){power(1024, at), 1};
+        *ret = (struct quantity_suffix){power(1024, at), 1};
     } else {
         return (s[0] == 'e' || s[0] == 'E') && exponent_parse(s + 1, len - 1, ret);
     }
@@ -90,7 +90,7 @@ bool kube_quantity_parse(const char *text, size_t len, int64_t scale, int64_t *r
         number = number * 10 + (unsigned)(text[at] - '0');
         by = point ? by * 10 : by;
     }
-    struct unit unit;
+    struct quantity_suffix unit;
     if (!any || !unit_parse(text + at, len - at, &unit))
         return false;
     wide whole = times(times(number, unit.times), (wide)scale), divisor = times(by, unit.by);

@@ -35,7 +35,7 @@ static bool values_valid(enum berth_match match, const struct kube_texts *values
 }
 
 /* Parses LabelSelectorRequirement or NodeSelectorRequirement, which have the same encoding. False: invalid. */
-static bool expr_read(struct kube_in *in, const struct proto_field *f, struct berth_expr *ret)
+static bool expr_read(struct kube_decoder *in, const struct proto_field *f, struct berth_expr *ret)
 {
     struct berth_expr e = {.key = ""};
     struct kube_texts values = {0};
@@ -65,7 +65,7 @@ static struct berth_expr expr_equal(struct arena *arena, const char *key, const 
     return (struct berth_expr){key, BERTH_IN, values, 1};
 }
 
-struct kube_selector kube_selector_read(struct kube_in *in, const struct proto_field *f)
+struct kube_selector kube_selector_read(struct kube_decoder *in, const struct proto_field *f)
 {
     struct kube_selector s = {.present = true};
     struct kube_labels labels = {0};
@@ -131,9 +131,9 @@ bool kube_selector_matches(const struct kube_selector *s, const struct kube_labe
     return s->present && !s->never && exprs_hold(s->exprs.at, s->exprs.len, labels);
 }
 
-/* ---- node selectors ----------------------------------------------------------------------------------------------- */
+/* ---- node selectors --------------------------------------------------------------------------------------------- */
 
-void kube_term_read(struct kube_in *in, const struct proto_field *f, int32_t weight, struct kube_terms *to)
+void kube_term_read(struct kube_decoder *in, const struct proto_field *f, int32_t weight, struct kube_terms *to)
 {
     struct kube_exprs exprs = {0};
     struct berth_expr e;
@@ -157,7 +157,7 @@ void kube_term_read(struct kube_in *in, const struct proto_field *f, int32_t wei
         kube_push(in->arena, to, ((struct berth_term){exprs.at, exprs.len, weight}));
 }
 
-void kube_terms_read(struct kube_in *in, const struct proto_field *f, struct kube_terms *to)
+void kube_terms_read(struct kube_decoder *in, const struct proto_field *f, struct kube_terms *to)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;

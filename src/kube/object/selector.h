@@ -19,7 +19,7 @@ struct kube_selector {
 };
 
 /* metav1.LabelSelector */
-struct kube_selector kube_selector_read(struct kube_in *in, const struct proto_field *f);
+struct kube_selector kube_selector_read(struct kube_decoder *in, const struct proto_field *f);
 bool kube_selector_matches(const struct kube_selector *s, const struct kube_labels *labels);
 /* Adds `key = value` unless it is there. */
 void kube_selector_add(struct arena *arena, struct kube_selector *s, const char *key, const char *value);
@@ -33,8 +33,8 @@ struct kube_terms {
     size_t len, cap;
 };
 /* v1.NodeSelectorTerm, v1.NodeSelector: append terms, leaving out those that match nothing. */
-void kube_term_read(struct kube_in *in, const struct proto_field *f, int32_t weight, struct kube_terms *to);
-void kube_terms_read(struct kube_in *in, const struct proto_field *f, struct kube_terms *to);
+void kube_term_read(struct kube_decoder *in, const struct proto_field *f, int32_t weight, struct kube_terms *to);
+void kube_terms_read(struct kube_decoder *in, const struct proto_field *f, struct kube_terms *to);
 bool kube_terms_match(const struct kube_terms *terms, const struct kube_labels *labels);
 /* Returns in *to the terms equivalent to a and b: every term of a combined with every term of b. False if they would
  * exceed BERTH_LIST_MAX. An empty list restricts nothing. */

@@ -41,8 +41,8 @@ enum {
 };
 
 #define F KUBE_FIELD
-static const struct kube_keep keep_csi = {.whole = F(1) | F(2)};
-static const struct kube_inside source_inside[] = {
+static const struct kube_field_filter keep_csi = {.whole = F(1) | F(2)};
+static const struct kube_nested_filter source_inside[] = {
     {SOURCE_CSI,      &keep_csi},
     {SOURCE_GCE,      &keep_csi},
     {SOURCE_AWS,      &keep_csi},
@@ -50,39 +50,41 @@ static const struct kube_inside source_inside[] = {
     {SOURCE_AZURE,    &keep_csi},
     {SOURCE_PORTWORX, &keep_csi},
 };
-static const struct kube_keep keep_source = {KUBE_INSIDE(source_inside)}; /* the names are in the first two fields */
-static const struct kube_keep keep_reference = {.whole = F(2) | F(3) | F(4)};
-static const struct kube_inside volume_spec_inside[] = {
+static const struct kube_field_filter keep_source = {
+    KUBE_INSIDE(source_inside)}; /* the names are in the first two fields */
+static const struct kube_field_filter keep_reference = {.whole = F(2) | F(3) | F(4)};
+static const struct kube_nested_filter volume_spec_inside[] = {
     {VOLUME_SOURCE, &keep_source   },
     {VOLUME_CLAIM,  &keep_reference}
 };
-static const struct kube_keep keep_volume_spec = {
+static const struct kube_field_filter keep_volume_spec = {
     .whole = F(VOLUME_CAPACITY) | F(VOLUME_MODES) | F(VOLUME_CLASS) | F(VOLUME_MODE) | F(VOLUME_AFFINITY) |
              F(VOLUME_ATTRIBUTES),
     KUBE_INSIDE(volume_spec_inside),
 };
-static const struct kube_keep keep_phase = {.whole = F(VOLUME_PHASE)};
-static const struct kube_inside volume_inside[] = {
+static const struct kube_field_filter keep_phase = {.whole = F(VOLUME_PHASE)};
+static const struct kube_nested_filter volume_inside[] = {
     {META,   &kube_keep_meta  },
     {SPEC,   &keep_volume_spec},
     {STATUS, &keep_phase      }
 };
-const struct kube_keep kube_keep_volume = {KUBE_INSIDE(volume_inside)};
+const struct kube_field_filter kube_keep_volume = {KUBE_INSIDE(volume_inside)};
 
-static const struct kube_keep keep_claim_spec = {.whole = F(CLAIM_MODES) | F(CLAIM_RESOURCES) | F(CLAIM_VOLUME) |
-                                                          F(CLAIM_SELECTOR) | F(CLAIM_CLASS) | F(CLAIM_MODE) |
-                                                          F(CLAIM_ATTRIBUTES)};
-static const struct kube_inside claim_inside[] = {
+static const struct kube_field_filter keep_claim_spec = {.whole = F(CLAIM_MODES) | F(CLAIM_RESOURCES) |
+                                                                  F(CLAIM_VOLUME) | F(CLAIM_SELECTOR) | F(CLAIM_CLASS) |
+                                                                  F(CLAIM_MODE) | F(CLAIM_ATTRIBUTES)};
+static const struct kube_nested_filter claim_inside[] = {
     {META, &kube_keep_meta_owned},
     {SPEC, &keep_claim_spec     }
 };
-const struct kube_keep kube_keep_claim = {KUBE_INSIDE(claim_inside)};
+const struct kube_field_filter kube_keep_claim = {KUBE_INSIDE(claim_inside)};
 
-static const struct kube_inside class_inside[] = {
+static const struct kube_nested_filter class_inside[] = {
     {META, &kube_keep_meta}
 };
-const struct kube_keep kube_keep_class = {.whole = F(CLASS_PROVISIONER) | F(CLASS_BINDING) | F(CLASS_TOPOLOGIES),
-                                          KUBE_INSIDE(class_inside)};
+const struct kube_field_filter kube_keep_class = {.whole =
+                                                      F(CLASS_PROVISIONER) | F(CLASS_BINDING) | F(CLASS_TOPOLOGIES),
+                                                  KUBE_INSIDE(class_inside)};
 #undef F
 
 /* ---- parsing ---------------------------------------------------------------------------------------------------- */
@@ -96,7 +98,7 @@ static unsigned mode_of(struct proto_text word)
                                                 : 0;
 }
 
-static void driver_read(struct kube_in *in, const struct proto_field *f, struct kube_volume *v)
+static void driver_read(struct kube_decoder *in, const struct proto_field *f, struct kube_volume *v)
 {
     struct proto_reader source = proto_sub(f);
     struct proto_field x, y;
@@ -117,7 +119,7 @@ static void driver_read(struct kube_in *in, const struct proto_field *f, struct 
     in->bad |= source.bad;
 }
 
-static void reference_read(struct kube_in *in, const struct proto_field *f, struct kube_volume *v)
+static void reference_read(struct kube_decoder *in, const struct proto_field *f, struct kube_volume *v)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
@@ -131,7 +133,7 @@ static void reference_read(struct kube_in *in, const struct proto_field *f, stru
     in->bad |= r.bad;
 }
 
-static void volume_spec_read(struct kube_in *in, const struct proto_field *f, struct kube_volume *v)
+static void volume_spec_read(struct kube_decoder *in, const struct proto_field *f, struct kube_volume *v)
 {
     struct kube_amounts capacity = {0};
     struct proto_reader r = proto_sub(f), sub;
@@ -160,7 +162,7 @@ static void volume_spec_read(struct kube_in *in, const struct proto_field *f, st
 
 bool kube_volume_read(struct arena *arena, struct proto_reader object, struct kube_volume *ret)
 {
-    struct kube_in in = {.arena = arena};
+    struct kube_decoder in = {.arena = arena};
     struct kube_volume v = {
         .meta = KUBE_META_NONE, .class_name = "", .attributes_class = "", .driver = "", .handle = ""};
     v.claim_namespace = v.claim_name = v.claim_uid = "";
@@ -192,7 +194,7 @@ bool kube_volume_read(struct arena *arena, struct proto_reader object, struct ku
     return true;
 }
 
-static int64_t storage_read(struct kube_in *in, const struct proto_field *f)
+static int64_t storage_read(struct kube_decoder *in, const struct proto_field *f)
 {
     struct kube_amounts requests = {0};
     struct proto_reader r = proto_sub(f);
@@ -204,7 +206,7 @@ static int64_t storage_read(struct kube_in *in, const struct proto_field *f)
     return kube_amounts_find(&requests, "storage");
 }
 
-void kube_claim_spec_read(struct kube_in *in, const struct proto_field *f, struct kube_claim *c)
+void kube_claim_spec_read(struct kube_decoder *in, const struct proto_field *f, struct kube_claim *c)
 {
     struct proto_reader r = proto_sub(f);
     struct proto_field x;
@@ -224,7 +226,7 @@ void kube_claim_spec_read(struct kube_in *in, const struct proto_field *f, struc
 
 bool kube_claim_read(struct arena *arena, struct proto_reader object, struct kube_claim *ret)
 {
-    struct kube_in in = {.arena = arena};
+    struct kube_decoder in = {.arena = arena};
     struct kube_claim c = KUBE_CLAIM_NONE;
     struct proto_field f;
     while (proto_next(&object, &f)) {
@@ -245,7 +247,7 @@ bool kube_claim_read(struct arena *arena, struct proto_reader object, struct kub
 }
 
 /* Parses v1.TopologySelectorTerm: every label must have one of its values; a term without labels matches nothing. */
-static void topology_read(struct kube_in *in, const struct proto_field *f, struct kube_terms *to)
+static void topology_read(struct kube_decoder *in, const struct proto_field *f, struct kube_terms *to)
 {
     struct kube_exprs exprs = {0};
     struct proto_reader r = proto_sub(f);
@@ -273,7 +275,7 @@ static void topology_read(struct kube_in *in, const struct proto_field *f, struc
 
 bool kube_class_read(struct arena *arena, struct proto_reader object, struct kube_class *ret)
 {
-    struct kube_in in = {.arena = arena};
+    struct kube_decoder in = {.arena = arena};
     struct kube_class c = {.meta = KUBE_META_NONE, .provisioner = ""};
     struct proto_field f;
     while (proto_next(&object, &f))
@@ -290,7 +292,7 @@ bool kube_class_read(struct arena *arena, struct proto_reader object, struct kub
     return true;
 }
 
-/* ---- matching ----------------------------------------------------------------------------------------------------- */
+/* ---- matching --------------------------------------------------------------------------------------------------- */
 
 bool kube_class_provisions(const struct kube_class *c)
 {

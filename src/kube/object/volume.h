@@ -6,7 +6,7 @@
 
 #include "kube/object/selector.h"
 
-extern const struct kube_keep kube_keep_volume, kube_keep_claim, kube_keep_class;
+extern const struct kube_field_filter kube_keep_volume, kube_keep_claim, kube_keep_class;
 
 /* Bits of access modes. */
 enum { KUBE_RWO = 1, KUBE_ROX = 2, KUBE_RWX = 4, KUBE_RWOP = 8 };
@@ -40,7 +40,7 @@ struct kube_claim {
         .meta = KUBE_META_NONE, .class_name = "", .attributes_class = "", .volume = "", .selected = ""                 \
     }
 /* Parses a v1.PersistentVolumeClaimSpec only. */
-void kube_claim_spec_read(struct kube_in *in, const struct proto_field *f, struct kube_claim *c);
+void kube_claim_spec_read(struct kube_decoder *in, const struct proto_field *f, struct kube_claim *c);
 
 struct kube_class {
     struct kube_meta meta;

@@ -66,7 +66,7 @@ json_t *gpu_report_patch(const struct gpu_report *r)
     return json_pack("{s:{s:o}}", "metadata", "labels", labels);
 }
 
-static void say(struct reporter *r, enum log_level level, const char *event, const char *text)
+static void log_event(struct reporter *r, enum log_level level, const char *event, const char *text)
 {
     log_write(&r->log, kube_wall_ns(), level, event, LOG_TEXT("node", r->o.node), LOG_TEXT("text", text));
 }
@@ -77,12 +77,12 @@ static void on_written(void *ctx, const struct kube_answer *answer)
     char *body = r->body;
     r->body = NULL;
     if (answer->code == 0) {
-        say(r, LEVEL_INFO, "node.labelled", body);
+        log_event(r, LEVEL_INFO, "node.labelled", body);
         free(r->told);
         r->told = body;
         r->told_ns = loop_now_ns(r->loop);
     } else {
-        say(r, LEVEL_ERROR, "node.trouble", answer->text);
+        log_event(r, LEVEL_ERROR, "node.trouble", answer->text);
         free(body);
         loop_timer_set(r->timer, loop_now_ns(r->loop) + AGAIN_NS);
     }
@@ -92,7 +92,7 @@ static void on_written(void *ctx, const struct kube_answer *answer)
     loop_stop(r->loop);
 }
 
-static void look(void *ctx)
+static void poll_gpus(void *ctx)
 {
     struct reporter *r = ctx;
     const struct gpu_report report = gpu_report_probe(r->o.root);
@@ -141,7 +141,7 @@ static int run(struct reporter *r, struct berth_err *err)
                           &(struct kube_api_config){.server = &r->server, .agent = "berth-kube", .connections_max = 1},
                           &r->api, err);
     if (rc == 0) {
-        r->timer = loop_timer_new(r->loop, look, r);
+        r->timer = loop_timer_new(r->loop, poll_gpus, r);
         loop_timer_set(r->timer, 0);
         rc = loop_run(r->loop, err);
     }

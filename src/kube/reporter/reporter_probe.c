@@ -118,7 +118,7 @@ static bool program_run(const char *program, char *const *argv, struct str *ret)
 /* ---- vendors ---------------------------------------------------------------------------------------------------- */
 
 /* Parses lines like "NVIDIA H200, 143771". */
-static bool nvidia_ask(const char *root, struct gpu_report *r)
+static bool nvidia_smi_read(const char *root, struct gpu_report *r)
 {
     CLEANUP(str) struct str program = {0}, text = {0};
     char *const argv[] = {"nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits", NULL};
@@ -188,7 +188,7 @@ static void amd_read(const char *root, struct gpu_report *r)
 struct gpu_report gpu_report_probe(const char *root)
 {
     struct gpu_report r = {0};
-    if (!nvidia_ask(root, &r)) {
+    if (!nvidia_smi_read(root, &r)) {
         r = (struct gpu_report){0};
         nvidia_read(root, &r);
     }

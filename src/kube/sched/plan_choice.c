@@ -30,7 +30,7 @@ static const struct berth_weight size[] = {
 };
 static const struct berth_ranking smallest_first = {.name = "multifactor", .weights = size, .weights_len = 1};
 
-static const struct variant {
+static const struct plan_variant {
     const struct berth_weight *scores; /* NULL: the scores of the profile */
     size_t len;
     const struct berth_ranking *order; /* ranking within a priority; NULL: the policy's */
@@ -46,15 +46,15 @@ enum { VARIANTS = sizeof variants / sizeof *variants, USUAL_VARIANTS = 3 };
 
 /* ---- pending pods ----------------------------------------------------------------------------------------------- */
 
-struct waiter {
+struct waiting_pod {
     const char *name; /* owned by its plan */
     int32_t priority;
 };
-typedef VEC(struct waiter) waiters;
+typedef VEC(struct waiting_pod) waiters;
 
 static int higher_first(const void *a, const void *b)
 {
-    const struct waiter *x = a, *y = b;
+    const struct waiting_pod *x = a, *y = b;
     if (x->priority != y->priority)
         return x->priority < y->priority ? 1 : -1;
     return strcmp(x->name, y->name);
@@ -65,7 +65,7 @@ static waiters waiting(struct berth_plan *plan)
 {
     waiters found = {0};
     for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
-        struct waiter w = {berth_plan_pending_name(plan, i), berth_plan_queue_position(plan, i).priority};
+        struct waiting_pod w = {berth_plan_pending_name(plan, i), berth_plan_queue_position(plan, i).priority};
         vec_push(&found, w);
     }
     if (found.len)
@@ -99,13 +99,13 @@ static bool is_within(const waiters *a, const waiters *b, int32_t priority)
 }
 
 /* A plan in another order is better only if it places more pods and no pod loses its place to a later one. */
-static bool is_better(const struct variant *variant, const waiters *a, const waiters *b)
+static bool is_better(const struct plan_variant *variant, const waiters *a, const waiters *b)
 {
     int32_t priority;
     return leaves_fewer(a, b, &priority) && (!variant->order || is_within(a, b, priority));
 }
 
-/* ---- plans ----------------------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------------------------------ */
 
 static bool places_something(const struct berth_plan *plan)
 {
@@ -156,7 +156,7 @@ static size_t variants_to_try(struct berth_cluster *cluster, const struct berth_
 
 /* Plans by one variant instead of the policy's own scores and order. */
 static int choice_vary(struct berth_cluster *cluster, int64_t now_ns, uint64_t seed, const struct berth_policy *policy,
-                       const struct variant *variant, struct kube_choice *ret)
+                       const struct plan_variant *variant, struct kube_choice *ret)
 {
     struct berth_profile profile = *policy->profile;
     struct berth_policy other = *policy;
@@ -183,7 +183,7 @@ int kube_choose(struct berth_cluster *cluster, int64_t now_ns, const struct bert
         return rc;
     waiters best = waiting(ret->plan);
     for (size_t i = 0; i < len && best.len; i++) {
-        const struct variant *variant = &variants[i < VARIANTS ? i : VARIANTS - 1];
+        const struct plan_variant *variant = &variants[i < VARIANTS ? i : VARIANTS - 1];
         struct kube_choice choice;
         if (choice_vary(cluster, now_ns, i, policy, variant, &choice) < 0)
             continue;

@@ -104,7 +104,7 @@ static void claim_mark(struct claim_request *e, const char *node)
     json_decref(body);
 }
 
-static void volume_look(struct claim_request *e)
+static void volume_check(struct claim_request *e)
 {
     CLEANUP(str) struct str path = {0};
     str_addf(&path, "/api/v1/persistentvolumes/%s", e->volume);
@@ -140,7 +140,7 @@ static const char *volume_mark(struct claim_request *e, const struct kube_answer
     return trouble;
 }
 
-/* ---- pods -------------------------------------------------------------------------------------------------------------- */
+/* ---- pods ------------------------------------------------------------------------------------------------------- */
 
 static struct pod_claims *pod_claims_find(struct kube_provisioner *p, uint64_t instance)
 {
@@ -188,7 +188,7 @@ static void pod_claims_request(struct kube_provisioner *p, struct pod_claims *s,
         s->under_way++;
         s->until_ns = loop_now_ns(p->loop) + PATIENCE_NS;
         if (claims[i].volume[0])
-            volume_look(e);
+            volume_check(e);
         else
             claim_mark(e, pod.node);
     }

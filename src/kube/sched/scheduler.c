@@ -18,7 +18,7 @@ struct kube_scheduler {
     struct kube_scheduler_config c;
     struct kube_writer *binder, *pod_writer; /* bindings; victims, nominations and conditions */
     struct kube_provisioner *provisioner;
-    struct stuck stuck; /* in the loop's clock */
+    struct stuck_pods stuck; /* in the loop's clock */
     struct loop_source *timer;
     struct kube_policy policy;
     int64_t due_ns;             /* when to plan next, in the loop's clock; INT64_MAX: never */
@@ -80,7 +80,7 @@ static void delay_plan(struct kube_scheduler *s, int64_t until_ns)
         request_plan(s, due_ns);
 }
 
-/* ---- bindings -------------------------------------------------------------------------------------------------------- */
+/* ---- bindings --------------------------------------------------------------------------------------------------- */
 
 static void on_bound(void *ctx, uint64_t instance, enum kube_write_result fate, const char *text)
 {
@@ -144,7 +144,7 @@ static void on_victim_deleted(void *ctx, uint64_t instance, enum kube_write_resu
         return;
     log_write(s->c.log, kube_wall_ns(), LEVEL_WARN, "preempt.failed", LOG_TEXT("namespace", pod.namespace),
               LOG_TEXT("pod", pod.name), LOG_TEXT("text", text));
-    request_plan(s, stuck_add(&s->stuck, instance, loop_now_ns(s->c.loop)));
+    request_plan(s, stuck_pods_add(&s->stuck, instance, loop_now_ns(s->c.loop)));
 }
 
 /* Withdraws the nomination of a pod that lost its reservation. */
@@ -295,7 +295,7 @@ static void step(void *ctx)
     if (!s->c.leads(s->c.ctx))
         return;
     kube_provision_check(s->provisioner);
-    request_plan(s, stuck_check(&s->stuck, loop_now_ns(s->c.loop)));
+    request_plan(s, stuck_pods_check(&s->stuck, loop_now_ns(s->c.loop)));
     int64_t now_ns = kube_wall_ns(), begin_ns = kube_clock_ns();
     if (s->c.jobs)
         kube_jobs_process(s->c.jobs, now_ns);
@@ -343,7 +343,7 @@ struct kube_scheduler *kube_scheduler_new(const struct kube_scheduler_config *co
     s->binder = kube_writer_new(config->api, on_bound, s);
     s->pod_writer = kube_writer_new(config->api, on_victim_deleted, s);
     s->provisioner = kube_provisioner_new(config->loop, config->api, config->cache, on_provisioned, s);
-    s->stuck = (struct stuck){.cache = config->cache, .gives_back = on_reservation_lost, .ctx = s};
+    s->stuck = (struct stuck_pods){.cache = config->cache, .gives_back = on_reservation_lost, .ctx = s};
     s->timer = loop_timer_new(config->loop, step, s);
     return s;
 }
@@ -356,7 +356,7 @@ void kube_scheduler_free(struct kube_scheduler *s)
     kube_provisioner_free(s->provisioner);
     kube_writer_free(s->binder);
     kube_writer_free(s->pod_writer);
-    stuck_done(&s->stuck);
+    stuck_pods_done(&s->stuck);
     str_done(&s->text);
     mem_free(s->names);
     mem_free(s);

@@ -2,12 +2,12 @@
 
 #include "kube/client/clock.h"
 
-void stuck_done(struct stuck *s)
+void stuck_pods_done(struct stuck_pods *s)
 {
     vec_done(&s->pods);
 }
 
-int64_t stuck_add(struct stuck *s, uint64_t instance, int64_t now_ns)
+int64_t stuck_pods_add(struct stuck_pods *s, uint64_t instance, int64_t now_ns)
 {
     struct stuck_pod *pod = NULL;
     for (size_t i = 0; i < s->pods.len; i++)
@@ -21,7 +21,7 @@ int64_t stuck_add(struct stuck *s, uint64_t instance, int64_t now_ns)
     return pod->until_ns;
 }
 
-static void undo(const struct stuck *s, uint64_t instance)
+static void undo(const struct stuck_pods *s, uint64_t instance)
 {
     struct cache_pod_view pod;
     uint64_t waiter;
@@ -36,7 +36,7 @@ static void undo(const struct stuck *s, uint64_t instance)
     }
 }
 
-int64_t stuck_check(struct stuck *s, int64_t now_ns)
+int64_t stuck_pods_check(struct stuck_pods *s, int64_t now_ns)
 {
     int64_t next_ns = INT64_MAX;
     size_t left = 0;

@@ -15,7 +15,7 @@ struct stuck_pod {
     uint32_t failures;
 };
 
-struct stuck {
+struct stuck_pods {
     struct cache *cache;
     VEC(struct stuck_pod) pods;
     /* Called for each pod that loses its reservation, before it does; NULL: no callback. */
@@ -23,8 +23,8 @@ struct stuck {
     void *ctx;
 };
 
-void stuck_done(struct stuck *s);
-/* Records a failed deletion; returns when to call stuck_check. All times are of one clock, any clock. */
-int64_t stuck_add(struct stuck *s, uint64_t instance, int64_t now_ns);
+void stuck_pods_done(struct stuck_pods *s);
+/* Records a failed deletion; returns when to call stuck_pods_check. All times are of one clock, any clock. */
+int64_t stuck_pods_add(struct stuck_pods *s, uint64_t instance, int64_t now_ns);
 /* Ends pauses that are over; returns when to call again, INT64_MAX: never. */
-int64_t stuck_check(struct stuck *s, int64_t now_ns);
+int64_t stuck_pods_check(struct stuck_pods *s, int64_t now_ns);

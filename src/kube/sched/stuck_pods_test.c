@@ -18,7 +18,7 @@
 
 struct told {
     struct scene s;
-    struct stuck stuck;
+    struct stuck_pods stuck;
     uint64_t victim, waiter;
     unsigned given_back;
 };
@@ -36,7 +36,7 @@ static void told_begin(struct told *t)
     struct cache_pod_view pod;
     *t = (struct told){0};
     scene_begin(&t->s);
-    t->stuck = (struct stuck){.cache = t->s.p, .gives_back = gives_back, .ctx = t};
+    t->stuck = (struct stuck_pods){.cache = t->s.p, .gives_back = gives_back, .ctx = t};
     scene_node(&t->s, "n1", "a", "");
     scene_pod(&t->s, "victim", "", "n1", PORT);
     scene_pod(&t->s, "p", "", "", PORT);
@@ -50,7 +50,7 @@ static void told_begin(struct told *t)
 
 static void told_cleanup(struct told *t)
 {
-    stuck_done(&t->stuck);
+    stuck_pods_done(&t->stuck);
     scene_cleanup(&t->s);
 }
 
@@ -71,11 +71,11 @@ static void reservation_is_lost_after_pause(void **state)
     (void)state;
     CLEANUP(told) struct told t;
     told_begin(&t);
-    assert_true(stuck_check(&t.stuck, 0) == INT64_MAX);
-    assert_int_equal(stuck_add(&t.stuck, t.victim, 0), SECOND_NS);
-    assert_int_equal(stuck_check(&t.stuck, SECOND_NS - 1), SECOND_NS);
+    assert_true(stuck_pods_check(&t.stuck, 0) == INT64_MAX);
+    assert_int_equal(stuck_pods_add(&t.stuck, t.victim, 0), SECOND_NS);
+    assert_int_equal(stuck_pods_check(&t.stuck, SECOND_NS - 1), SECOND_NS);
     assert_true(is_stopping(&t) && is_promised(&t));
-    assert_true(stuck_check(&t.stuck, SECOND_NS) == INT64_MAX);
+    assert_true(stuck_pods_check(&t.stuck, SECOND_NS) == INT64_MAX);
     assert_false(is_stopping(&t) || is_promised(&t));
     assert_int_equal(t.given_back, 1);
 }
@@ -87,9 +87,9 @@ static void pause_doubles_with_each_failure(void **state)
     told_begin(&t);
     for (unsigned i = 0; i < 20; i++) {
         int64_t pause_ns = i < 6 ? SECOND_NS << i : 60 * SECOND_NS;
-        assert_int_equal(stuck_add(&t.stuck, t.victim, 7), 7 + pause_ns);
+        assert_int_equal(stuck_pods_add(&t.stuck, t.victim, 7), 7 + pause_ns);
         assert_int_equal(t.stuck.pods.len, 1);
-        (void)stuck_check(&t.stuck, 7 + pause_ns);
+        (void)stuck_pods_check(&t.stuck, 7 + pause_ns);
     }
 }
 
@@ -99,15 +99,15 @@ static void reservation_stays_if_victim_goes(void **state)
     (void)state;
     CLEANUP(told) struct told t;
     told_begin(&t);
-    (void)stuck_add(&t.stuck, t.victim, 0);
+    (void)stuck_pods_add(&t.stuck, t.victim, 0);
     scene_put(
         &t.s, CACHE_POD,
         "{metadata: {name: victim, namespace: default, uid: uid-victim, creationTimestamp: 100, deletionTimestamp: 200}, "
         "spec: {schedulerName: berth, nodeName: n1, " PORT "}}");
-    assert_true(stuck_check(&t.stuck, SECOND_NS) == INT64_MAX);
+    assert_true(stuck_pods_check(&t.stuck, SECOND_NS) == INT64_MAX);
     assert_true(is_stopping(&t) && is_promised(&t));
     scene_drop(&t.s, CACHE_POD, "{metadata: {name: victim, namespace: default}}");
-    assert_true(stuck_check(&t.stuck, SECOND_NS) == INT64_MAX);
+    assert_true(stuck_pods_check(&t.stuck, SECOND_NS) == INT64_MAX);
     assert_int_equal(t.stuck.pods.len, 0);
     assert_int_equal(t.given_back, 0);
 }

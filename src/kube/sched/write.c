@@ -90,7 +90,7 @@ void kube_writer_free(struct kube_writer *w)
     mem_free(w);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static void send(struct kube_write *x, const char *method, const char *sub, enum kube_rank rank)
 {
@@ -208,7 +208,7 @@ void kube_mark_unschedulable(struct kube_writer *w, const struct kube_pod_ref *p
     send(x, "PATCH", "/status", KUBE_LATE);
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------------------- */
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
 
 static void report_result(struct kube_write *x, enum kube_write_result fate, const char *text)
 {

@@ -19,7 +19,7 @@
 /* Charges of resources for fair shares: the daemon's, plus the GPU resource names of Kubernetes (tenant_gpu_at). */
 #define CHARGES "cpu=1,gpu=10,memory=0.25,nvidia.com/gpu=10,amd.com/gpu=10,gpu.intel.com/i915=10,gpu.intel.com/xe=10"
 
-/* ---- objects ------------------------------------------------------------------------------------------------------ */
+/* ---- objects ---------------------------------------------------------------------------------------------------- */
 
 struct tenant_key {
     enum kind kind;
@@ -71,7 +71,7 @@ static void tenant_clear(struct tenant *e)
     *e = (struct tenant){0};
 }
 
-/* ---- the state ---------------------------------------------------------------------------------------------------- */
+/* ---- the state -------------------------------------------------------------------------------------------------- */
 
 int tenant_state(struct tenants *t, enum kind kind, const char *name, const json_t *doc, struct berth_err *err)
 {
@@ -92,7 +92,7 @@ int tenant_state(struct tenants *t, enum kind kind, const char *name, const json
 
 static void note(struct tenants *t, enum kind kind, const char *name)
 {
-    vec_push(&t->unapplied, ((struct unapplied){kind, mem_strdup(name)}));
+    vec_push(&t->unapplied, ((struct unapplied_object){kind, mem_strdup(name)}));
     t->unsettled = true;
     t->group_namespaces_old = t->group_namespaces_old || kind == KIND_GROUP;
     if (t->changed)
@@ -154,9 +154,9 @@ static void recheck_rejected(struct tenants *t)
     }
 }
 
-/* ---- life --------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------- */
 
-static int nothing(void *ctx, const char *prefix, store_visit *visit, void *visit_ctx, struct berth_err *err)
+static int empty_visit(void *ctx, const char *prefix, store_visit *visit, void *visit_ctx, struct berth_err *err)
 {
     (void)ctx;
     (void)prefix;
@@ -174,7 +174,7 @@ struct tenants *tenants_new(void (*changed)(void *ctx), void *ctx)
     t->ctx = ctx;
     CLEANUP(json) json_t *settings = json_pack("{s:s, s:s}", "policy", POLICY_DEFAULT, "charges", CHARGES);
     (void)json_object_set_new(settings, "v", json_integer(SCHEMA_VERSION));
-    int rc = state_load_from(nothing, NULL, 0, &t->state, &err);
+    int rc = state_load_from(empty_visit, NULL, 0, &t->state, &err);
     if (rc == 0)
         rc = tenant_state(t, KIND_SETTING, SETTINGS_ID, settings, &err);
     assert(rc == 0); /* the store is empty */
@@ -337,7 +337,7 @@ void tenants_put_quotas(struct tenants *t, struct berth_cluster *cluster, bool a
     static const enum kind with_quota[] = {KIND_GROUP, KIND_USER, KIND_QUEUE};
     bool queues = false;
     for (size_t i = 0; i < t->unapplied.len; i++) {
-        const struct unapplied *u = &t->unapplied.at[i];
+        const struct unapplied_object *u = &t->unapplied.at[i];
         queues = queues || u->kind == KIND_QUEUE;
         if (!all && (u->kind == KIND_GROUP || u->kind == KIND_USER || u->kind == KIND_QUEUE))
             quota_put(t, cluster, u->kind, u->name);
@@ -345,7 +345,7 @@ void tenants_put_quotas(struct tenants *t, struct berth_cluster *cluster, bool a
     for (size_t k = 0; all && k < sizeof with_quota / sizeof *with_quota; k++)
         quotas_put(t, cluster, with_quota[k]);
     if (all)
-        tenant_past_tell_all(t, cluster);
+        tenant_past_apply_all(t, cluster);
     if (queues && !all) /* the tree may have changed: a queue is rejected while another is still above it */
         quotas_put(t, cluster, KIND_QUEUE);
     unapplied_clear(t);
@@ -356,7 +356,7 @@ const char *tenants_domain(const struct tenants *t, const char *id, const struct
     return node_domain(t->state, id, node);
 }
 
-/* ---- claims ------------------------------------------------------------------------------------------------------- */
+/* ---- claims ----------------------------------------------------------------------------------------------------- */
 
 static int place_compare(const void *a, const void *b)
 {
@@ -483,7 +483,7 @@ const char *tenants_claim(struct tenants *t, const struct tenant_claim *claim, s
     return tenants_claim_check(t, claim, arena, w);
 }
 
-/* ---- the policy ---------------------------------------------------------------------------------------------------- */
+/* ---- the policy ------------------------------------------------------------------------------------------------- */
 
 /* Adds the default queue if no object defines it. */
 static void default_add(const struct tenants *t, struct plan_policy *p)
@@ -512,7 +512,7 @@ void tenants_policy(const struct tenants *t, struct plan_policy *ret)
 
 /* ---- usage ------------------------------------------------------------------------------------------------------ */
 
-static int64_t held(const struct berth_cluster *cluster, const char *quota, const char *resource)
+static int64_t quota_used(const struct berth_cluster *cluster, const char *quota, const char *resource)
 {
     struct berth_quota_use use;
     return berth_quota_use(cluster, quota, resource, &use) ? use.held : 0;
@@ -526,10 +526,10 @@ struct tenant_use tenants_use(const struct berth_cluster *cluster, enum kind kin
     (void)berth_quota_use(cluster, quota, "pods", &pods);
     struct tenant_use use = {.pending = pods.asked > pods.held ? pods.asked - pods.held : 0,
                              .running = pods.held,
-                             .cpu = held(cluster, quota, "cpu"),
-                             .memory = held(cluster, quota, "memory"),
-                             .gpu_milli = held(cluster, quota, "gpu")};
+                             .cpu = quota_used(cluster, quota, "cpu"),
+                             .memory = quota_used(cluster, quota, "memory"),
+                             .gpu_milli = quota_used(cluster, quota, "gpu")};
     for (size_t i = 0; tenant_gpu_at(i); i++)
-        use.gpu_milli += 1000 * held(cluster, quota, tenant_gpu_at(i));
+        use.gpu_milli += 1000 * quota_used(cluster, quota, tenant_gpu_at(i));
     return use;
 }

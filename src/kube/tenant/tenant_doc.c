@@ -23,9 +23,9 @@ const char *tenant_gpu_at(size_t i)
     return i < sizeof names / sizeof *names ? names[i] : NULL;
 }
 
-/* ---- the document ------------------------------------------------------------------------------------------------- */
+/* ---- the document ----------------------------------------------------------------------------------------------- */
 
-static const char *key_there(const char *key)
+static const char *key_in_cache_doc(const char *key)
 {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i].here, key) == 0)
@@ -104,25 +104,25 @@ json_t *tenant_doc(enum kind kind, const char *name, const json_t *spec)
         if ((kind == KIND_GROUP && strcmp(key, "namespaces") == 0) || (kind == KIND_USER && strcmp(key, "names") == 0))
             continue; /* kept separately: the daemon has no such key */
         json_t *copy = strcmp(key, "quota") == 0 ? quota_doc(value) : json_deep_copy(value);
-        (void)json_object_set_new(doc, key_there(key), copy);
+        (void)json_object_set_new(doc, key_in_cache_doc(key), copy);
     }
     return doc;
 }
 
 /* ---- named objects ---------------------------------------------------------------------------------------------- */
 
-struct naming {
+struct tenant_namer {
     struct state *s;
     struct berth_err *err;
 };
 
-static int absent(struct naming *n, const char *key, enum kind kind, const char *name)
+static int absent(struct tenant_namer *n, const char *key, enum kind kind, const char *name)
 {
     return err_set(n->err, ENOENT, "%s: %s %.80s does not exist; create it or remove it here", key, kinds[kind].name,
                    name);
 }
 
-static int names_check(struct naming *n, const json_t *doc, const char *key, enum kind kind)
+static int names_check(struct tenant_namer *n, const json_t *doc, const char *key, enum kind kind)
 {
     size_t i;
     json_t *one;
@@ -135,13 +135,13 @@ static int names_check(struct naming *n, const json_t *doc, const char *key, enu
     return 0;
 }
 
-static int name_check(struct naming *n, const json_t *doc, const char *key, enum kind kind)
+static int name_check(struct tenant_namer *n, const json_t *doc, const char *key, enum kind kind)
 {
     const char *name = json_string_value(json_object_get(doc, key));
     return name && *name && !state_find(n->s, kind, name) ? absent(n, key, kind, name) : 0;
 }
 
-static int policy_name_check(struct naming *n, const json_t *doc)
+static int policy_name_check(struct tenant_namer *n, const json_t *doc)
 {
     const char *name = json_string_value(json_object_get(doc, "policy"));
     return name && plan_policy_built_in(name) ? 0 : name_check(n, doc, "policy", KIND_POLICY);
@@ -149,7 +149,7 @@ static int policy_name_check(struct naming *n, const json_t *doc)
 
 /* Checks names first, so that errors use the words of the custom resource; the checks below use those of the daemon's
  * command line. */
-static int all_names_check(struct naming *n, enum kind kind, const json_t *doc)
+static int all_names_check(struct tenant_namer *n, enum kind kind, const json_t *doc)
 {
     if (kind == KIND_USER)
         return name_check(n, doc, "group", KIND_GROUP);
@@ -162,9 +162,9 @@ static int all_names_check(struct naming *n, enum kind kind, const json_t *doc)
     return rc < 0 ? rc : policy_name_check(n, doc);
 }
 
-/* ---- the daemon's own rules --------------------------------------------------------------------------------------- */
+/* ---- the daemon's own rules ------------------------------------------------------------------------------------- */
 
-static int rules_check(struct call *c, enum kind kind, const char *name, const json_t *doc)
+static int rules_check(struct request *c, enum kind kind, const char *name, const json_t *doc)
 {
     struct group_doc group;
     struct user_doc user;
@@ -204,8 +204,8 @@ static void reword(struct berth_err *err)
 int tenant_check(struct state *s, enum kind kind, const char *name, const json_t *doc, struct berth_err *err)
 {
     char folded[ID_MAX + 1];
-    struct naming n = {s, err};
-    struct call c = {.state = s};
+    struct tenant_namer n = {s, err};
+    struct request c = {.state = s};
     /* reserved names are not used in Kubernetes, so they are allowed */
     int rc = id_reserved(name) ? 0 : id_fold("metadata.name", name, folded, err);
     if (rc == 0)

@@ -47,7 +47,7 @@ struct feed_object {
     struct kube_call *call; /* NULL: no write in progress */
 };
 
-struct source {
+struct feed_source {
     struct tenant_feed *f;
     struct kube_watch *watch;
     struct kube_call *call; /* asks whether the resource exists */
@@ -56,7 +56,7 @@ struct source {
 
 struct tenant_feed {
     struct tenant_feed_config c;
-    struct source sources[SOURCES];
+    struct feed_source sources[SOURCES];
     size_t known;
     VEC(struct feed_object *) feed_object; /* in no order */
     struct map by_name;
@@ -68,7 +68,7 @@ struct tenant_feed {
     bool summed;     /* in this round */
 };
 
-/* ---- objects ------------------------------------------------------------------------------------------------------ */
+/* ---- objects ---------------------------------------------------------------------------------------------------- */
 
 struct feed_object_key {
     size_t source;
@@ -118,7 +118,7 @@ static void feed_object_drop(struct tenant_feed *f, uint32_t i)
 }
 
 /* Takes over usage that an earlier or present leader wrote; usage that we wrote ourselves is not newer. */
-static void usage_seen(struct feed_object *x, const json_t *usage)
+static void usage_take_over(struct feed_object *x, const json_t *usage)
 {
     int64_t at_ns = 0;
     const json_t *at = json_object_get(usage, "at");
@@ -130,7 +130,7 @@ static void usage_seen(struct feed_object *x, const json_t *usage)
 
 static void on_put(void *ctx, const struct kube_object *o)
 {
-    struct source *s = ctx;
+    struct feed_source *s = ctx;
     struct tenant_feed *f = s->f;
     size_t source = (size_t)(s - f->sources);
     uint32_t i = find(f, source, o->name);
@@ -156,12 +156,12 @@ static void on_put(void *ctx, const struct kube_object *o)
         tenants_restore_in_force(f->c.tenants, resources[source].kind, o->name, before);
     if (is_new)
         (void)tenants_put(f->c.tenants, resources[source].kind, o->name, json_object_get(o->json, "spec"), NULL);
-    usage_seen(x, json_object_get(json_object_get(o->json, "status"), "usage"));
+    usage_take_over(x, json_object_get(json_object_get(o->json, "status"), "usage"));
 }
 
 static void on_drop(void *ctx, const struct kube_object *o)
 {
-    struct source *s = ctx;
+    struct feed_source *s = ctx;
     size_t source = (size_t)(s - s->f->sources);
     uint32_t i = find(s->f, source, o->name);
     tenants_drop(s->f->c.tenants, resources[source].kind, o->name);
@@ -169,9 +169,9 @@ static void on_drop(void *ctx, const struct kube_object *o)
         feed_object_drop(s->f, i);
 }
 
-/* ---- watches ------------------------------------------------------------------------------------------------------ */
+/* ---- watches ---------------------------------------------------------------------------------------------------- */
 
-static void source_known(struct source *s)
+static void feed_source_known(struct feed_source *s)
 {
     struct tenant_feed *f = s->f;
     if (s->known)
@@ -183,12 +183,12 @@ static void source_known(struct source *s)
 
 static void on_synced(void *ctx)
 {
-    source_known(ctx);
+    feed_source_known(ctx);
 }
 
 static void on_trouble(void *ctx, const char *text)
 {
-    const struct source *s = ctx;
+    const struct feed_source *s = ctx;
     CLEANUP(str) struct str all = {0};
     str_addf(&all, "%s: %s", resources[s - s->f->sources].path, text);
     s->f->c.trouble(s->f->c.ctx, str_text(&all));
@@ -196,7 +196,7 @@ static void on_trouble(void *ctx, const char *text)
 
 static void on_looked(void *ctx, const struct kube_answer *answer)
 {
-    struct source *s = ctx;
+    struct feed_source *s = ctx;
     const struct tenant_feed *f = s->f;
     s->call = NULL;
     if (answer->code == 0) {
@@ -213,10 +213,10 @@ static void on_looked(void *ctx, const struct kube_answer *answer)
     }
     if (answer->code != -ENOENT && !s->known)
         on_trouble(s, answer->text);
-    source_known(s);
+    feed_source_known(s);
 }
 
-static void look(struct source *s)
+static void check_source(struct feed_source *s)
 {
     CLEANUP(str) struct str path = {0};
     if (s->watch || s->call)
@@ -228,7 +228,7 @@ static void look(struct source *s)
             .method = "GET", .path = path.at, .rank = KUBE_URGENT, .harmless = true, .done = on_looked, .ctx = s});
 }
 
-/* ---- status ------------------------------------------------------------------------------------------------------- */
+/* ---- status ----------------------------------------------------------------------------------------------------- */
 
 static const json_t *condition_of(const json_t *status)
 {
@@ -419,7 +419,7 @@ static void on_time(void *ctx)
     if (now_ns >= f->look_ns) {
         f->look_ns = now_ns + LOOK_NS;
         for (size_t i = 0; i < SOURCES; i++)
-            look(&f->sources[i]);
+            check_source(&f->sources[i]);
     }
     if (!f->c.leads(f->c.ctx))
         return;
@@ -428,7 +428,7 @@ static void on_time(void *ctx)
     statuses_write(f);
 }
 
-/* ---- life --------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------- */
 
 static int64_t clock_while_leading(void *ctx)
 {

@@ -256,7 +256,7 @@ static void past_put_to_cluster(struct tenants *t, struct berth_cluster *cluster
         (void)object_sync(t->state, cluster, of, NULL);
 }
 
-void tenant_past_tell_all(struct tenants *t, struct berth_cluster *cluster)
+void tenant_past_apply_all(struct tenants *t, struct berth_cluster *cluster)
 {
     size_t len;
     const struct object *const *uses = state_list(t->state, KIND_FACT, &len);

@@ -118,7 +118,7 @@ static void follow(struct story *from, int64_t at_s, struct story *to)
     }
 }
 
-/* ---- fair shares --------------------------------------------------------------------------------------------------- */
+/* ---- fair shares ------------------------------------------------------------------------------------------------ */
 
 /* A user who used much is placed later, though first in the queue; also after a change of leader. Plans are made at
  * second 1000. */
@@ -303,7 +303,7 @@ static void usage_is_removed_with_user(void **state)
     assert_string_equal(scene_says(&y.s), "?b a->n1");
 }
 
-/* ---- totals -------------------------------------------------------------------------------------------------------- */
+/* ---- totals ----------------------------------------------------------------------------------------------------- */
 
 /* The spent part of a total stays spent until its period is over, for users, groups and queues. */
 static void spent_totals_persist(void **state)
@@ -375,7 +375,7 @@ static void usage_waits_until_in_force(void **state)
     assert_int_equal(own_at(&y.s, 600, KIND_USER, "ann"), 5000);
 }
 
-/* ---- jobs, and the journal ----------------------------------------------------------------------------------------- */
+/* ---- jobs, and the journal -------------------------------------------------------------------------------------- */
 
 static int64_t room_clock(void *ctx)
 {

@@ -44,7 +44,7 @@ struct group_namespace {
 };
 
 /* An object that must be put into the cache's cluster. */
-struct unapplied {
+struct unapplied_object {
     enum kind kind;
     char *name;
 };
@@ -57,7 +57,7 @@ struct tenants {
     VEC(struct tenant) at;
     VEC(uint32_t) free;
     struct map by_name;
-    VEC(struct unapplied) unapplied;
+    VEC(struct unapplied_object) unapplied;
     VEC(struct group_namespace) group_namespaces; /* by namespace, then by group */
     bool group_namespaces_old;
     bool unsettled; /* something changed since rejected objects were checked */
@@ -110,7 +110,7 @@ void tenant_past_drop(struct tenants *t, struct tenant *e);
 json_t *tenant_past_doc(const struct tenants *t, enum kind kind, const char *name);
 void tenant_past_set(struct tenants *t, enum kind kind, const char *name, const json_t *doc);
 /* Puts all usage into a new cluster, besides the usage in quotas. */
-void tenant_past_tell_all(struct tenants *t, struct berth_cluster *cluster);
+void tenant_past_apply_all(struct tenants *t, struct berth_cluster *cluster);
 
 /* In tenant_doc.c: converts a spec to a document of the daemon; a new reference; NULL if the spec is not an object. */
 json_t *tenant_doc(enum kind kind, const char *name, const json_t *spec);

@@ -58,7 +58,7 @@ static json_t *answer_of(const char *uid, int rc, const struct berth_err *err, j
     return json_pack("{s:s, s:s, s:o}", "apiVersion", REVIEW_VERSION, "kind", "AdmissionReview", "response", response);
 }
 
-static int unsure(const struct admission *j, const char *why, json_t *warnings, struct berth_err *err)
+static int admit_with_warning(const struct admission *j, const char *why, json_t *warnings, struct berth_err *err)
 {
     CLEANUP(str) struct str text = {0};
     if (j->deny_unchecked)
@@ -104,11 +104,12 @@ static int request_check(const struct admission *j, const json_t *request, int64
     while (i < count && strcmp(resources[i].plural, plural) != 0)
         i++;
     if (i == count || !writes || !json_is_object(object))
-        return unsure(j, "this request cannot be checked", warnings, err);
+        return admit_with_warning(j, "this request cannot be checked", warnings, err);
     if (is_unchanged_spec(object, old))
         return 0;
     if (!j->ready(j->ctx))
-        return unsure(j, "the scheduler has just started and has not loaded the cluster yet", warnings, err);
+        return admit_with_warning(j, "the scheduler has just started and has not loaded the cluster yet", warnings,
+                                  err);
     if (resources[i].kind != KIND_JOB)
         return tenant_object_check(j, resources[i].kind, object, warnings, err);
     const struct admission_request asked = {.object = object,
@@ -132,7 +133,7 @@ int admission_review(const struct admission *j, const json_t *review, int64_t no
     if (rc == -ENOENT && missing == MISSING_QUEUE_WAIT)
         return -EAGAIN;
     if (rc == -ENOENT && missing == MISSING_QUEUE_UNSURE)
-        rc = unsure(j, "the scheduler has not seen its queue yet", warnings, &why);
+        rc = admit_with_warning(j, "the scheduler has not seen its queue yet", warnings, &why);
     *ret = answer_of(uid, rc, &why, warnings);
     return 0;
 }

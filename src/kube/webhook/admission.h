@@ -37,8 +37,8 @@ enum missing_queue {
     MISSING_QUEUE_WAIT,   /* the queue may be about to appear: retry */
     MISSING_QUEUE_UNSURE, /* it is stored or may be: the job cannot be checked */
 };
-/* Returns the response to a review, a new reference. -EAGAIN, with MISSING_QUEUE_WAIT: call again shortly. -EINVAL: not a
- * review. */
+/* Returns the response to a review, a new reference. -EAGAIN, with MISSING_QUEUE_WAIT: call again shortly. -EINVAL: not
+ * a review. */
 int admission_review(const struct admission *j, const json_t *review, int64_t now_ns, enum missing_queue missing,
                      json_t **ret, struct berth_err *err);
 
@@ -49,7 +49,7 @@ struct admission_request {
 };
 /* In admission_job.c: returns -EINVAL, -EACCES, or -ENOENT for a missing queue, with a message. Appends warnings about
  * allowed but doubtful settings to the list. */
-int admission_check_job(const struct admission *j, const struct admission_request *asked, int64_t now_ns,
+int admission_check_job(const struct admission *j, const struct admission_request *request, int64_t now_ns,
                         json_t *warnings, struct berth_err *err);
 
 /* In admission_recent.c: jobs allowed moments ago count until the cache knows them, so that several jobs submitted at

@@ -142,7 +142,7 @@ static int user_check(struct job_review *g)
                    g->who, user, user);
 }
 
-/* ---- queue and quotas ------------------------------------------------------------------------------------------------ */
+/* ---- queue and quotas ------------------------------------------------------------------------------------------- */
 
 /* Builds the workload of a role. Returns why it may not be in its queue; NULL: it may. */
 static const char *draft_make(struct job_review *g, const struct kube_job *job, size_t role, struct berth_workload *w)
@@ -222,12 +222,12 @@ static int verdict_check(struct job_review *g, const struct berth_admission_resu
 /* Checks each role together with the roles before it, which are put into the cluster temporarily. */
 static int roles_check(struct job_review *g, struct berth_cluster *cluster)
 {
-    struct berth_workload_view seen;
+    struct berth_workload_view workload;
     size_t i = 0;
     int rc = 0;
     for (; rc == 0 && i < g->job.roles_len; i++) {
         struct berth_admission_result v = berth_admission_check(cluster, &g->drafts[i], g->now_ns);
-        bool known = berth_workload_find(cluster, g->drafts[i].id, &seen);
+        bool known = berth_workload_find(cluster, g->drafts[i].id, &workload);
         rc = verdict_check(g, &v);
         if (known)
             g->drafts[i].id = NULL; /* in the cluster already, so not removed below */
@@ -242,32 +242,32 @@ static int roles_check(struct job_review *g, struct berth_cluster *cluster)
 
 /* Puts a recently allowed job into the cluster; false: the cluster knows it already. */
 static bool recent_job_put(struct job_review *g, const struct kube_job *job, struct berth_cluster *cluster,
-                           struct kube_texts *told)
+                           struct kube_texts *reasons)
 {
-    struct berth_workload_view seen;
+    struct berth_workload_view workload;
     struct berth_workload w;
     for (size_t i = 0; i < job->roles_len; i++) {
         if (draft_make(g, job, i, &w))
             continue;
-        if (berth_workload_find(cluster, w.id, &seen))
+        if (berth_workload_find(cluster, w.id, &workload))
             return false;
         if (berth_workload_put(cluster, &w, NULL) == 0)
-            kube_push(&g->arena, told, w.id);
+            kube_push(&g->arena, reasons, w.id);
     }
     return true;
 }
 
 static struct kube_texts recent_jobs_put(struct job_review *g, struct berth_cluster *cluster)
 {
-    struct kube_texts told = {0};
+    struct kube_texts reasons = {0};
     const struct kube_job *job;
     size_t at = 0;
     if (!g->j->recent)
-        return told;
+        return reasons;
     while ((job = recent_jobs_next(g->j->recent, &g->job, g->now_ns, &at)))
-        if (!recent_job_put(g, job, cluster, &told))
+        if (!recent_job_put(g, job, cluster, &reasons))
             recent_jobs_drop(g->j->recent, &at);
-    return told;
+    return reasons;
 }
 
 static int quotas_check(struct job_review *g)
@@ -279,10 +279,10 @@ static int quotas_check(struct job_review *g)
         if (!v.ok && strcmp(v.kind, "limit") == 0)
             return verdict_check(g, &v);
     }
-    struct kube_texts told = recent_jobs_put(g, cluster);
+    struct kube_texts reasons = recent_jobs_put(g, cluster);
     int rc = roles_check(g, cluster);
-    for (size_t i = 0; i < told.len; i++)
-        (void)berth_workload_remove(cluster, told.at[i], NULL);
+    for (size_t i = 0; i < reasons.len; i++)
+        (void)berth_workload_remove(cluster, reasons.at[i], NULL);
     return rc;
 }
 
@@ -305,7 +305,7 @@ static bool update_requests_more(const json_t *object, const json_t *old)
     return !old;
 }
 
-static void oddities(struct job_review *g)
+static void warn_ignored_fields(struct job_review *g)
 {
     const struct kube_job *job = &g->job;
     if (job->deadline_ns && job->deadline_ns <= g->now_ns)
@@ -325,11 +325,11 @@ static void oddities(struct job_review *g)
     }
 }
 
-int admission_check_job(const struct admission *j, const struct admission_request *asked, int64_t now_ns,
+int admission_check_job(const struct admission *j, const struct admission_request *request, int64_t now_ns,
                         json_t *warnings, struct berth_err *err)
 {
-    const json_t *object = asked->object, *old = asked->old;
-    struct job_review g = {.j = j, .who = asked->who, .now_ns = now_ns, .warnings = warnings, .err = err};
+    const json_t *object = request->object, *old = request->old;
+    struct job_review g = {.j = j, .who = request->who, .now_ns = now_ns, .warnings = warnings, .err = err};
     arena_init(&g.arena);
     int rc = kube_job_read(object, &g.arena, &g.job, err);
     if (rc == 0 && (!old || differs(object, old, "user")))
@@ -338,11 +338,11 @@ int admission_check_job(const struct admission *j, const struct admission_reques
         rc = queue_check(&g);
         if (rc == 0)
             rc = quotas_check(&g);
-        if (rc == 0 && j->recent && !asked->dry && !old)
+        if (rc == 0 && j->recent && !request->dry && !old)
             recent_jobs_add(j->recent, object, now_ns);
     }
     if (rc == 0)
-        oddities(&g);
+        warn_ignored_fields(&g);
     arena_done(&g.arena);
     return rc;
 }

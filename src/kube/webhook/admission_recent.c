@@ -8,7 +8,7 @@
 #define RECENT_NS (INT64_C(10) * 1000000000)
 enum { RECENT_MAX = 1024 };
 
-struct recent {
+struct recent_job {
     json_t *object; /* the job points into it */
     struct arena arena;
     struct kube_job job;
@@ -16,7 +16,7 @@ struct recent {
 };
 
 struct recent_jobs {
-    VEC(struct recent *) jobs; /* in order of admission */
+    VEC(struct recent_job *) jobs; /* in order of admission */
 };
 
 struct recent_jobs *recent_jobs_new(void)
@@ -24,7 +24,7 @@ struct recent_jobs *recent_jobs_new(void)
     return mem_zalloc(sizeof(struct recent_jobs));
 }
 
-static void recent_free(struct recent *e)
+static void recent_free(struct recent_job *e)
 {
     arena_done(&e->arena);
     json_decref(e->object);
@@ -55,7 +55,7 @@ static bool same(const struct kube_job *a, const struct kube_job *b)
 
 void recent_jobs_add(struct recent_jobs *r, const json_t *object, int64_t now_ns)
 {
-    struct recent *e = mem_zalloc(sizeof *e);
+    struct recent_job *e = mem_zalloc(sizeof *e);
     arena_init(&e->arena);
     e->object = json_deep_copy(object);
     e->until_ns = now_ns + RECENT_NS;

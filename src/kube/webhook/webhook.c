@@ -25,36 +25,36 @@
 enum { PORT_DEFAULT = 9443, BODY_MAX = 8 << 20, CONNECTIONS_MAX = 256 };
 
 /* State of a file when it was read. */
-struct stamp {
+struct file_stamp {
     struct timespec changed;
     off_t size;
     ino_t inode;
 };
 
 /* A review waiting for its queue. */
-struct held {
+struct pending_review {
     struct kube_webhook *w;
     struct http_request *x; /* NULL: answered */
     json_t *review;
     int64_t until_ns; /* when the API server is asked; after that, when the wait ends */
     struct kube_call *call;
     bool asked, none; /* none: the queue does not exist */
-    struct held *next, **at;
+    struct pending_review *next, **at;
 };
 
 struct kube_webhook {
     struct kube_webhook_config c;
     char host[LISTEN_HOST_MAX];
     uint16_t port;
-    struct stamp cert, key;
+    struct file_stamp cert, key;
     struct http_server *http,
         *draining_http; /* leaving: server with the previous certificate, finishing its requests */
     struct loop_source *files, *again;
-    struct held *held;
+    struct pending_review *held;
     struct kube_webhook_stats stats;
 };
 
-/* ---- requests ------------------------------------------------------------------------------------------------------ */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static void answer_text(struct http_request *x, int status, const char *text)
 {
@@ -92,7 +92,7 @@ static bool review_and_answer(struct kube_webhook *w, struct http_request *x, co
     return true;
 }
 
-static void held_review_finish(struct held *h)
+static void pending_review_finish(struct pending_review *h)
 {
     *h->at = h->next;
     if (h->next)
@@ -103,19 +103,20 @@ static void held_review_finish(struct held *h)
     h->call = NULL;
 }
 
-static void held_review_drop(void *data)
+static void pending_review_drop(void *data)
 {
-    struct held *h = data;
+    struct pending_review *h = data;
     if (h->x)
-        held_review_finish(h);
+        pending_review_finish(h);
     json_decref(h->review);
     mem_free(h);
 }
 
-static void hold(struct kube_webhook *w, struct http_request *x, const json_t *review)
+static void hold_review(struct kube_webhook *w, struct http_request *x, const json_t *review)
 {
-    struct held *h = mem_zalloc(sizeof *h);
-    *h = (struct held){.w = w, .x = x, .review = json_incref((json_t *)review), .next = w->held, .at = &w->held};
+    struct pending_review *h = mem_zalloc(sizeof *h);
+    *h = (struct pending_review){
+        .w = w, .x = x, .review = json_incref((json_t *)review), .next = w->held, .at = &w->held};
     h->until_ns = loop_now_ns(w->c.loop) + QUEUE_WAIT_NS;
     if (w->held)
         w->held->at = &h->next;
@@ -123,7 +124,7 @@ static void hold(struct kube_webhook *w, struct http_request *x, const json_t *r
         loop_timer_set(w->again, loop_now_ns(w->c.loop) + RECHECK_NS);
     w->held = h;
     w->stats.held++;
-    http_set_data(x, h, held_review_drop);
+    http_set_data(x, h, pending_review_drop);
 }
 
 /* Reports whether the text is a valid object name, so that it cannot change the path. */
@@ -134,13 +135,13 @@ static bool is_name(const char *text)
 
 static void on_queue_answer(void *ctx, const struct kube_answer *answer)
 {
-    struct held *h = ctx;
+    struct pending_review *h = ctx;
     h->call = NULL;
     h->none = answer->code == -ENOENT;
 }
 
 /* Asks the API server whether the queue exists, as the watch has not shown it. */
-static void queue_ask(struct held *h)
+static void queue_check_exists(struct pending_review *h)
 {
     const json_t *object = json_object_get(json_object_get(h->review, "request"), "object");
     const char *name = json_string_value(json_object_get(json_object_get(object, "spec"), "queue"));
@@ -161,11 +162,11 @@ static void queue_ask(struct held *h)
                                                              .ctx = h});
 }
 
-static enum missing_queue missing_of(struct held *h)
+static enum missing_queue missing_of(struct pending_review *h)
 {
     bool late = loop_now_ns(h->w->c.loop) >= h->until_ns;
     if (late && !h->asked)
-        queue_ask(h);
+        queue_check_exists(h);
     if (h->none)
         return MISSING_QUEUE_DENY;
     return late && h->asked && !h->call ? MISSING_QUEUE_UNSURE : MISSING_QUEUE_WAIT;
@@ -175,7 +176,7 @@ static void on_again(void *ctx)
 {
     struct kube_webhook *w = ctx;
     int64_t now_ns = loop_now_ns(w->c.loop);
-    for (struct held *h = w->held, *next; h; h = next) {
+    for (struct pending_review *h = w->held, *next; h; h = next) {
         struct http_request *x = h->x;
         CLEANUP(json) json_t *review = json_incref(h->review); /* answering may free the exchange and `h` */
         struct berth_err err = {0};
@@ -183,7 +184,7 @@ static void on_again(void *ctx)
         next = h->next;
         if (admission_review(&w->c.admission, review, kube_wall_ns(), missing_of(h), &answer, &err) == -EAGAIN)
             continue;
-        held_review_finish(h);
+        pending_review_finish(h);
         answer_json(w, x, answer);
     }
     if (w->held)
@@ -212,22 +213,22 @@ static void handle(void *ctx, struct http_request *x)
     if (!json_is_object(review))
         answer_bad(w, x, "expected an AdmissionReview as JSON\n");
     else if (!review_and_answer(w, x, review))
-        hold(w, x, review);
+        hold_review(w, x, review);
 }
 
-/* ---- the certificate ------------------------------------------------------------------------------------------------- */
+/* ---- the certificate -------------------------------------------------------------------------------------------- */
 
-static bool stamp_read(const char *path, struct stamp *ret)
+static bool stamp_read(const char *path, struct file_stamp *ret)
 {
     struct stat st;
-    *ret = (struct stamp){0};
+    *ret = (struct file_stamp){0};
     if (stat(path, &st) < 0)
         return false;
-    *ret = (struct stamp){st.st_mtim, st.st_size, st.st_ino};
+    *ret = (struct file_stamp){st.st_mtim, st.st_size, st.st_ino};
     return true;
 }
 
-static bool stamp_same(const struct stamp *a, const struct stamp *b)
+static bool stamp_same(const struct file_stamp *a, const struct file_stamp *b)
 {
     return a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec && a->size == b->size &&
            a->inode == b->inode;
@@ -257,27 +258,27 @@ static int begin(struct kube_webhook *w, struct berth_err *err)
         return rc;
     if (w->http)
         http_server_quiesce(w->http); /* frees the port */
-    struct http_server *made = NULL;
-    rc = serve(w, &id, &made, err);
+    struct http_server *server = NULL;
+    rc = serve(w, &id, &server, err);
     tls_identity_done(&id);
     if (rc < 0)
         return rc;
     http_server_free(w->draining_http);
     w->draining_http = w->http;
-    w->http = made;
-    w->port = http_server_port(made);
+    w->http = server;
+    w->port = http_server_port(server);
     return 0;
 }
 
 bool kube_webhook_renew(struct kube_webhook *w)
 {
-    struct stamp cert, key;
+    struct file_stamp cert, key;
     struct berth_err err = {0};
     bool there = stamp_read(w->c.cert_path, &cert) && stamp_read(w->c.key_path, &key);
     if (!there || (stamp_same(&cert, &w->cert) && stamp_same(&key, &w->key)))
         return false;
     if (begin(w, &err) < 0) {
-        w->cert = w->key = (struct stamp){0}; /* the files may be half written: read again later */
+        w->cert = w->key = (struct file_stamp){0}; /* the files may be half written: read again later */
         log_write(w->c.log, kube_wall_ns(), LEVEL_WARN, "webhook.trouble", LOG_TEXT("text", err.text));
         return false;
     }
@@ -296,7 +297,7 @@ static void on_files(void *ctx)
     (void)kube_webhook_renew(w);
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------- */
 
 int kube_webhook_new(const struct kube_webhook_config *config, struct kube_webhook **ret, struct berth_err *err)
 {

@@ -1,5 +1,5 @@
-/* webhook.h - the HTTPS server of the validating webhook (kube/webhook/admission.h), which accepts POST requests with an
- * AdmissionReview.
+/* webhook.h - the HTTPS server of the validating webhook (kube/webhook/admission.h), which accepts POST requests with
+ * an AdmissionReview.
  *
  * Size, time and number of connections are limited. The certificate is read again when its files change, so a renewal
  * needs no restart; while there is no certificate, the server does not listen.

@@ -95,7 +95,7 @@ size_t cgroup_procs_paths(const struct cgroups *c, const char *name, char *ret_p
 const char *cgroup_unified(const struct cgroups *c, const char *name, char *buf, size_t size)
 {
     for (size_t i = 0; i < c->trees_len; i++) {
-        const struct tree *t = &c->trees[i];
+        const struct cgroup_tree *t = &c->trees[i];
         if (t->ours && t->v2 && cgroup_name_ok(name) &&
             snprintf(buf, size, "%s/%s", t->path, name) < (int)(size < INT_MAX ? size : INT_MAX))
             return buf;
@@ -106,7 +106,7 @@ const char *cgroup_unified(const struct cgroups *c, const char *name, char *buf,
 const char *cgroup_path(const struct cgroups *c, const char *name, char *buf, size_t size)
 {
     static const enum controller order[] = {CTL_MEMORY, CTL_CPU, CTL_PIDS};
-    const struct tree *t = NULL;
+    const struct cgroup_tree *t = NULL;
     for (size_t i = 0; !t && i < sizeof order / sizeof *order; i++)
         t = c->of[order[i]];
     (void)snprintf(buf, size, "%s/%s", t ? t->path + strlen(t->mount) : c->name, name);
@@ -118,7 +118,7 @@ const char *cgroup_path(const struct cgroups *c, const char *name, char *buf, si
 enum { STAT_MAX = 8192 };
 
 /* cpu.stat exists in v2 even without the cpu controller. */
-static int cpu_look(const struct cgroups *c, const char *name, int64_t *ret_ns)
+static int cpu_usage_read(const struct cgroups *c, const char *name, int64_t *ret_ns)
 {
     char text[STAT_MAX];
     if (c->of[CTL_CPUACCT])
@@ -135,7 +135,7 @@ static int cpu_look(const struct cgroups *c, const char *name, int64_t *ret_ns)
     return -ENODEV;
 }
 
-static void memory_look(const struct tree *t, const char *name, struct cgroup_usage *u)
+static void memory_usage_read(const struct cgroup_tree *t, const char *name, struct cgroup_usage *u)
 {
     char text[STAT_MAX];
     if (cgfile_number(t, name, t->v2 ? "memory.current" : "memory.usage_in_bytes", &u->memory_bytes) < 0)
@@ -162,7 +162,7 @@ static int64_t words_sum(const char *text, const char *word)
     return sum;
 }
 
-static void io_look(const struct tree *t, const char *name, struct cgroup_usage *u)
+static void io_usage_read(const struct cgroup_tree *t, const char *name, struct cgroup_usage *u)
 {
     char text[STAT_MAX];
     if (cgfile_get(t, name, t->v2 ? "io.stat" : "blkio.throttle.io_service_bytes_recursive", text, sizeof text) < 0)
@@ -176,17 +176,17 @@ int cgroup_usage(const struct cgroups *c, const char *name, struct cgroup_usage 
     struct cgroup_usage u = {.io_read_bytes = -1, .io_write_bytes = -1};
     if (!cgroup_name_ok(name))
         return -EINVAL;
-    int rc = cpu_look(c, name, &u.cpu_ns);
+    int rc = cpu_usage_read(c, name, &u.cpu_ns);
     if (rc < 0 && rc != -ENODEV)
         return rc;
     if (rc == -ENODEV && !c->of[CTL_MEMORY] && !c->of[CTL_PIDS])
         return rc;
     if (c->of[CTL_MEMORY])
-        memory_look(c->of[CTL_MEMORY], name, &u);
+        memory_usage_read(c->of[CTL_MEMORY], name, &u);
     if (c->of[CTL_PIDS])
         (void)cgfile_number(c->of[CTL_PIDS], name, "pids.current", &u.pids);
     if (c->of[CTL_IO])
-        io_look(c->of[CTL_IO], name, &u);
+        io_usage_read(c->of[CTL_IO], name, &u);
     *ret = u;
     return 0;
 }

@@ -58,7 +58,7 @@ static int program_load(unsigned major, const unsigned *minors, size_t len)
 
 int cgroup_devices_only(struct cgroups *c, const char *name, unsigned major, const unsigned *minors, size_t len)
 {
-    const struct tree *t = NULL;
+    const struct cgroup_tree *t = NULL;
     char path[GROUP_PATH_MAX];
     if (len > MINORS_MAX)
         return -E2BIG;

@@ -13,7 +13,8 @@ bool cgroup_name_ok(const char *name)
     return len > 0 && len <= GROUP_NAME_MAX && name[0] != '.' && !strchr(name, '/') && strcmp(name, CGROUP_LEAF) != 0;
 }
 
-const char *cgfile_path(const struct tree *t, const char *name, const char *file, char buf[static GROUP_PATH_MAX])
+const char *cgfile_path(const struct cgroup_tree *t, const char *name, const char *file,
+                        char buf[static GROUP_PATH_MAX])
 {
     int len = snprintf(buf, GROUP_PATH_MAX, "%s/%s%s%s", t->path, name, file ? "/" : "", file ? file : "");
     return len < GROUP_PATH_MAX ? buf : NULL;
@@ -49,20 +50,20 @@ ssize_t sysfile_get(const char *path, char *buf, size_t size)
     return rc < 0 ? rc : (ssize_t)len;
 }
 
-int cgfile_put(const struct tree *t, const char *name, const char *file, const char *text)
+int cgfile_put(const struct cgroup_tree *t, const char *name, const char *file, const char *text)
 {
     char buf[GROUP_PATH_MAX];
     const char *path = cgfile_path(t, name, file, buf);
     return path ? sysfile_put(path, text) : -ENAMETOOLONG;
 }
 
-ssize_t cgfile_get(const struct tree *t, const char *name, const char *file, char *buf, size_t size)
+ssize_t cgfile_get(const struct cgroup_tree *t, const char *name, const char *file, char *buf, size_t size)
 {
     char path[GROUP_PATH_MAX];
     return cgfile_path(t, name, file, path) ? sysfile_get(path, buf, size) : -ENAMETOOLONG;
 }
 
-int cgfile_number(const struct tree *t, const char *name, const char *file, int64_t *ret)
+int cgfile_number(const struct cgroup_tree *t, const char *name, const char *file, int64_t *ret)
 {
     char text[64];
     ssize_t len = cgfile_get(t, name, file, text, sizeof text);

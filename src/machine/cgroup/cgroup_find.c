@@ -92,8 +92,8 @@ static void tree_add(struct cgroups *c, const char *path, int version, unsigned 
 {
     if (c->trees_len == TREES_MAX)
         return;
-    struct tree *t = &c->trees[c->trees_len++];
-    *t = (struct tree){.v2 = version == 2, .controllers = controllers, .mount = mem_strdup(path)};
+    struct cgroup_tree *t = &c->trees[c->trees_len++];
+    *t = (struct cgroup_tree){.v2 = version == 2, .controllers = controllers, .mount = mem_strdup(path)};
     t->path = joined(path, c->name);
 }
 
@@ -127,7 +127,7 @@ static void trees_find(struct cgroups *c, const char *root)
 /* ---- the agent's cgroup in a hierarchy -------------------------------------------------------------------------- */
 
 /* Returns the agent's own cgroup in this hierarchy, relative to the mount; "" at the top or if unknown. */
-static void own_group(const struct tree *t, char buf[static GROUP_PATH_MAX])
+static void own_group(const struct cgroup_tree *t, char buf[static GROUP_PATH_MAX])
 {
     FILE *f = fopen("/proc/self/cgroup", "re");
     char line[GROUP_PATH_MAX];
@@ -164,7 +164,7 @@ static bool group_ensure(const char *base, const char *name)
 
 /* Moves all processes of a cgroup to the agent's leaf, if the agent is one of them: then the cgroup is the top of the
  * agent's own container, or was delegated to it. */
-static bool group_processes_move(const struct tree *t, const char *dir)
+static bool group_processes_move(const struct cgroup_tree *t, const char *dir)
 {
     CLEANUP(mem)
     char *from = joined(dir, "/cgroup.procs"), *leaf = joined(t->path, "/" CGROUP_LEAF),
@@ -190,7 +190,7 @@ static bool group_processes_move(const struct tree *t, const char *dir)
 }
 
 /* Enables the cgroup's own controllers for its children. */
-static void controllers_enable_children(const struct tree *t, const char *dir)
+static void controllers_enable_children(const struct cgroup_tree *t, const char *dir)
 {
     CLEANUP(mem) char *here = joined(dir, "/cgroup.controllers"), *below = joined(dir, "/cgroup.subtree_control");
     char text[512];
@@ -213,7 +213,7 @@ static void controllers_enable_children(const struct tree *t, const char *dir)
 }
 
 /* Enables the controllers on each level from the base to the agent's cgroup, and reads which are available there. */
-static void controllers_enable(struct tree *t, size_t base_len)
+static void controllers_enable(struct cgroup_tree *t, size_t base_len)
 {
     CLEANUP(mem) char *dir = mem_strdup(t->path), *given = joined(t->path, "/cgroup.subtree_control");
     char text[512];
@@ -229,7 +229,7 @@ static void controllers_enable(struct tree *t, size_t base_len)
 
 /* Creates the agent's cgroup at the top or, if that is not writable (in a container only a part of the hierarchy is),
  * below the agent's own cgroup. */
-static void agent_group_create(struct cgroups *c, struct tree *t)
+static void agent_group_create(struct cgroups *c, struct cgroup_tree *t)
 {
     char own[GROUP_PATH_MAX];
     own_group(t, own);
@@ -338,7 +338,7 @@ int cgroups_open(const char *root, const char *name, struct cgroups **ret, struc
     trees_find(c, root);
     size_t ours = 0;
     for (size_t i = 0; i < c->trees_len; i++) {
-        struct tree *t = &c->trees[i];
+        struct cgroup_tree *t = &c->trees[i];
         if (ours < CGROUP_PATHS_MAX && (t->v2 || t->controllers))
             agent_group_create(c, t);
         ours += t->ours;

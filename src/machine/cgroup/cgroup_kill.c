@@ -64,7 +64,7 @@ static size_t pids_each(const char *path, int depth, pid_call *call, void *ctx)
     return count;
 }
 
-static size_t group_pids(const struct tree *t, const char *name, pid_call *call, void *ctx)
+static size_t group_pids(const struct cgroup_tree *t, const char *name, pid_call *call, void *ctx)
 {
     char path[GROUP_PATH_MAX];
     return cgfile_path(t, name, NULL, path) ? pids_each(path, 0, call, ctx) : 0;
@@ -74,7 +74,7 @@ bool cgroup_empty(const struct cgroups *c, const char *name)
 {
     char text[256];
     for (size_t i = 0; cgroup_name_ok(name) && i < c->trees_len; i++) {
-        const struct tree *t = &c->trees[i];
+        const struct cgroup_tree *t = &c->trees[i];
         if (t->v2 && cgfile_get(t, name, "cgroup.events", text, sizeof text) >= 0) {
             if (sysfile_line(text, "populated") > 0)
                 return false;
@@ -133,7 +133,7 @@ int cgroup_signal(struct cgroups *c, const char *name, int signo)
         return -EINVAL;
     /* Each process is in the cgroup of every hierarchy, except where a container's runtime left some out. Only the
      * hierarchy with the most processes is used, so that no process gets the signal twice. */
-    const struct tree *fullest = NULL;
+    const struct cgroup_tree *fullest = NULL;
     size_t most = 0;
     for (size_t i = 0; i < c->trees_len; i++) {
         size_t count = group_pids(&c->trees[i], name, NULL, NULL);
@@ -154,11 +154,11 @@ static void kill_once(struct cgroups *c, const char *name)
 {
     CLEANUP(mem) char *path = below_mounts(c, name);
     struct signal_request signal_request = {.path = path, .signo = SIGKILL};
-    const struct tree *freezer = c->of[CTL_FREEZER];
+    const struct cgroup_tree *freezer = c->of[CTL_FREEZER];
     if (freezer)
         (void)cgfile_put(freezer, name, "freezer.state", "FROZEN");
     for (size_t i = 0; i < c->trees_len; i++) {
-        const struct tree *t = &c->trees[i];
+        const struct cgroup_tree *t = &c->trees[i];
         if (t->v2 && cgfile_put(t, name, "cgroup.kill", "1") == 0)
             continue;
         if (t->v2)

@@ -22,28 +22,28 @@ enum {
 enum { VALUE_MAX = 128 };
 
 /* A cgroup in the hierarchy that has a resource's controller. */
-struct target {
+struct cgroup_target {
     const struct cgroups *c;
-    const struct tree *t;
+    const struct cgroup_tree *t;
     const char *name;
     const struct cgroup_limits *limits;
     bool fresh; /* just created: kernel defaults need not be written */
 };
 
-static bool exists(const struct target *g, const char *file)
+static bool exists(const struct cgroup_target *g, const char *file)
 {
     char path[GROUP_PATH_MAX];
     return cgfile_path(g->t, g->name, file, path) && access(path, F_OK) == 0;
 }
 
-static bool reads(const struct target *g, const char *file, int64_t number)
+static bool reads(const struct cgroup_target *g, const char *file, int64_t number)
 {
     int64_t seen;
     return cgfile_number(g->t, g->name, file, &seen) == 0 && seen == number;
 }
 
 /* Writes a number, reads it back and compares. */
-static bool put_number(const struct target *g, const char *file, int64_t number)
+static bool put_number(const struct cgroup_target *g, const char *file, int64_t number)
 {
     char text[VALUE_MAX];
     (void)snprintf(text, sizeof text, "%" PRId64, number);
@@ -51,7 +51,7 @@ static bool put_number(const struct target *g, const char *file, int64_t number)
 }
 
 /* Writes a text, reads it back and compares, ignoring the end of line. */
-static bool put_text(const struct target *g, const char *file, const char *text)
+static bool put_text(const struct cgroup_target *g, const char *file, const char *text)
 {
     char seen[VALUE_MAX];
     if (cgfile_put(g->t, g->name, file, text) < 0 || cgfile_get(g->t, g->name, file, seen, sizeof seen) < 0)
@@ -69,7 +69,7 @@ static int64_t weight_of(const struct cgroup_limits *l)
 }
 
 /* Sets the CPU quota. A quota below the kernel's minimum gets a longer period. */
-static bool quota_set(const struct target *g, int64_t milli)
+static bool quota_set(const struct cgroup_target *g, int64_t milli)
 {
     char text[VALUE_MAX];
     int64_t period = PERIOD_US, quota = milli * (PERIOD_US / 1000);
@@ -92,7 +92,7 @@ static bool quota_set(const struct target *g, int64_t milli)
            (!milli || put_number(g, "cpu.cfs_quota_us", quota));
 }
 
-static bool cpu_set(const struct target *g)
+static bool cpu_set(const struct cgroup_target *g)
 {
     int64_t weight = weight_of(g->limits), shares = weight * 1024 / 100;
     bool weighed = g->t->v2 ? put_number(g, "cpu.weight", weight)
@@ -105,7 +105,7 @@ static bool cpu_set(const struct target *g)
 
 /* The limits of memory and of memory with swap restrict each other, so their order depends on the direction of the
  * change: a write that fails at first is repeated after the other. */
-static bool memory_set_v1(const struct target *g, int64_t bytes)
+static bool memory_set_v1(const struct cgroup_target *g, int64_t bytes)
 {
     static const char plain[] = "memory.limit_in_bytes", swap[] = "memory.memsw.limit_in_bytes";
     char text[VALUE_MAX];
@@ -120,7 +120,7 @@ static bool memory_set_v1(const struct target *g, int64_t bytes)
 
 /* A limit below the usage would invoke the OOM killer. Therefore, memory is reclaimed first; if that is not enough, the
  * old limit stays. */
-static bool memory_set_v2(const struct target *g, int64_t bytes)
+static bool memory_set_v2(const struct cgroup_target *g, int64_t bytes)
 {
     int64_t used = 0;
     char text[VALUE_MAX];
@@ -138,7 +138,7 @@ static bool memory_set_v2(const struct target *g, int64_t bytes)
 }
 
 /* Sets the memory limit, rounded down to whole pages as the kernel does. */
-static bool memory_set(const struct target *g)
+static bool memory_set(const struct cgroup_target *g)
 {
     int64_t page = sysconf(_SC_PAGESIZE), bytes = g->limits->memory_bytes;
     if (g->fresh && !bytes)
@@ -149,7 +149,7 @@ static bool memory_set(const struct target *g)
 
 /* ---- pids ------------------------------------------------------------------------------------------------------- */
 
-static bool pids_set(const struct target *g)
+static bool pids_set(const struct cgroup_target *g)
 {
     return put_number(g, "pids.max", g->limits->pids ? g->limits->pids : PIDS_DEFAULT);
 }
@@ -170,7 +170,7 @@ static const struct {
 
 /* Sets the I/O weight. A weight outside a file's range is clamped and counts as not enforced, because the proportions
  * change. */
-static bool io_weight_set(const struct target *g, int64_t weight)
+static bool io_weight_set(const struct cgroup_target *g, int64_t weight)
 {
     bool kept = false;
     for (size_t i = 0; i < sizeof weight_files / sizeof *weight_files; i++) {
@@ -210,7 +210,8 @@ static bool line_has(const char *text, const char *disk, const char *word)
     return false;
 }
 
-static bool io_line_put(const struct target *g, const char *file, const char *disk, const char *value, bool bounded)
+static bool io_line_put(const struct cgroup_target *g, const char *file, const char *disk, const char *value,
+                        bool bounded)
 {
     char text[VALUE_MAX], seen[4096], word[VALUE_MAX];
     (void)snprintf(text, sizeof text, "%s %s", disk, value);
@@ -230,7 +231,7 @@ static bool io_line_put(const struct target *g, const char *file, const char *di
     return true;
 }
 
-static bool io_bytes_set(const struct target *g, int64_t bytes)
+static bool io_bytes_set(const struct cgroup_target *g, int64_t bytes)
 {
     bool kept = g->c->disks.len > 0;
     for (size_t at = 0; at < g->c->disks.len; at += strlen(g->c->disks.at + at) + 1) {
@@ -250,7 +251,7 @@ static bool io_bytes_set(const struct target *g, int64_t bytes)
 
 /* Sets the limits of I/O. v1 throttles reads and direct writes; writeback from the page cache is not charged to the
  * cgroup. Therefore, a limit is set in v1 but reported as not enforced. */
-static bool io_set(const struct target *g)
+static bool io_set(const struct cgroup_target *g)
 {
     const struct cgroup_limits *l = g->limits;
     bool weighed =
@@ -273,7 +274,7 @@ static const char *pages_label(int64_t page_bytes, char buf[static VALUE_MAX])
     return buf;
 }
 
-static bool pages_set(const struct target *g, int64_t page_bytes, int64_t bytes)
+static bool pages_set(const struct cgroup_target *g, int64_t page_bytes, int64_t bytes)
 {
     char file[2 * VALUE_MAX], reserved[2 * VALUE_MAX], label[VALUE_MAX];
     const char *end = g->t->v2 ? "max" : "limit_in_bytes";
@@ -289,22 +290,22 @@ static bool pages_set(const struct target *g, int64_t page_bytes, int64_t bytes)
 
 /* ---- all limits ------------------------------------------------------------------------------------------------- */
 
-static bool cpu_given(const struct cgroup_limits *l)
+static bool has_cpu_limit(const struct cgroup_limits *l)
 {
     return l->cpu_milli || l->cpu_weight;
 }
 
-static bool io_given(const struct cgroup_limits *l)
+static bool has_io_limit(const struct cgroup_limits *l)
 {
     return l->io_bytes || l->io_weight;
 }
 
-static bool memory_given(const struct cgroup_limits *l)
+static bool has_memory_limit(const struct cgroup_limits *l)
 {
     return l->memory_bytes;
 }
 
-static bool pids_given(const struct cgroup_limits *l)
+static bool has_pids_limit(const struct cgroup_limits *l)
 {
     return l->pids;
 }
@@ -314,16 +315,16 @@ static const struct {
     const char *resource;
     enum controller controller;
     bool (*given)(const struct cgroup_limits *l);
-    bool (*set)(const struct target *g);
+    bool (*set)(const struct cgroup_target *g);
 } resources[] = {
-    {"cpu",    CTL_CPU,    cpu_given,    cpu_set   },
-    {"io",     CTL_IO,     io_given,     io_set    },
-    {"memory", CTL_MEMORY, memory_given, memory_set},
-    {"pids",   CTL_PIDS,   pids_given,   pids_set  },
+    {"cpu",    CTL_CPU,    has_cpu_limit,    cpu_set   },
+    {"io",     CTL_IO,     has_io_limit,     io_set    },
+    {"memory", CTL_MEMORY, has_memory_limit, memory_set},
+    {"pids",   CTL_PIDS,   has_pids_limit,   pids_set  },
 };
 
 /* Denies huge pages of sizes that were not requested, as they are reserved for other instances. */
-static void pages_deny(const struct target *g)
+static void pages_deny(const struct cgroup_target *g)
 {
     for (size_t i = 0; i < CGROUP_PAGES_MAX && g->c->pages[i]; i++) {
         bool given = false;
@@ -337,7 +338,7 @@ static void pages_deny(const struct target *g)
 /* Sets the limits of huge pages; in the sorted list they come between `cpu` and `io`. */
 static void pages_apply(const struct cgroups *c, const char *name, const struct cgroup_limits *limits, char *unenforced)
 {
-    struct target g = {.c = c, .t = c->of[CTL_HUGETLB], .name = name, .limits = limits};
+    struct cgroup_target g = {.c = c, .t = c->of[CTL_HUGETLB], .name = name, .limits = limits};
     if (g.t)
         pages_deny(&g);
     for (size_t i = 0; i < CGROUP_PAGES_MAX && limits->hugepages[i].page_bytes; i++) {
@@ -354,7 +355,8 @@ void cgroup_limits_apply(const struct cgroups *c, const char *name, const struct
 {
     *ret_unenforced = '\0';
     for (size_t i = 0; i < sizeof resources / sizeof *resources; i++) {
-        struct target g = {.c = c, .t = c->of[resources[i].controller], .name = name, .limits = limits, .fresh = fresh};
+        struct cgroup_target g = {
+            .c = c, .t = c->of[resources[i].controller], .name = name, .limits = limits, .fresh = fresh};
         bool kept = g.t && resources[i].set(&g);
         if (!kept && resources[i].given(limits))
             cgroup_names_add(ret_unenforced, resources[i].resource);

@@ -13,13 +13,13 @@
 enum { WEIGHT_MAX = 10000 };
 
 /* Offsets of the fields for amount and weight of a limit; -1: not supported. */
-struct row {
+struct limit_fields {
     const char *resource;
     ptrdiff_t amount_at, weight_at;
 };
 
 #define AT(field) ((ptrdiff_t)offsetof(struct cgroup_limits, field))
-static const struct row rows[] = {
+static const struct limit_fields rows[] = {
     {"cpu",    AT(cpu_milli),    AT(cpu_weight)},
     {"memory", AT(memory_bytes), -1            },
     {"pids",   AT(pids),         -1            },
@@ -27,7 +27,7 @@ static const struct row rows[] = {
 };
 #undef AT
 
-static const struct row *row_find(const char *resource)
+static const struct limit_fields *row_find(const char *resource)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].resource, resource) == 0)
@@ -49,7 +49,7 @@ static int limit_read(const char *resource, const json_t *value, struct cgroup_l
                       struct berth_err *err)
 {
     const json_t *weight = json_object_get(value, "weight"), *amount = json_object_get(value, "amount");
-    const struct row *row = row_find(resource);
+    const struct limit_fields *row = row_find(resource);
     int64_t page_bytes = hugepage_bytes(resource), number = 0;
     if (!weight == !amount)
         return err_set(err, EINVAL, "set either an amount or a weight");
@@ -81,11 +81,11 @@ static int limits_walk(const json_t *limits, struct cgroup_limits *l, char other
     int rc = 0;
     json_object_foreach((json_t *)limits, resource, value)
     {
-        char shown[QUOTE_MAX];
+        char quoted[QUOTE_MAX];
         bool known = false;
         rc = limit_read(resource, value, l, &known, err);
         if (rc < 0) {
-            err_prefix(err, "limits: %s", shorten(resource, shown));
+            err_prefix(err, "limits: %s", shorten(resource, quoted));
             break;
         }
         if (!known)

@@ -67,7 +67,7 @@ static const char *variable(const struct hugepages *p, struct arena *arena)
     return name;
 }
 
-void hugepages_mounts(const struct hugepages *pages, size_t len, const struct user *user, struct arena *arena,
+void hugepages_mounts(const struct hugepages *pages, size_t len, const struct instance_user *user, struct arena *arena,
                       struct launch_mount *ret, const char **ret_env)
 {
     for (size_t i = 0; i < len; i++) {

@@ -32,7 +32,7 @@ int64_t hugepage_bytes(const char *resource);
 size_t hugepages_read(const json_t *config, struct hugepages ret[static HUGEPAGE_SIZES_MAX]);
 /* Builds the mounts for this user, and the variables that tell the instance their paths: `ret_env`,
  * "BERTH_HUGEPAGES_2MI=/mnt/hugepages-2Mi". Texts are allocated from the arena. */
-void hugepages_mounts(const struct hugepages *pages, size_t len, const struct user *user, struct arena *arena,
+void hugepages_mounts(const struct hugepages *pages, size_t len, const struct instance_user *user, struct arena *arena,
                       struct launch_mount *ret, const char **ret_env);
 
 /* Sets the number of pages of a size. The kernel allocates what it can find: `*ret_got` is the resulting number, which

@@ -1,5 +1,5 @@
-/* hugepage_test.c - requests for huge pages, and setting pools, in a directory that imitates /sys. tests/agent/limits_test.py
- * tests the real kernel.
+/* hugepage_test.c - requests for huge pages, and setting pools, in a directory that imitates /sys.
+ * tests/agent/limits_test.py tests the real kernel.
  */
 #include "machine/cgroup/hugepage.h"
 
@@ -55,7 +55,7 @@ static void requests_are_rounded_to_whole_pages(void **state)
 
 static void each_size_has_a_mount(void **state)
 {
-    static const struct user user = {.uid = 7, .gid = 8};
+    static const struct instance_user user = {.uid = 7, .gid = 8};
     struct launch_mount mounts[2];
     const char *env[2];
     struct hugepages pages[HUGEPAGE_SIZES_MAX];

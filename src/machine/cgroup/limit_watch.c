@@ -61,7 +61,7 @@ static void over_list(const struct limit_watch *w, char ret[static CGROUP_LIST_M
 }
 
 /* Resources whose unenforced limit, if far exceeded, causes a kill, with the parts of the message. */
-static const struct vital {
+static const struct kill_limit {
     const char *resource;
     int percent;
     const char *of, *limit, *rest;
@@ -73,7 +73,7 @@ static const struct vital {
 };
 
 /* NULL: the resource is not vital, or its limit is enforced. */
-static const struct vital *vital_of(const struct limit_sample *s)
+static const struct kill_limit *kill_limit_of(const struct limit_sample *s)
 {
     for (size_t i = 0; i < sizeof vitals / sizeof *vitals; i++)
         if (!s->enforced && strcmp(vitals[i].resource, s->resource) == 0)
@@ -82,7 +82,7 @@ static const struct vital *vital_of(const struct limit_sample *s)
 }
 
 /* Builds the message for the user: the resource, the usage, the limit and a remedy. */
-static void kill_text(const struct limit_sample *s, const struct vital *v, char ret[static LIMIT_TEXT_MAX])
+static void kill_text(const struct limit_sample *s, const struct kill_limit *v, char ret[static LIMIT_TEXT_MAX])
 {
     char used[QUANTITY_TEXT_MAX], limit[QUANTITY_TEXT_MAX];
     int64_t mib = INT64_C(1) << 20;
@@ -110,7 +110,7 @@ void limit_watch_update(struct limit_watch *w, const struct limit_sample *sample
         if (at == SIZE_MAX)
             continue;
         bool above = is_above(s, ABOVE_PERCENT), within = s->used <= s->limit;
-        const struct vital *vital = vital_of(s);
+        const struct kill_limit *vital = kill_limit_of(s);
         bool far = vital && is_above(s, vital->percent);
         w->seen[at].above = above ? w->seen[at].above + 1 : 0;
         w->seen[at].below = within ? w->seen[at].below + 1 : 0;

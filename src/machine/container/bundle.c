@@ -114,10 +114,11 @@ static int config_write(int bundle, const struct bundle_inputs *words, struct be
 /* ---- with a user namespace -------------------------------------------------------------------------------------- */
 
 /* Finds the user of the image and the id maps. -EOPNOTSUPP: the user is not mapped to a number of this node. */
-static int inside_find(const struct bundle_inputs *w, int image, struct inside *ret, struct berth_err *err)
+static int container_ids_find(const struct bundle_inputs *w, int image, struct container_ids *ret,
+                              struct berth_err *err)
 {
     const char *user_text = json_string_value(json_object_get(json_object_get(w->image, "config"), "User"));
-    const struct user *owner = w->options->user;
+    const struct instance_user *owner = w->options->user;
     uint32_t number;
     userns_maps_of(owner, &ret->maps);
     int rc = image_user_find(image, user_text, &ret->user, err);
@@ -168,11 +169,11 @@ static int userns_bundle_fill(struct state_dir *p, uint64_t id, int bundle, int 
 {
     char path[STATE_PATH_MAX];
     CLEANUP(arena) struct arena arena;
-    struct inside inside;
-    struct gate *gate;
+    struct container_ids inside;
+    struct bundle_gate *gate;
     arena_init(&arena);
-    gate = ARENA_ARRAY(&arena, struct gate, 1);
-    int rc = inside_find(words, image, &inside, err);
+    gate = ARENA_ARRAY(&arena, struct bundle_gate, 1);
+    int rc = container_ids_find(words, image, &inside, err);
     if (rc < 0)
         return rc;
     if (instance_dir_path(p, id, "bundle", path) < 0)

@@ -145,7 +145,7 @@ static json_t *rlimits_make(const struct bundle_options *o)
     return list;
 }
 
-static json_t *user_make(const struct user *user)
+static json_t *user_make(const struct instance_user *user)
 {
     json_t *groups = json_array();
     for (size_t i = 0; i < user->groups_len; i++)
@@ -155,7 +155,7 @@ static json_t *user_make(const struct user *user)
 }
 
 /* Returns the image's user in the namespace's numbers, with the groups of the image and of the owner. */
-static json_t *user_inside(const struct inside *inside, const struct user *owner)
+static json_t *user_inside(const struct container_ids *inside, const struct instance_user *owner)
 {
     const struct image_user *user = &inside->user;
     json_t *groups = json_array();
@@ -172,7 +172,7 @@ static json_t *user_inside(const struct inside *inside, const struct user *owner
 
 /* Root of a user namespace gets the capabilities that apply to users and files of that namespace; other users get
  * none. */
-static json_t *capabilities_make(const struct inside *inside)
+static json_t *capabilities_make(const struct container_ids *inside)
 {
     if (!inside || inside->user.uid != 0)
         return json_pack("{s:[], s:[], s:[], s:[], s:[]}", "bounding", "effective", "inheritable", "permitted",

@@ -12,9 +12,9 @@ struct bundle_inputs {
     const json_t *config; /* the instance's configuration */
     const json_t *image;  /* the image's configuration; an empty object for a directory */
     const struct bundle_options *options;
-    const struct inside *inside; /* with a user namespace; NULL: without */
-    const struct gate *gate;     /* set together with `inside` */
-    bool resolver, hosts;        /* the node has /etc/resolv.conf, /etc/hosts, which are mounted */
+    const struct container_ids *inside; /* with a user namespace; NULL: without */
+    const struct bundle_gate *gate;     /* set together with `inside` */
+    bool resolver, hosts;               /* the node has /etc/resolv.conf, /etc/hosts, which are mounted */
 };
 
 /* Returns a new object. -EINVAL: no program to run, or invalid values. */

@@ -20,10 +20,10 @@
 #define FLAGS_SAFE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
 struct gate_build {
-    const struct inside *inside;
+    const struct container_ids *inside;
     const struct bundle_options *options;
     struct arena *arena;
-    struct gate *gate;
+    struct bundle_gate *gate;
     int dir;  /* descriptor of the gate */
     int swap; /* user namespace that exchanges the ids of the owner and the container's user; -1: they are equal */
 };
@@ -64,7 +64,7 @@ static int fs_make(const char *type, const char *options, struct arena *arena, u
  * those on the node. */
 static const char *options_of(const struct gate_build *m, const char *data, bool inside)
 {
-    const struct user *owner = m->options->user;
+    const struct instance_user *owner = m->options->user;
     CLEANUP(str) struct str made = {0};
     char *rest = arena_strdup(m->arena, data ? data : "");
     char uid_was[32], gid_was[32];
@@ -153,7 +153,7 @@ static int pages_show(const struct gate_build *m, const struct launch_mount *fro
 static int mounts_show(const struct gate_build *m, struct berth_err *err)
 {
     const struct bundle_options *o = m->options;
-    struct gate *g = m->gate;
+    struct bundle_gate *g = m->gate;
     g->mounts = ARENA_ARRAY(m->arena, struct launch_mount, o->mounts_len + 1);
     for (size_t i = 0; i < o->mounts_len; i++) {
         const struct launch_mount *from = &o->mounts[i];
@@ -226,7 +226,7 @@ static int fixed_show(const struct gate_build *m, int bundle, struct berth_err *
 /* ---- gate ------------------------------------------------------------------------------------------------------- */
 
 /* Tells whether the owner may enter every directory on the path; otherwise the runtime would fail. */
-static bool owner_may_pass(const char *path, const struct user *owner)
+static bool owner_may_pass(const char *path, const struct instance_user *owner)
 {
     char at[STATE_PATH_MAX];
     struct stat st;
@@ -250,7 +250,7 @@ static bool owner_may_pass(const char *path, const struct user *owner)
  * privileges. */
 static int gate_open(struct gate_build *m, struct berth_err *err)
 {
-    const struct user *owner = m->options->user;
+    const struct instance_user *owner = m->options->user;
     static const char options[] = "size=1m,nr_inodes=4096,mode=0100";
     CLEANUP(close_fd) int tree = -1;
     struct mount_attr private = {.propagation = MS_PRIVATE};
@@ -272,7 +272,7 @@ static int gate_open(struct gate_build *m, struct berth_err *err)
 
 static int swap_open(struct gate_build *m, struct berth_err *err)
 {
-    const struct user *owner = m->options->user;
+    const struct instance_user *owner = m->options->user;
     struct userns_maps swap;
     uint32_t uid = owner->uid, gid = owner->gid;
     (void)id_map_out(&m->inside->maps.uids, m->inside->user.uid, &uid);
@@ -291,7 +291,7 @@ static int swap_open(struct gate_build *m, struct berth_err *err)
  * copy of the mount that is still writable. */
 static int gate_chown(const struct gate_build *m)
 {
-    const struct user *owner = m->options->user;
+    const struct instance_user *owner = m->options->user;
     CLEANUP(close_fd) int apart = userns_tree(m->dir, "", -1);
     int rc = apart < 0 ? apart : flags_set(m->dir, MOUNT_ATTR_RDONLY);
     return rc < 0 ? rc : fchownat(apart, "", owner->uid, owner->gid, AT_EMPTY_PATH) < 0 ? -errno : 0;
@@ -310,11 +310,11 @@ static int gate_fill(struct gate_build *m, int bundle, struct berth_err *err)
     return rc < 0 ? err_set(err, -rc, "cannot close %s: %s", m->gate->path, strerror(-rc)) : 0;
 }
 
-int gate_make(struct state_dir *p, uint64_t id, int bundle, const struct inside *inside,
-              const struct bundle_options *options, struct arena *arena, struct gate *ret, struct berth_err *err)
+int gate_make(struct state_dir *p, uint64_t id, int bundle, const struct container_ids *inside,
+              const struct bundle_options *options, struct arena *arena, struct bundle_gate *ret, struct berth_err *err)
 {
     struct gate_build m = {.inside = inside, .options = options, .arena = arena, .gate = ret, .dir = -1, .swap = -1};
-    *ret = (struct gate){0};
+    *ret = (struct bundle_gate){0};
     int rc = gate_path(p, id, ret->path);
     if (rc < 0)
         return err_set(err, -rc, "the path of the agent's folder is too long");

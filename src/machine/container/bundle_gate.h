@@ -23,12 +23,12 @@
 #define GATE_FOLDER "roots"
 
 /* The user namespace's maps and the container's user. */
-struct inside {
+struct container_ids {
     struct userns_maps maps;
     struct image_user user;
 };
 
-struct gate {
+struct bundle_gate {
     char path[STATE_PATH_MAX];
     const char *root, *sys; /* paths in the gate */
     const char **devices;   /* as many as in the options */
@@ -39,8 +39,9 @@ struct gate {
 /* Creates the gate with `rootfs` of the bundle and the mounts and devices of the options, and returns their paths;
  * texts and lists are allocated from the arena. Files of the owner on the node belong to the container's user inside.
  * On failure everything is removed; -EOPNOTSUPP with a reason: this node cannot provide a mount in a user namespace. */
-int gate_make(struct state_dir *p, uint64_t id, int bundle, const struct inside *inside,
-              const struct bundle_options *options, struct arena *arena, struct gate *ret, struct berth_err *err);
+int gate_make(struct state_dir *p, uint64_t id, int bundle, const struct container_ids *inside,
+              const struct bundle_options *options, struct arena *arena, struct bundle_gate *ret,
+              struct berth_err *err);
 /* Unmounts the gate and keeps its empty directory; gate_end retries a failure. Does nothing without a gate. */
 void gate_close(struct state_dir *p, uint64_t id);
 /* Unmounts and removes the gate. Success if there is none. */

@@ -13,9 +13,9 @@
 
 enum { UID = 61234, GID = 61235 };
 
-static struct user someone(void)
+static struct instance_user someone(void)
 {
-    struct user u = {.name = "ann", .uid = UID, .gid = GID, .groups_len = 1};
+    struct instance_user u = {.name = "ann", .uid = UID, .gid = GID, .groups_len = 1};
     u.groups[0] = 61236;
     return u;
 }
@@ -25,7 +25,7 @@ static struct user someone(void)
 static void config_json_is_generated(void **state)
 {
     (void)state;
-    const struct user user = someone();
+    const struct instance_user user = someone();
     static const struct launch_mount mounts[] = {
         {.source = "/srv/a",    .target = "/data", .read_only = true            },
         { .source = "tmpfs", .target = "/scratch",   .type = "tmpfs", .data = "size=4096,mode=0700"},
@@ -86,7 +86,7 @@ static void devices_are_created_and_allowed(void **state)
         {"/dev/nvidia1",   195, 1  },
         {"/dev/nvidiactl", 195, 255},
     };
-    const struct user user = someone();
+    const struct instance_user user = someone();
     const struct bundle_options options = {.user = &user, .devices = files, .devices_len = ROWS(files)};
     CLEANUP(json) json_t *config = json_of("{\"command\": [\"a\"]}"), *image = json_of("{}"), *made = NULL;
     const struct bundle_inputs words = {.config = config, .image = image, .options = &options};
@@ -117,7 +117,7 @@ static void invalid_configurations_are_rejected(void **state)
         {"{\"command\": [\"a\", 1]}", "{}",                          NULL,     "list of strings"       },
         {"{\"command\": [\"a\"]}",    "{}",                          "A=\xff", "must be UTF-8"         },
     };
-    const struct user user = someone();
+    const struct instance_user user = someone();
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(json) json_t *config = json_of("%s", rows[i].config), *image = json_of("%s", rows[i].image);
         json_t *made = NULL;
@@ -145,7 +145,7 @@ static void container_runs_as_owner_without_capabilities(void **state)
     struct image_kit *k = *state;
     NEEDS("umoci");
     image_make(k);
-    const struct user user = someone();
+    const struct instance_user user = someone();
     static const char *const env[] = {"OURS=a b", NULL};
     static const struct launch_rlimit rlimits[] = {
         {.resource = RLIMIT_NOFILE, .soft = 99, .hard = 99}
@@ -215,7 +215,7 @@ static void image_command_is_the_default(void **state)
         return;
     }
     image_make(k);
-    const struct user user = someone();
+    const struct instance_user user = someone();
     const struct bundle_options options = {.user = &user};
     CLEANUP(str) struct str out = {0};
     uint64_t id = (uint64_t)getpid() * 100;
@@ -337,7 +337,7 @@ static void cgroup_limits_hold_during_and_after_container(void **state)
     struct image_kit *k = *state;
     NEEDS("umoci");
     image_make(k);
-    const struct user user = someone();
+    const struct instance_user user = someone();
     for (size_t r = 0; r < ROWS(runtimes); r++) {
         char path[PATH_MAX];
         struct group g = {0};
@@ -371,7 +371,7 @@ static void leftovers_of_crash_are_removed(void **state)
     struct image_kit *k = *state;
     NEEDS("umoci");
     image_make(k);
-    const struct user user = someone();
+    const struct instance_user user = someone();
     const struct bundle_options options = {.user = &user};
     make(k, 1, "true", &options);
     /* Further mounts in the bundle, stacked and busy, and a link that leads out of it. */
@@ -410,7 +410,7 @@ static void failed_bundle_leaves_nothing(void **state)
         {"{\"image\": \"oci:%s/layout:1\"}",                        "never runs as root",                        true },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
-        struct user user = someone();
+        struct instance_user user = someone();
         char text[512];
         const char *blank = strstr(rows[i].config, "%s");
         (void)snprintf(text, sizeof text, "%.*s%s%s", blank ? (int)(blank - rows[i].config) : 1000, rows[i].config,
@@ -435,7 +435,7 @@ static void bundle_duration_is_printed(void **state)
     struct image_kit *k = *state;
     NEEDS("umoci");
     image_make(k);
-    const struct user user = someone();
+    const struct instance_user user = someone();
     const struct bundle_options options = {.user = &user};
     enum { TURNS = 10 };
     for (size_t r = 0; r < ROWS(runtimes); r++) {

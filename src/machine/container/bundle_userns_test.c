@@ -10,9 +10,9 @@
 
 enum { UID = 61234, GID = 61235, GROUP = 61236, STRANGER = 61299 };
 
-static struct user someone(void)
+static struct instance_user someone(void)
 {
-    struct user u = {.name = "ann", .uid = UID, .gid = GID, .groups_len = 1};
+    struct instance_user u = {.name = "ann", .uid = UID, .gid = GID, .groups_len = 1};
     u.groups[0] = GROUP;
     u.uids = u.gids = user_range_of_slot(5);
     return u;
@@ -139,7 +139,7 @@ static void container_root_is_mapped_to_owner(void **state)
     struct image_kit *k = *state;
     NEEDS("umoci");
     image_of(k, "layout", "");
-    const struct user user = someone();
+    const struct instance_user user = someone();
     const struct bundle_options options = {.user = &user};
     static const char script[] =
         "PATH=/bin; busybox id -u; busybox id -G; touch /etc/x && echo etc; touch /tmp/x && busybox chown 33:44 /tmp/x && "
@@ -170,7 +170,7 @@ static void container_runs_as_image_user(void **state)
         {"0:more", "0\n40\n40 65536\n"    },
     };
     NEEDS("umoci");
-    const struct user user = someone();
+    const struct instance_user user = someone();
     const struct bundle_options options = {.user = &user};
     for (size_t i = 0; i < ROWS(rows); i++) {
         char name[32], want[160];
@@ -192,7 +192,7 @@ static void unknown_image_user_is_an_error(void **state)
     struct image_kit *k = *state;
     NEEDS("umoci");
     image_of(k, "layout", "nobody-here");
-    const struct user user = someone();
+    const struct instance_user user = someone();
     const struct bundle_options options = {.user = &user, .user_namespace = true};
     assert_int_equal(make_of(k, "layout", 1, "true", &options), -EINVAL);
     assert_non_null(strstr(k->err.text, "'nobody-here', which is not in its /etc/passwd"));
@@ -234,7 +234,7 @@ static void mounts_belong_to_container_user(void **state)
     folder_give(k, "node/closed", 0600, 0, 0);
     folder_put(&k->folder, "node/group", "group's");
     folder_give(k, "node/group", 0640, 0, GROUP);
-    const struct user user = someone();
+    const struct instance_user user = someone();
     char volume[128], secret[128], node[128];
     (void)snprintf(volume, sizeof volume, "%s/volume", k->folder.path);
     (void)snprintf(secret, sizeof secret, "%s/secret", k->folder.path);
@@ -276,7 +276,7 @@ static void devices_and_huge_pages_work_in_userns(void **state)
     bool pages = strstr(text, "hugetlbfs");
     if (!pages)
         print_message("skip: the kernel has no hugetlbfs\n");
-    const struct user user = someone();
+    const struct instance_user user = someone();
     const struct launch_mount mount = {.source = "hugetlbfs",
                                        .target = "/mnt/pages",
                                        .type = "hugetlbfs",
@@ -330,7 +330,7 @@ static void gate_is_closed_to_other_users(void **state)
     struct image_kit *k = *state;
     NEEDS("umoci");
     image_of(k, "layout", "");
-    const struct user user = someone();
+    const struct instance_user user = someone();
     const struct bundle_options options = {.user = &user, .user_namespace = true};
     if (make_of(k, "layout", 7, "true", &options) < 0)
         fail_msg("%s", k->err.text);
@@ -350,7 +350,7 @@ static void gate_is_closed_to_other_users(void **state)
 /* ---- without user namespaces ------------------------------------------------------------------------------------ */
 
 /* Runs the container as its owner, as without user namespaces, and checks the reported reason. */
-static void runs_plain(struct image_kit *k, const char *name, const struct user *user, const char *want_why)
+static void runs_plain(struct image_kit *k, const char *name, const struct instance_user *user, const char *want_why)
 {
     CLEANUP(str) struct str out = {0};
     struct said said = {""};
@@ -379,7 +379,7 @@ static void without_userns_container_runs_as_owner(void **state)
     image_of(k, "root", "");
     image_of(k, "web", "web");
     image_of(k, "far", "100000");
-    struct user user = someone();
+    struct instance_user user = someone();
     runs_plain(k, "far", &user, "user 100000:0 is not in the UID range");
     /* An account without ranges in /etc/subuid has a namespace with one user. */
     user.uids = user.gids = (struct user_range){0};
@@ -416,7 +416,7 @@ static void unsupported_file_system_disables_userns(void **state)
         skip();
     }
     image_of(k, "layout", "web");
-    const struct user user = someone();
+    const struct instance_user user = someone();
     CLEANUP(str) struct str out = {0};
     struct said said = {""};
     const struct bundle_options plain = {.user = &user, .user_namespace = true, .plain = plain_note, .ctx = &said};
@@ -447,7 +447,7 @@ static void rootfs_directory_gets_no_userns(void **state)
     struct image_kit *k = *state;
     NEEDS("umoci");
     image_of(k, "layout", "");
-    const struct user user = someone();
+    const struct instance_user user = someone();
     const struct bundle_options options = {.user = &user, .user_namespace = true};
     folder_make(&k->folder, "root/etc");
     CLEANUP(json) json_t *config = json_of("{\"rootfs\": \"%s/root\", \"command\": [\"/bin/x\"]}", k->folder.path);
@@ -479,7 +479,7 @@ static void userns_duration_is_printed(void **state)
     NEEDS("umoci");
     image_of(k, "root", "");
     image_of(k, "web", "web");
-    const struct user user = someone();
+    const struct instance_user user = someone();
     for (size_t r = 0; r < ROWS(runtimes) * WAYS; r++) {
         const struct bundle_options options = {.user = &user, .user_namespace = r % WAYS != 0};
         int64_t made = 0, ran = 0, ended = 0;

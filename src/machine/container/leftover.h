@@ -20,6 +20,6 @@ extern const char *const leftover_folders[];
 /* Tells whether a process of this machine has one of these uids. */
 bool user_has_processes(uid_t uid, struct user_range more);
 /* Removes what these uids own directly in these directories, and their System V shared memory, semaphores and queues.
- * Skips what was created or changed after `timeout_at_ns` (since 1970). Does nothing while a process with one of these uids
- * lives. Subdirectories of other users are not searched. Returns the number of removed objects. */
+ * Skips what was created or changed after `timeout_at_ns` (since 1970). Does nothing while a process with one of these
+ * uids lives. Subdirectories of other users are not searched. Returns the number of removed objects. */
 size_t leftovers_remove(uid_t uid, struct user_range more, const char *const *folders, int64_t until_ns);

@@ -23,18 +23,18 @@
 #define CLUSTER "users.cluster" /* uids assigned by the daemon */
 enum { USERS_FIRST = 200000, USERS_MAX = 100000, ACCOUNT_UID_MIN = 1000, GROUP_BYTES_MAX = 16 << 20 };
 
-struct mapped {
+struct mapped_user {
     char name[64];
     uid_t uid;
     bool in_use; /* a uid of this node: an instance was started with it and may still run */
 };
 
-struct mapping {
+struct user_mapping {
     const char *file;
-    VEC(struct mapped) at; /* in order of assignment */
+    VEC(struct mapped_user) at; /* in order of assignment */
 };
 
-struct users {
+struct user_table {
     struct state_dir *state_dir;
     char *accounts; /* members of this group run as their accounts; NULL: no accounts */
     uid_t first;
@@ -42,19 +42,19 @@ struct users {
     pthread_cond_t moved;
     char moving[64]; /* owner whose files are being moved; "": none */
     uid_t next;
-    struct mapping local, cluster;
+    struct user_mapping local, cluster;
 };
 
 /* ---- STATE/users, STATE/users.cluster: lines of "OWNER UID" ----------------------------------------------------- */
 
-static int state_open(const struct users *u)
+static int state_open(const struct user_table *u)
 {
     int fd = open(state_dir_path(u->state_dir), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     return fd < 0 ? -errno : fd;
 }
 
-static int list_read(struct users *u, struct mapping *m, struct berth_err *err)
+static int list_read(struct user_table *u, struct user_mapping *m, struct berth_err *err)
 {
     CLEANUP(close_fd) int dir = state_open(u);
     CLEANUP(mem) char *text = NULL;
@@ -66,7 +66,7 @@ static int list_read(struct users *u, struct mapping *m, struct berth_err *err)
     if (rc)
         return err_set(err, -rc, "cannot read '%s/%s': %s", state_dir_path(u->state_dir), m->file, strerror(-rc));
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        struct mapped one = {0};
+        struct mapped_user one = {0};
         char *space = strchr(line, ' ');
         int64_t uid;
 
@@ -83,7 +83,7 @@ static int list_read(struct users *u, struct mapping *m, struct berth_err *err)
     return 0;
 }
 
-static int list_write(const struct users *u, const struct mapping *m)
+static int list_write(const struct user_table *u, const struct user_mapping *m)
 {
     CLEANUP(close_fd) int dir = state_open(u);
     CLEANUP(str) struct str text = {0};
@@ -95,9 +95,9 @@ static int list_write(const struct users *u, const struct mapping *m)
     return file_write(dir, m->file, str_text(&text), text.len, true);
 }
 
-int users_open(struct state_dir *p, const char *accounts, uid_t first, struct users **ret, struct berth_err *err)
+int users_open(struct state_dir *p, const char *accounts, uid_t first, struct user_table **ret, struct berth_err *err)
 {
-    struct users *u = mem_zalloc(sizeof *u);
+    struct user_table *u = mem_zalloc(sizeof *u);
     int rc;
 
     u->state_dir = p;
@@ -118,7 +118,7 @@ int users_open(struct state_dir *p, const char *accounts, uid_t first, struct us
     return 0;
 }
 
-void users_free(struct users *u)
+void users_free(struct user_table *u)
 {
     if (!u)
         return;
@@ -163,7 +163,7 @@ static int account_check(const struct passwd *entry, const char *allowed, const 
 }
 
 /* Looks up the account of this name; -ENOENT: there is none. */
-static int account_find(const char *name, const char *allowed, struct user *ret, struct berth_err *err)
+static int account_find(const char *name, const char *allowed, struct instance_user *ret, struct berth_err *err)
 {
     char buf[16384];
     struct passwd entry, *found = NULL;
@@ -181,7 +181,7 @@ static int account_find(const char *name, const char *allowed, struct user *ret,
     rc = account_check(&entry, allowed, groups, len, err);
     if (rc)
         return rc;
-    *ret = (struct user){.uid = entry.pw_uid, .gid = entry.pw_gid};
+    *ret = (struct instance_user){.uid = entry.pw_uid, .gid = entry.pw_gid};
     for (int i = 0; i < len; i++)
         if (groups[i] != 0) /* never root's group */
             ret->groups[ret->groups_len++] = groups[i];
@@ -193,7 +193,7 @@ static int account_find(const char *name, const char *allowed, struct user *ret,
 }
 
 /* Tells whether the number is a uid or a gid of the system: owners use one number for both. */
-static bool number_is_known(uid_t number)
+static bool is_system_id(uid_t number)
 {
     char buf[16384];
     struct passwd user, *found_user = NULL;
@@ -207,7 +207,7 @@ static bool number_is_known(uid_t number)
 
 /* ---- numbers of this node --------------------------------------------------------------------------------------- */
 
-static struct mapped *mapped_find(const struct mapping *m, const char *owner)
+static struct mapped_user *mapped_user_find(const struct user_mapping *m, const char *owner)
 {
     for (size_t i = 0; i < m->at.len; i++)
         if (strcmp(m->at.at[i].name, owner) == 0)
@@ -216,9 +216,9 @@ static struct mapped *mapped_find(const struct mapping *m, const char *owner)
 }
 
 /* Returns another owner with this number; NULL: none. */
-static const struct mapped *number_holder(const struct users *u, uid_t uid, const char *but)
+static const struct mapped_user *number_holder(const struct user_table *u, uid_t uid, const char *but)
 {
-    const struct mapping *const all[] = {&u->local, &u->cluster};
+    const struct user_mapping *const all[] = {&u->local, &u->cluster};
 
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         for (size_t i = 0; i < all[k]->at.len; i++)
@@ -228,9 +228,10 @@ static const struct mapped *number_holder(const struct users *u, uid_t uid, cons
 }
 
 /* Adds or changes an entry; restores the list if the file cannot be written. */
-static int mapped_add(struct users *u, struct mapping *m, const char *owner, uid_t uid, struct berth_err *err)
+static int mapped_user_add(struct user_table *u, struct user_mapping *m, const char *owner, uid_t uid,
+                           struct berth_err *err)
 {
-    struct mapped one = {.uid = uid}, *known = mapped_find(m, owner);
+    struct mapped_user one = {.uid = uid}, *known = mapped_user_find(m, owner);
     uid_t before = known ? known->uid : 0;
     int rc;
 
@@ -252,16 +253,16 @@ static int mapped_add(struct users *u, struct mapping *m, const char *owner, uid
                    m->file, strerror(-rc));
 }
 
-static int number_assign(struct users *u, const char *owner, uid_t *ret, struct berth_err *err)
+static int number_assign(struct user_table *u, const char *owner, uid_t *ret, struct berth_err *err)
 {
-    struct mapped *known = mapped_find(&u->local, owner);
+    struct mapped_user *known = mapped_user_find(&u->local, owner);
     int rc = 0;
 
     if (!known) {
-        while (number_is_known(u->next) || number_holder(u, u->next, owner))
+        while (is_system_id(u->next) || number_holder(u, u->next, owner))
             u->next++;
-        rc = mapped_add(u, &u->local, owner, u->next, err);
-        known = rc == 0 ? mapped_find(&u->local, owner) : NULL;
+        rc = mapped_user_add(u, &u->local, owner, u->next, err);
+        known = rc == 0 ? mapped_user_find(&u->local, owner) : NULL;
         u->next += rc == 0;
     }
     if (known)
@@ -271,15 +272,15 @@ static int number_assign(struct users *u, const char *owner, uid_t *ret, struct 
 
 /* Returns the range of further numbers for a uid; empty if another owner with the same slot was assigned earlier, or if
  * a uid of another owner is within the range. */
-static struct user_range range_find(const struct users *u, const char *owner, uid_t own)
+static struct user_range range_find(const struct user_table *u, const char *owner, uid_t own)
 {
-    const struct mapping *const all[] = {&u->local, &u->cluster};
+    const struct user_mapping *const all[] = {&u->local, &u->cluster};
     struct user_range range = user_range_of_slot(user_range_slot(own));
     bool before = true;
 
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         for (size_t i = 0; i < all[k]->at.len; i++) {
-            const struct mapped *m = &all[k]->at.at[i];
+            const struct mapped_user *m = &all[k]->at.at[i];
             bool self = strcmp(m->name, owner) == 0;
 
             before = before && !(self && m->uid == own);
@@ -293,7 +294,7 @@ static struct user_range range_find(const struct users *u, const char *owner, ui
 /* ---- numbers of the cluster ------------------------------------------------------------------------------------- */
 
 /* Waits while the owner's files are being moved; with `to_move`, also while any other owner's are. */
-static void moving_wait(struct users *u, const char *owner, bool to_move)
+static void wait_for_move(struct user_table *u, const char *owner, bool to_move)
 {
     while (strcmp(u->moving, owner) == 0 || (to_move && u->moving[0]))
         pthread_cond_wait(&u->moved, &u->lock);
@@ -301,7 +302,7 @@ static void moving_wait(struct users *u, const char *owner, bool to_move)
 
 /* Moves the files first, then records the number: after a crash in between the old number is still recorded, and the
  * move is repeated. */
-static int number_move(struct users *u, const char *owner, uid_t from, uid_t to, struct berth_err *err)
+static int number_move(struct user_table *u, const char *owner, uid_t from, uid_t to, struct berth_err *err)
 {
     const struct user_numbers before = {from, range_find(u, owner, from)}, after = {to, range_find(u, owner, to)};
     int rc;
@@ -312,11 +313,11 @@ static int number_move(struct users *u, const char *owner, uid_t from, uid_t to,
     pthread_mutex_lock(&u->lock);
     u->moving[0] = '\0';
     pthread_cond_broadcast(&u->moved);
-    return rc ? rc : mapped_add(u, &u->cluster, owner, to, err);
+    return rc ? rc : mapped_user_add(u, &u->cluster, owner, to, err);
 }
 
 /* Renames the home of an earlier user of the same name, so that the new user does not get it. */
-static int home_set_aside(const struct users *u, const char *owner, uid_t before, struct berth_err *err)
+static int home_set_aside(const struct user_table *u, const char *owner, uid_t before, struct berth_err *err)
 {
     char from[STATE_PATH_MAX], to[STATE_PATH_MAX];
 
@@ -328,9 +329,9 @@ static int home_set_aside(const struct users *u, const char *owner, uid_t before
 }
 
 /* Checks that the number belongs to no other owner, account or group of this machine. */
-static int number_check(const struct users *u, const struct user_query *ask, struct berth_err *err)
+static int number_check(const struct user_table *u, const struct user_query *ask, struct berth_err *err)
 {
-    const struct mapped *other = number_holder(u, ask->uid, ask->owner);
+    const struct mapped_user *other = number_holder(u, ask->uid, ask->owner);
 
     if (other)
         return err_set(
@@ -338,7 +339,7 @@ static int number_check(const struct users *u, const struct user_query *ask, str
             "the cluster's UID %u of '%s' belongs to '%s' on this node; an administrator can choose other UIDs with "
             "the setting uid_first, or --uid-first of the agent",
             (unsigned)ask->uid, ask->owner, other->name);
-    if (ask->uid == u->first - 1 || number_is_known(ask->uid)) /* uid_first - 1 may be the net sandbox's */
+    if (ask->uid == u->first - 1 || is_system_id(ask->uid)) /* uid_first - 1 may be the net sandbox's */
         return err_set(
             err, EEXIST,
             "the cluster's UID %u of '%s' belongs to an account or a group of this node; an administrator can choose "
@@ -348,9 +349,11 @@ static int number_check(const struct users *u, const struct user_query *ask, str
 }
 
 /* Chooses the number for an instance that is about to be started. */
-static int number_launch(struct users *u, const struct user_query *ask, struct user *ret, struct berth_err *err)
+static int number_launch(struct user_table *u, const struct user_query *ask, struct instance_user *ret,
+                         struct berth_err *err)
 {
-    struct mapped *cluster = mapped_find(&u->cluster, ask->owner), *local = mapped_find(&u->local, ask->owner);
+    struct mapped_user *cluster = mapped_user_find(&u->cluster, ask->owner),
+                       *local = mapped_user_find(&u->local, ask->owner);
     int rc;
 
     if (cluster && cluster->uid == ask->uid) {
@@ -373,16 +376,17 @@ static int number_launch(struct users *u, const struct user_query *ask, struct u
     if (!cluster && local)
         return number_move(u, ask->owner, local->uid, ask->uid, err);
     rc = cluster ? home_set_aside(u, ask->owner, cluster->uid, err) : 0;
-    return rc ? rc : mapped_add(u, &u->cluster, ask->owner, ask->uid, err);
+    return rc ? rc : mapped_user_add(u, &u->cluster, ask->owner, ask->uid, err);
 }
 
-static int number_find(struct users *u, const struct user_query *ask, struct user *ret, struct berth_err *err)
+static int number_find(struct user_table *u, const struct user_query *ask, struct instance_user *ret,
+                       struct berth_err *err)
 {
-    const struct mapped *cluster, *local;
+    const struct mapped_user *cluster, *local;
 
-    moving_wait(u, ask->owner, ask->uid && ask->launch && ask->alone);
-    cluster = mapped_find(&u->cluster, ask->owner);
-    local = mapped_find(&u->local, ask->owner);
+    wait_for_move(u, ask->owner, ask->uid && ask->launch && ask->alone);
+    cluster = mapped_user_find(&u->cluster, ask->owner);
+    local = mapped_user_find(&u->local, ask->owner);
     if (ask->uid && ask->launch)
         return number_launch(u, ask, ret, err);
     if (!ask->uid && !cluster)
@@ -392,10 +396,10 @@ static int number_find(struct users *u, const struct user_query *ask, struct use
     return 0;
 }
 
-void users_release(struct users *u, const char *owner)
+void users_release(struct user_table *u, const char *owner)
 {
     pthread_mutex_lock(&u->lock);
-    struct mapped *local = mapped_find(&u->local, owner);
+    struct mapped_user *local = mapped_user_find(&u->local, owner);
     if (local)
         local->in_use = false;
     pthread_mutex_unlock(&u->lock);
@@ -403,9 +407,9 @@ void users_release(struct users *u, const char *owner)
 
 /* Returns an account's range, or an empty one if the range overlaps numbers that this agent has assigned or may assign,
  * including the net sandbox's. */
-static struct user_range range_without_overlap(const struct users *u, struct user_range range)
+static struct user_range range_without_overlap(const struct user_table *u, struct user_range range)
 {
-    const struct mapping *const all[] = {&u->local, &u->cluster};
+    const struct user_mapping *const all[] = {&u->local, &u->cluster};
     bool apart = (uint64_t)range.first + range.count < u->first || range.first >= (uint64_t)u->first + USERS_MAX;
 
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
@@ -415,7 +419,7 @@ static struct user_range range_without_overlap(const struct users *u, struct use
 }
 
 /* Creates the home. Changes only the directory itself, because it may contain links of the owner. */
-static int home_make(const struct user *user, struct berth_err *err)
+static int home_make(const struct instance_user *user, struct berth_err *err)
 {
     CLEANUP(close_fd) int fd = -1;
 
@@ -427,9 +431,9 @@ static int home_make(const struct user *user, struct berth_err *err)
     return 0;
 }
 
-static int account_resolve(struct users *u, const char *owner, struct user *ret, struct berth_err *err)
+static int account_resolve(struct user_table *u, const char *owner, struct instance_user *ret, struct berth_err *err)
 {
-    struct user account = {0};
+    struct instance_user account = {0};
     int rc = account_find(owner, u->accounts, &account, err);
 
     if (rc)
@@ -442,9 +446,9 @@ static int account_resolve(struct users *u, const char *owner, struct user *ret,
     return 0;
 }
 
-int users_resolve(struct users *u, const struct user_query *ask, struct user *ret, struct berth_err *err)
+int users_resolve(struct user_table *u, const struct user_query *ask, struct instance_user *ret, struct berth_err *err)
 {
-    struct user found = {0};
+    struct instance_user found = {0};
     const char *owner = ask->owner;
     int rc;
 
@@ -477,7 +481,7 @@ int users_resolve(struct users *u, const struct user_query *ask, struct user *re
     return 0;
 }
 
-int users_find(struct users *u, const char *owner, struct user *ret, struct berth_err *err)
+int users_find(struct user_table *u, const char *owner, struct instance_user *ret, struct berth_err *err)
 {
     return users_resolve(u, &(struct user_query){.owner = owner, .launch = true}, ret, err);
 }

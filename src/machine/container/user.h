@@ -18,7 +18,7 @@
 
 enum { USER_GROUPS_MAX = 64 };
 
-struct user {
+struct instance_user {
     char name[64];
     char home[STATE_PATH_MAX];
     uid_t uid;
@@ -30,11 +30,11 @@ struct user {
     struct user_range uids, gids; /* further numbers of this owner, for its containers */
 };
 
-struct users;
+struct user_table;
 /* `accounts`: owners run as the account of the same name if it is a member of this group, its uid is 1000 or more, and
  * its primary group is not root's; NULL: no accounts. `first`: start of the node's range; 0: 200000. */
-int users_open(struct state_dir *p, const char *accounts, uid_t first, struct users **ret, struct berth_err *err);
-void users_free(struct users *u);
+int users_open(struct state_dir *p, const char *accounts, uid_t first, struct user_table **ret, struct berth_err *err);
+void users_free(struct user_table *u);
 
 struct user_query {
     const char *owner;
@@ -45,8 +45,8 @@ struct user_query {
 };
 /* Returns the user to run as; with `launch`, creates the home directory. An agent that is not root uses its own user
  * for all owners. Thread-safe; takes long while an owner's files are moved. */
-int users_resolve(struct users *u, const struct user_query *ask, struct user *ret, struct berth_err *err);
+int users_resolve(struct user_table *u, const struct user_query *ask, struct instance_user *ret, struct berth_err *err);
 /* Like users_resolve, for an owner without a number of the daemon. */
-int users_find(struct users *u, const char *owner, struct user *ret, struct berth_err *err);
+int users_find(struct user_table *u, const char *owner, struct instance_user *ret, struct berth_err *err);
 /* No instance of the owner runs here any more: the next one may use another number. */
-void users_release(struct users *u, const char *owner);
+void users_release(struct user_table *u, const char *owner);

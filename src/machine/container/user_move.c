@@ -12,12 +12,12 @@
 #include "base/vec.h"
 #include "machine/mount/mount_tree.h"
 
-struct move {
+struct user_move {
     const struct user_numbers *from, *to;
 };
 
 /* Returns the new number for an old one. */
-static uint32_t moved(const struct move *m, uint32_t number)
+static uint32_t moved(const struct user_move *m, uint32_t number)
 {
     const struct user_range *from = &m->from->more, *to = &m->to->more;
     if (number == m->from->own)
@@ -28,7 +28,7 @@ static uint32_t moved(const struct move *m, uint32_t number)
 }
 
 /* Changes the ownership by descriptor, so that the file cannot be exchanged between the check and the change. */
-static int number_change(const struct move *m, int fd)
+static int number_change(const struct user_move *m, int fd)
 {
     struct stat st;
     if (fstat(fd, &st) < 0)
@@ -49,7 +49,7 @@ static int entry_move(void *ctx, int folder, const char *name)
 }
 
 /* Changes the content before the directory itself: a directory with its new number is complete. */
-static int folder_move(struct move *m, int parent, const char *name)
+static int folder_move(struct user_move *m, int parent, const char *name)
 {
     CLEANUP(close_fd) int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
@@ -66,7 +66,7 @@ static void dir_cleanup(DIR **d)
         (void)closedir(*d);
 }
 
-static int volumes_move(struct move *m, const char *path, struct berth_err *err)
+static int volumes_move(struct user_move *m, const char *path, struct berth_err *err)
 {
     CLEANUP(dir) DIR *dir = opendir(path);
     const struct dirent *e;
@@ -87,7 +87,7 @@ static int volumes_move(struct move *m, const char *path, struct berth_err *err)
 int user_move(struct state_dir *p, const char *home, const struct user_numbers *from, const struct user_numbers *to,
               struct berth_err *err)
 {
-    struct move m = {from, to};
+    struct user_move m = {from, to};
     char path[STATE_PATH_MAX];
     (void)snprintf(path, sizeof path, "%s/volumes", state_dir_path(p));
     int rc = volumes_move(&m, path, err);

@@ -9,8 +9,8 @@
 static void numbers_are_kept(void **state)
 {
     struct kit *k = *state;
-    struct users *u;
-    struct user a, b, again;
+    struct user_table *u;
+    struct instance_user a, b, again;
     struct berth_err err;
     struct stat st;
 
@@ -43,7 +43,7 @@ enum { THREADS = 4, OWNERS = 50 };
 
 struct asking {
     pthread_t thread;
-    struct users *users;
+    struct user_table *users;
     uid_t uids[OWNERS];
     int failed;
 };
@@ -54,7 +54,7 @@ static void *ask(void *ctx)
     struct berth_err err;
 
     for (unsigned i = 0; i < OWNERS; i++) {
-        struct user user = {0};
+        struct instance_user user = {0};
         char name[24];
 
         (void)snprintf(name, sizeof name, "owner-%u", i);
@@ -69,7 +69,7 @@ static void concurrent_queries_get_one_number_each(void **state)
 {
     struct kit *k = *state;
     struct asking asking[THREADS] = {0};
-    struct users *u;
+    struct user_table *u;
     struct berth_err err;
 
     if (getuid() != 0) {
@@ -107,8 +107,8 @@ static void container_ranges_are_not_shared(void **state)
         {"zoe", 0x70020001},
     };
     struct kit *k = *state;
-    struct users *u;
-    struct user user;
+    struct user_table *u;
+    struct instance_user user;
     struct berth_err err;
     int dir = open(k->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -131,8 +131,8 @@ static void container_ranges_are_not_shared(void **state)
 static void accounts_are_used_if_enabled(void **state)
 {
     struct kit *k = *state;
-    struct users *u;
-    struct user user;
+    struct user_table *u;
+    struct instance_user user;
     struct berth_err err;
 
     if (getuid() != 0) {
@@ -189,8 +189,8 @@ static void system_accounts_are_rejected(void **state)
         {"bob",      -EPERM, "not a member of the group 'cluster'"},
     };
     struct kit *k = *state;
-    struct users *u;
-    struct user user;
+    struct user_table *u;
+    struct instance_user user;
     struct berth_err err;
 
     if (getuid() != 0 || unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
@@ -224,7 +224,8 @@ static void system_accounts_are_rejected(void **state)
 
 /* ---- numbers of the cluster ---- */
 
-static int ask_for(struct users *u, const char *owner, uid_t uid, bool alone, struct user *ret, struct berth_err *err)
+static int ask_for(struct user_table *u, const char *owner, uid_t uid, bool alone, struct instance_user *ret,
+                   struct berth_err *err)
 {
     return users_resolve(u, &(struct user_query){.owner = owner, .uid = uid, .launch = true, .alone = alone}, ret, err);
 }
@@ -262,8 +263,8 @@ static uid_t own_first(void)
 static void files_move_to_cluster_number(void **state)
 {
     struct kit *k = *state;
-    struct users *u;
-    struct user ann, bob, user;
+    struct user_table *u;
+    struct instance_user ann, bob, user;
     struct berth_err err = {0};
     char path[256];
 
@@ -332,8 +333,8 @@ static void files_move_to_cluster_number(void **state)
 static void interrupted_move_is_repeated(void **state)
 {
     struct kit *k = *state;
-    struct users *u;
-    struct user user;
+    struct user_table *u;
+    struct instance_user user;
     struct berth_err err;
 
     if (getuid() != 0) {
@@ -357,8 +358,8 @@ static void interrupted_move_is_repeated(void **state)
 static void recreated_user_does_not_get_old_home(void **state)
 {
     struct kit *k = *state;
-    struct users *u;
-    struct user user;
+    struct user_table *u;
+    struct instance_user user;
     struct berth_err err;
     char path[256];
 
@@ -387,9 +388,9 @@ static void cluster_numbers_are_equal_on_all_nodes(void **state)
 {
     struct kit *k = *state;
     struct berth_err err;
-    struct user first, second;
+    struct instance_user first, second;
     struct state_dir *state_dir = NULL;
-    struct users *one, *two;
+    struct user_table *one, *two;
     char root[96];
 
     if (getuid() != 0) {
@@ -427,8 +428,8 @@ static void invalid_owner_names_are_rejected(void **state)
 {
     static const char *const bad[] = {"", ".", "..", "a/b", "../root", "a b", "a\nb 0"};
     struct kit *k = *state;
-    struct users *u;
-    struct user user;
+    struct user_table *u;
+    struct instance_user user;
     struct berth_err err;
     char longest[80];
 
@@ -445,8 +446,8 @@ static void invalid_owner_names_are_rejected(void **state)
 static void linked_home_is_rejected(void **state)
 {
     struct kit *k = *state;
-    struct users *u;
-    struct user user;
+    struct user_table *u;
+    struct instance_user user;
     struct berth_err err;
     char home[128];
     struct stat st;
@@ -466,7 +467,7 @@ static void damaged_list_is_refused(void **state)
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct kit *k = *state;
-        struct users *u;
+        struct user_table *u;
         struct berth_err err;
         int dir = open(k->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

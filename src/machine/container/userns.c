@@ -50,7 +50,7 @@ bool id_map_in(const struct id_map *map, uint32_t outside, uint32_t *ret)
     return false;
 }
 
-void userns_maps_of(const struct user *user, struct userns_maps *ret)
+void userns_maps_of(const struct instance_user *user, struct userns_maps *ret)
 {
     *ret = (struct userns_maps){0};
     extent_add(&ret->uids, 0, user->uid, 1);
@@ -226,7 +226,7 @@ int userns_check(struct berth_err *err)
         [TRIAL_QUEUES] = "cannot mount message queues in a user namespace",
     };
     const struct user_range range = user_range_of_slot(0);
-    const struct user someone = {.uid = range.first - 1, .gid = range.first - 1, .uids = range, .gids = range};
+    const struct instance_user someone = {.uid = range.first - 1, .gid = range.first - 1, .uids = range, .gids = range};
     CLEANUP(namespace_child) struct namespace_child h = {.go = -1, .heard = -1};
     struct trial_result word;
     struct userns_maps maps;

@@ -31,7 +31,7 @@ struct userns_maps {
 };
 
 /* Builds the maps for an owner's containers. */
-void userns_maps_of(const struct user *user, struct userns_maps *ret);
+void userns_maps_of(const struct instance_user *user, struct userns_maps *ret);
 /* Builds an identity map in which these two ids are exchanged. */
 void id_map_swap(uint32_t a, uint32_t b, struct id_map *ret);
 /* Maps an id of the container to the node's; false: unmapped. */

@@ -20,9 +20,9 @@
 #include "machine/launch/folder_test.h"
 #include "machine/launch/state_file.h"
 
-static struct user ann(void)
+static struct instance_user ann(void)
 {
-    struct user u = {
+    struct instance_user u = {
         .name = "ann", .uid = 61234, .gid = 61235, .groups = {61235, 44, 0x70000010},
                    .groups_len = 3
     };
@@ -33,7 +33,7 @@ static struct user ann(void)
 static void id_maps_of_owner(void **state)
 {
     (void)state;
-    const struct user user = ann();
+    const struct instance_user user = ann();
     struct userns_maps maps;
     uint32_t id;
     userns_maps_of(&user, &maps);
@@ -107,7 +107,7 @@ static void mounts_have_mapped_ids(void **state)
     folder_put(&f, "file", "x");
     folder_put(&f, "web", "x");
     assert_int_equal(chown(folder_at(&f, "web"), 33, 33), 0);
-    const struct user user = ann();
+    const struct instance_user user = ann();
     struct userns_maps maps;
     struct stat st;
     userns_maps_of(&user, &maps);
@@ -135,7 +135,7 @@ static void invalid_maps_are_rejected(void **state)
 {
     (void)state;
     needs();
-    struct user user = ann();
+    struct instance_user user = ann();
     struct userns_maps maps;
     user.uids.first = user.uid;
     userns_maps_of(&user, &maps);

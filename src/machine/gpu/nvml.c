@@ -145,7 +145,7 @@ static enum nvml_link link_between(struct nvml *n, struct nvml_device *a, struct
     return NVML_LINK_UNKNOWN;
 }
 
-static void links_look(struct nvml *n, struct nvml_device *const *handles, struct nvml_look *look)
+static void links_read(struct nvml *n, struct nvml_device *const *handles, struct nvml_snapshot *look)
 {
     for (size_t i = 0; i < look->gpus_len; i++)
         for (size_t k = 0; k < i; k++) {
@@ -169,7 +169,7 @@ const char *nvml_link_name(enum nvml_link link)
 /* ---- all GPUs --------------------------------------------------------------------------------------------------- */
 
 /* Remembers a GPU by UUID, because indices change when a GPU is lost. */
-static void known_put(struct nvml *n, const char *uuid, struct nvml_device *handle)
+static void remember_gpu(struct nvml *n, const char *uuid, struct nvml_device *handle)
 {
     size_t i = 0;
     while (i < n->known_len && strcmp(n->known[i].gpu.uuid, uuid) != 0)
@@ -177,7 +177,7 @@ static void known_put(struct nvml *n, const char *uuid, struct nvml_device *hand
     if (i == NVML_GPUS_MAX)
         return;
     if (i == n->known_len) {
-        n->known[i] = (struct nvml_known){0};
+        n->known[i] = (struct nvml_cached_gpu){0};
         (void)snprintf(n->known[i].gpu.uuid, sizeof n->known[i].gpu.uuid, "%s", uuid);
         n->known_len++;
     }
@@ -186,7 +186,7 @@ static void known_put(struct nvml *n, const char *uuid, struct nvml_device *hand
 
 /* Updates the known GPUs. Returns the last error of a GPU that does not answer; sets `trouble` if its UUID is
  * unknown. */
-static int known_look(struct nvml *n, unsigned count, struct nvml_look *look)
+static int update_known_gpus(struct nvml *n, unsigned count, struct nvml_snapshot *look)
 {
     char uuid[NVML_UUID_MAX];
     size_t before = n->known_len, silent = 0, missing = 0;
@@ -199,7 +199,7 @@ static int known_look(struct nvml *n, unsigned count, struct nvml_look *look)
         if (rc == NVML_SUCCESS)
             rc = n->calls.uuid(d, uuid, sizeof uuid);
         if (rc == NVML_SUCCESS)
-            known_put(n, uuid, d);
+            remember_gpu(n, uuid, d);
         else
             gone = rc;
         silent += rc != NVML_SUCCESS;
@@ -213,13 +213,13 @@ static int known_look(struct nvml *n, unsigned count, struct nvml_look *look)
 }
 
 /* Adds all known GPUs as unhealthy, because the driver does not answer. */
-static void all_silent(struct nvml *n, struct nvml_look *look)
+static void all_silent(struct nvml *n, struct nvml_snapshot *look)
 {
     for (size_t i = 0; i < n->known_len; i++)
         nvml_read_silent(&n->known[i], look);
 }
 
-void nvml_look(struct nvml *n, struct nvml_look *ret)
+void nvml_snapshot_take(struct nvml *n, struct nvml_snapshot *ret)
 {
     struct nvml_device *handles[NVML_GPUS_MAX] = {0};
     unsigned count = 0;
@@ -242,13 +242,13 @@ void nvml_look(struct nvml *n, struct nvml_look *ret)
         all_silent(n, ret);
         return;
     }
-    int gone = known_look(n, count, ret);
+    int gone = update_known_gpus(n, count, ret);
     for (size_t i = 0; i < n->known_len; i++)
         nvml_read(n, &n->known[i], gone, ret, handles);
-    links_look(n, handles, ret);
+    links_read(n, handles, ret);
 }
 
-void nvml_look_done(struct nvml_look *l)
+void nvml_snapshot_done(struct nvml_snapshot *l)
 {
     for (size_t i = 0; i < l->gpus_len; i++)
         mem_free(l->gpus[i].processes);

@@ -55,7 +55,7 @@ struct nvml_gpu {
     size_t processes_len;
 };
 
-struct nvml_look {
+struct nvml_snapshot {
     bool there; /* a driver is installed, or was */
     char driver[NVML_TEXT_MAX];
     char trouble[NVML_TROUBLE_MAX]; /* problem of the library or the driver; "": none */
@@ -70,11 +70,11 @@ struct nvml *nvml_new(const char *path);
 void nvml_free(struct nvml *n); /* NULL is fine */
 
 /* Reads all GPUs; never fails, errors are in `trouble`. Not thread-safe. Takes some milliseconds per GPU. */
-void nvml_look(struct nvml *n, struct nvml_look *ret);
-void nvml_look_done(struct nvml_look *l);
-static inline void nvml_look_cleanup(struct nvml_look *l)
+void nvml_snapshot_take(struct nvml *n, struct nvml_snapshot *ret);
+void nvml_snapshot_done(struct nvml_snapshot *l);
+static inline void nvml_snapshot_cleanup(struct nvml_snapshot *l)
 {
-    nvml_look_done(l);
+    nvml_snapshot_done(l);
 }
 /* Returns "nvlink", "switch", ...; "" if unknown. */
 const char *nvml_link_name(enum nvml_link link);

@@ -30,12 +30,12 @@ struct nvml_device {
 };
 
 /* Iterates over the lines of one kind. */
-struct lines {
+struct fake_lines {
     FILE *file;
     char text[LINE_MAX_BYTES];
 };
 
-static bool lines_next(struct lines *l, const char *kind)
+static bool lines_next(struct fake_lines *l, const char *kind)
 {
     size_t len = strlen(kind);
     const char *world = getenv("BERTH_NVML_WORLD");
@@ -49,12 +49,12 @@ static bool lines_next(struct lines *l, const char *kind)
     return false;
 }
 
-static void lines_cleanup(struct lines *l)
+static void lines_cleanup(struct fake_lines *l)
 {
     if (l->file)
         (void)fclose(l->file);
 }
-#define LINES __attribute__((cleanup(lines_cleanup))) struct lines
+#define LINES __attribute__((cleanup(lines_cleanup))) struct fake_lines
 
 static bool word(const char *line, const char *key, char ret[static LINE_MAX_BYTES])
 {
@@ -75,7 +75,7 @@ static long number(const char *line, const char *key, long otherwise)
     return word(line, key, text) ? strtol(text, NULL, 10) : otherwise;
 }
 
-static bool says(const char *line, const char *key, const char *value)
+static bool line_has(const char *line, const char *key, const char *value)
 {
     char text[LINE_MAX_BYTES];
     return word(line, key, text) && strcmp(text, value) == 0;
@@ -99,7 +99,7 @@ static int find(const struct nvml_device *d, char ret[static LINE_MAX_BYTES])
     for (size_t k = 0; k < 2; k++) {
         LINES l = {0};
         while (lines_next(&l, kinds[k])) {
-            if (!says(l.text, "uuid", d->uuid))
+            if (!line_has(l.text, "uuid", d->uuid))
                 continue;
             memcpy(ret, l.text, LINE_MAX_BYTES);
             if (k == 1 && word(l.text, "of", of)) {
@@ -113,7 +113,7 @@ static int find(const struct nvml_device *d, char ret[static LINE_MAX_BYTES])
     return NVML_LOST;
 }
 
-static int text_give(const char *from, char *text, unsigned size)
+static int text_answer(const char *from, char *text, unsigned size)
 {
     (void)snprintf(text, size, "%s", from);
     for (char *at = text; *at; at++)
@@ -121,7 +121,7 @@ static int text_give(const char *from, char *text, unsigned size)
     return NVML_SUCCESS;
 }
 
-static int number_give(const struct nvml_device *d, const char *key, long otherwise, unsigned *ret)
+static int number_answer(const struct nvml_device *d, const char *key, long otherwise, unsigned *ret)
 {
     char line[LINE_MAX_BYTES];
     int rc = find(d, line);
@@ -175,7 +175,7 @@ API int nvmlSystemGetDriverVersion(char *text, unsigned size);
 API int nvmlSystemGetDriverVersion(char *text, unsigned size)
 {
     LINES l = {0};
-    return text_give(lines_next(&l, "driver") ? l.text + strlen("driver ") : "1.0", text, size);
+    return text_answer(lines_next(&l, "driver") ? l.text + strlen("driver ") : "1.0", text, size);
 }
 
 API int nvmlDeviceGetCount_v2(unsigned *ret);
@@ -220,20 +220,20 @@ API int nvmlDeviceGetName(struct nvml_device *d, char *text, unsigned size)
 {
     char line[LINE_MAX_BYTES], model[LINE_MAX_BYTES];
     int rc = find(d, line);
-    return rc ? rc : text_give(word(line, "model", model) ? model : "Fake", text, size);
+    return rc ? rc : text_answer(word(line, "model", model) ? model : "Fake", text, size);
 }
 
 API int nvmlDeviceGetMinorNumber(struct nvml_device *d, unsigned *ret);
 API int nvmlDeviceGetMinorNumber(struct nvml_device *d, unsigned *ret)
 {
-    return number_give(d, "minor", -1, ret);
+    return number_answer(d, "minor", -1, ret);
 }
 
 API int nvmlDeviceGetPciInfo_v3(struct nvml_device *d, struct nvml_pci *ret);
 API int nvmlDeviceGetPciInfo_v3(struct nvml_device *d, struct nvml_pci *ret)
 {
     unsigned minor = 0;
-    int rc = number_give(d, "minor", -1, &minor);
+    int rc = number_answer(d, "minor", -1, &minor);
     if (rc == 0)
         (void)snprintf(ret->bus_id, sizeof ret->bus_id, "00000000:%02x:00.0", minor + 1);
     return rc;
@@ -256,20 +256,20 @@ API int nvmlDeviceGetUtilizationRates(struct nvml_device *d, struct nvml_rates *
 API int nvmlDeviceGetUtilizationRates(struct nvml_device *d, struct nvml_rates *ret)
 {
     ret->memory = 0;
-    return number_give(d, "busy", 0, &ret->gpu);
+    return number_answer(d, "busy", 0, &ret->gpu);
 }
 
 API int nvmlDeviceGetComputeMode(struct nvml_device *d, unsigned *ret);
 API int nvmlDeviceGetComputeMode(struct nvml_device *d, unsigned *ret)
 {
-    return number_give(d, "mode", 0, ret);
+    return number_answer(d, "mode", 0, ret);
 }
 
 API int nvmlDeviceGetTotalEccErrors(struct nvml_device *d, int type, int counter, unsigned long long *ret);
 API int nvmlDeviceGetTotalEccErrors(struct nvml_device *d, int type, int counter, unsigned long long *ret)
 {
     unsigned errors = 0;
-    int rc = number_give(d, "ecc", 0, &errors);
+    int rc = number_answer(d, "ecc", 0, &errors);
     *ret = type == NVML_ECC_UNCORRECTED && counter == NVML_ECC_VOLATILE ? errors : 0;
     return rc;
 }
@@ -280,7 +280,7 @@ API int nvmlDeviceGetRemappedRows(struct nvml_device *d, unsigned *corrected, un
                                   unsigned *failed)
 {
     *corrected = *uncorrected = *pending = 0;
-    return number_give(d, "remap", 0, failed);
+    return number_answer(d, "remap", 0, failed);
 }
 
 /* ---- processes -------------------------------------------------------------------------------------------------- */
@@ -294,7 +294,7 @@ API int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *d, unsigned 
     LINES l = {0};
     *len = 0;
     while (rc == 0 && lines_next(&l, "process")) {
-        if (!says(l.text, "on", d->uuid))
+        if (!line_has(l.text, "on", d->uuid))
             continue;
         if (*len == room)
             return NVML_INSUFFICIENT_SIZE;
@@ -318,7 +318,7 @@ API int nvmlDeviceGetProcessUtilization(struct nvml_device *d, struct nvml_sampl
     LINES l = {0};
     *len = 0;
     while (rc == 0 && lines_next(&l, "process") && *len < room)
-        if (says(l.text, "on", d->uuid) && number(l.text, "busy", -1) >= 0)
+        if (line_has(l.text, "on", d->uuid) && number(l.text, "busy", -1) >= 0)
             ret[(*len)++] = (struct nvml_sample){.pid = (unsigned)number(l.text, "pid", 0),
                                                  .at_us = since_us + 1,
                                                  .sm = (unsigned)number(l.text, "busy", 0)};
@@ -330,7 +330,7 @@ API int nvmlDeviceGetProcessUtilization(struct nvml_device *d, struct nvml_sampl
 API int nvmlDeviceGetMigMode(struct nvml_device *d, unsigned *now, unsigned *later);
 API int nvmlDeviceGetMigMode(struct nvml_device *d, unsigned *now, unsigned *later)
 {
-    int rc = number_give(d, "mig", 0, now);
+    int rc = number_answer(d, "mig", 0, now);
     *later = *now;
     return rc;
 }
@@ -349,7 +349,7 @@ API int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *d, unsigned inde
     LINES l = {0};
     char uuid[LINE_MAX_BYTES];
     while (lines_next(&l, "part"))
-        if (says(l.text, "of", d->uuid) && index-- == 0 && word(l.text, "uuid", uuid)) {
+        if (line_has(l.text, "of", d->uuid) && index-- == 0 && word(l.text, "uuid", uuid)) {
             *ret = handle(uuid);
             return NVML_SUCCESS;
         }
@@ -359,20 +359,20 @@ API int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *d, unsigned inde
 API int nvmlDeviceGetGpuInstanceId(struct nvml_device *d, unsigned *ret);
 API int nvmlDeviceGetGpuInstanceId(struct nvml_device *d, unsigned *ret)
 {
-    return number_give(d, "gi", -1, ret);
+    return number_answer(d, "gi", -1, ret);
 }
 
 API int nvmlDeviceGetComputeInstanceId(struct nvml_device *d, unsigned *ret);
 API int nvmlDeviceGetComputeInstanceId(struct nvml_device *d, unsigned *ret)
 {
-    return number_give(d, "ci", -1, ret);
+    return number_answer(d, "ci", -1, ret);
 }
 
 API int nvmlDeviceGetNvLinkState(struct nvml_device *d, unsigned link, unsigned *ret_active);
 API int nvmlDeviceGetNvLinkState(struct nvml_device *d, unsigned link, unsigned *ret_active)
 {
     unsigned links = 0;
-    int rc = number_give(d, "nvlinks", 0, &links);
+    int rc = number_answer(d, "nvlinks", 0, &links);
     *ret_active = link < links;
     return rc;
 }
@@ -381,8 +381,8 @@ static bool linked(const struct nvml_device *a, const struct nvml_device *b, cha
 {
     LINES l = {0};
     while (lines_next(&l, "link"))
-        if ((says(l.text, "a", a->uuid) && says(l.text, "b", b->uuid)) ||
-            (says(l.text, "a", b->uuid) && says(l.text, "b", a->uuid)))
+        if ((line_has(l.text, "a", a->uuid) && line_has(l.text, "b", b->uuid)) ||
+            (line_has(l.text, "a", b->uuid) && line_has(l.text, "b", a->uuid)))
             return word(l.text, "level", ret);
     return false;
 }

@@ -77,7 +77,7 @@ struct nvml_calls {
 #define NVML_ASK(n, call, ...) ((n)->calls.call ? (n)->calls.call(__VA_ARGS__) : NVML_ABSENT)
 
 /* Last known state of a GPU, used when it stops answering. */
-struct nvml_known {
+struct nvml_cached_gpu {
     struct nvml_gpu gpu; /* without its list of processes */
     unsigned long long sampled_us;
     struct nvml_device *handle; /* current handle; NULL: the GPU does not answer */
@@ -87,16 +87,17 @@ struct nvml {
     char *path;
     void *library;
     struct nvml_calls calls;
-    bool begun;                             /* nvmlInit has succeeded */
-    char why[NVML_TROUBLE_MAX];             /* why the library cannot be used */
-    struct nvml_known known[NVML_GPUS_MAX]; /* every GPU ever seen, in order of discovery */
+    bool begun;                                  /* nvmlInit has succeeded */
+    char why[NVML_TROUBLE_MAX];                  /* why the library cannot be used */
+    struct nvml_cached_gpu known[NVML_GPUS_MAX]; /* every GPU ever seen, in order of discovery */
     size_t known_len;
 };
 
 /* nvml_read.c: adds a GPU and its MIG devices to `look`. `handles` gets the handle of each added device, NULL for one
  * that does not answer, whose error is `gone`. */
-void nvml_read(struct nvml *n, struct nvml_known *k, int gone, struct nvml_look *look, struct nvml_device **handles);
+void nvml_read(struct nvml *n, struct nvml_cached_gpu *k, int gone, struct nvml_snapshot *look,
+               struct nvml_device **handles);
 /* Adds a GPU in its last known state, with the driver's problem. */
-void nvml_read_silent(const struct nvml_known *k, struct nvml_look *look);
+void nvml_read_silent(const struct nvml_cached_gpu *k, struct nvml_snapshot *look);
 /* Returns NVML's text of an error code. */
 const char *nvml_error(const struct nvml *n, int code);

@@ -7,7 +7,7 @@
 
 enum { SAMPLES_MAX = 1024, PERCENT_MILLI = 10, PARTS_MAX = 16 };
 
-static bool is_gone(int rc)
+static bool is_device_lost(int rc)
 {
     return rc == NVML_LOST || rc == NVML_RESET_REQUIRED;
 }
@@ -21,9 +21,9 @@ static void mark_unhealthy(struct nvml_gpu *g, const char *what, const char *tex
 }
 
 /* Checks the result of a query that every working GPU answers: an error may mean that the GPU is lost. */
-static bool answered(struct nvml *n, struct nvml_gpu *g, int rc)
+static bool check_answer(struct nvml *n, struct nvml_gpu *g, int rc)
 {
-    if (is_gone(rc))
+    if (is_device_lost(rc))
         mark_unhealthy(g, "the GPU no longer responds", nvml_error(n, rc));
     return rc == NVML_SUCCESS;
 }
@@ -33,7 +33,7 @@ static bool answered(struct nvml *n, struct nvml_gpu *g, int rc)
 static void memory_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *g)
 {
     struct nvml_memory memory = {0};
-    if (!answered(n, g, NVML_ASK(n, memory, d, &memory)) || memory.total > INT64_MAX || memory.used > memory.total)
+    if (!check_answer(n, g, NVML_ASK(n, memory, d, &memory)) || memory.total > INT64_MAX || memory.used > memory.total)
         return;
     g->memory_bytes = (int64_t)memory.total;
     g->used_bytes = (int64_t)memory.used;
@@ -44,11 +44,12 @@ static void health_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *
     struct nvml_rates rates = {0};
     unsigned long long errors = 0;
     unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0, mode = 0;
-    if (answered(n, g, NVML_ASK(n, rates, d, &rates)) && rates.gpu <= 100)
+    if (check_answer(n, g, NVML_ASK(n, rates, d, &rates)) && rates.gpu <= 100)
         g->milli = (int)rates.gpu * PERCENT_MILLI;
     if (NVML_ASK(n, mode, d, &mode) == NVML_SUCCESS)
         g->mode = (int)mode;
-    if (answered(n, g, NVML_ASK(n, ecc, d, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &errors)) && errors <= INT64_MAX)
+    if (check_answer(n, g, NVML_ASK(n, ecc, d, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &errors)) &&
+        errors <= INT64_MAX)
         g->ecc_errors = (int64_t)errors;
     if (g->ecc_errors > 0)
         mark_unhealthy(g, "its memory has uncorrectable ECC errors; reset the GPU or restart the machine", "");
@@ -90,7 +91,7 @@ static void processes_read(struct nvml *n, struct nvml_device *d, struct nvml_gp
 {
     struct nvml_process_info list[NVML_PROCESSES_MAX];
     unsigned len = NVML_PROCESSES_MAX;
-    if (answered(n, g, NVML_ASK(n, compute, d, &len, list)))
+    if (check_answer(n, g, NVML_ASK(n, compute, d, &len, list)))
         processes_add(g, list, len);
     len = NVML_PROCESSES_MAX;
     if (NVML_ASK(n, mps, d, &len, list) == NVML_SUCCESS)
@@ -142,7 +143,7 @@ static void part_read(struct nvml *n, struct nvml_device *d, const struct nvml_g
         mark_unhealthy(g, of->trouble, "");
 }
 
-static void parts_read(struct nvml *n, struct nvml_device *d, size_t of, struct nvml_look *look,
+static void parts_read(struct nvml *n, struct nvml_device *d, size_t of, struct nvml_snapshot *look,
                        struct nvml_device **handles)
 {
     unsigned most = 0;
@@ -176,7 +177,7 @@ static void what_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *g)
 }
 
 /* Adds a GPU that does not answer any more, in its last known state without usage values. */
-static void lost_add(const struct nvml_gpu *known, const char *what, const char *text, struct nvml_look *look)
+static void lost_add(const struct nvml_gpu *known, const char *what, const char *text, struct nvml_snapshot *look)
 {
     struct nvml_gpu *g = &look->gpus[look->gpus_len++];
     *g = *known;
@@ -185,13 +186,14 @@ static void lost_add(const struct nvml_gpu *known, const char *what, const char 
     g->used_bytes = g->ecc_errors = g->milli = -1;
 }
 
-void nvml_read_silent(const struct nvml_known *k, struct nvml_look *look)
+void nvml_read_silent(const struct nvml_cached_gpu *k, struct nvml_snapshot *look)
 {
     if (look->gpus_len < NVML_GPUS_MAX)
         lost_add(&k->gpu, look->trouble, "", look);
 }
 
-void nvml_read(struct nvml *n, struct nvml_known *k, int gone, struct nvml_look *look, struct nvml_device **handles)
+void nvml_read(struct nvml *n, struct nvml_cached_gpu *k, int gone, struct nvml_snapshot *look,
+               struct nvml_device **handles)
 {
     struct nvml_device *d = k->handle;
     size_t at = look->gpus_len;

@@ -53,11 +53,11 @@ static int teardown(void **state)
 static void gpu_properties_are_read(void **state)
 {
     struct world *w = *state;
-    CLEANUP(nvml_look) struct nvml_look look;
+    CLEANUP(nvml_snapshot) struct nvml_snapshot look;
     world_put(w, "driver 580.159\n" H200 H200_B T4 "process on=GPU-a pid=11 memory=600 busy=30\n"
                  "process on=GPU-a pid=12 memory=-1\nlink a=GPU-a b=GPU-b level=nvlink\n"
                  "link a=GPU-a b=GPU-t level=50\nlink a=GPU-t b=GPU-b level=30\n");
-    nvml_look(w->nvml, &look);
+    nvml_snapshot_take(w->nvml, &look);
     assert_true(look.there);
     assert_string_equal(look.trouble, "");
     assert_string_equal(look.driver, "580.159");
@@ -87,12 +87,12 @@ static void gpu_properties_are_read(void **state)
 static void mig_devices_are_listed(void **state)
 {
     struct world *w = *state;
-    CLEANUP(nvml_look) struct nvml_look look;
+    CLEANUP(nvml_snapshot) struct nvml_snapshot look;
     world_put(w, "gpu uuid=GPU-a model=NVIDIA_H200 minor=3 memory=143771 mig=1\n" T4
                  "part of=GPU-a uuid=MIG-1 model=NVIDIA_H200_MIG_3g.71gb memory=71424 gi=1 ci=0 used=10\n"
                  "part of=GPU-a uuid=MIG-2 model=NVIDIA_H200_MIG_1g.18gb memory=16384 gi=9 ci=2\n"
                  "process on=MIG-2 pid=7 memory=100\n");
-    nvml_look(w->nvml, &look);
+    nvml_snapshot_take(w->nvml, &look);
     assert_int_equal(look.gpus_len, 4);
     assert_true(look.gpus[0].split);
     assert_int_equal(look.gpus[0].processes_len, 0);
@@ -131,12 +131,12 @@ static void failures_are_reported_and_the_rest_is_read(void **state)
     };
     struct world *w = *state;
     for (size_t i = 0; i < ROWS(rows); i++) {
-        CLEANUP(nvml_look) struct nvml_look before, look;
+        CLEANUP(nvml_snapshot) struct nvml_snapshot before, look;
         world_put(w, H200 H200_B T4);
-        nvml_look(w->nvml, &before);
+        nvml_snapshot_take(w->nvml, &before);
         assert_int_equal(before.gpus_len, 3);
         world_put(w, rows[i].then);
-        nvml_look(w->nvml, &look);
+        nvml_snapshot_take(w->nvml, &look);
         if (look.gpus_len != 3 || strcmp(look.gpus[1].uuid, "GPU-b") != 0 ||
             strcmp(look.gpus[1].trouble, rows[i].want) != 0 || look.gpus[1].healthy != !*rows[i].want)
             fail_msg("%s: %zu, %s: %s", rows[i].label, look.gpus_len, look.gpus[1].uuid, look.gpus[1].trouble);
@@ -150,9 +150,9 @@ static void failures_are_reported_and_the_rest_is_read(void **state)
 static void gpu_that_never_answered_is_reported(void **state)
 {
     struct world *w = *state;
-    CLEANUP(nvml_look) struct nvml_look look;
+    CLEANUP(nvml_snapshot) struct nvml_snapshot look;
     world_put(w, H200 "gpu uuid=GPU-b model=NVIDIA_H200 minor=1 memory=1 lost=15\n");
-    nvml_look(w->nvml, &look);
+    nvml_snapshot_take(w->nvml, &look);
     assert_int_equal(look.gpus_len, 1);
     assert_string_equal(look.trouble, "a GPU does not report its UUID: GPU is lost");
 }
@@ -160,15 +160,15 @@ static void gpu_that_never_answered_is_reported(void **state)
 static void failed_driver_is_retried(void **state)
 {
     struct world *w = *state;
-    CLEANUP(nvml_look) struct nvml_look failed, look;
+    CLEANUP(nvml_snapshot) struct nvml_snapshot failed, look;
     world_put(w, "fails 18\n" H200);
-    nvml_look(w->nvml, &failed);
+    nvml_snapshot_take(w->nvml, &failed);
     assert_true(failed.there);
     assert_int_equal(failed.gpus_len, 0);
     assert_string_equal(failed.trouble, "the NVIDIA driver does not answer: Driver/library version mismatch; the "
                                         "driver was replaced under a running one: restart the machine");
     world_put(w, H200);
-    nvml_look(w->nvml, &look);
+    nvml_snapshot_take(w->nvml, &look);
     assert_int_equal(look.gpus_len, 1);
     assert_string_equal(look.trouble, "");
 }
@@ -184,13 +184,13 @@ static void gpus_of_failed_driver_stay_listed(void **state)
         {"fails 9\n",              "the NVIDIA driver does not answer: Unknown Error; load the driver (modprobe nvidia)"},
     };
     struct world *w = *state;
-    CLEANUP(nvml_look) struct nvml_look before;
+    CLEANUP(nvml_snapshot) struct nvml_snapshot before;
     world_put(w, H200 T4);
-    nvml_look(w->nvml, &before);
+    nvml_snapshot_take(w->nvml, &before);
     for (size_t i = 0; i < ROWS(rows); i++) {
-        CLEANUP(nvml_look) struct nvml_look look;
+        CLEANUP(nvml_snapshot) struct nvml_snapshot look;
         world_put(w, rows[i].then);
-        nvml_look(w->nvml, &look);
+        nvml_snapshot_take(w->nvml, &look);
         assert_true(look.there);
         assert_string_equal(look.trouble, rows[i].want);
         assert_int_equal(look.gpus_len, 2);
@@ -215,9 +215,9 @@ static void missing_or_incomplete_library_is_handled(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
-        CLEANUP(nvml_look) struct nvml_look look;
+        CLEANUP(nvml_snapshot) struct nvml_snapshot look;
         struct nvml *n = nvml_new(rows[i].path);
-        nvml_look(n, &look);
+        nvml_snapshot_take(n, &look);
         assert_int_equal(look.gpus_len, 0);
         assert_int_equal(look.there, rows[i].there);
         assert_non_null(strstr(look.trouble, rows[i].want));

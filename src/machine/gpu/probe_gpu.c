@@ -30,7 +30,7 @@ static void number_set(json_t *to, const char *key, int64_t number)
 }
 
 /* Maps the UUIDs of other GPUs to the kind of connection. */
-static json_t *links_make(const struct nvml_look *look, size_t of)
+static json_t *links_make(const struct nvml_snapshot *look, size_t of)
 {
     json_t *links = json_object();
     for (size_t i = 0; i < look->gpus_len; i++)
@@ -38,7 +38,7 @@ static json_t *links_make(const struct nvml_look *look, size_t of)
     return links;
 }
 
-static json_t *gpu_make(const struct nvml_look *look, size_t i)
+static json_t *gpu_make(const struct nvml_snapshot *look, size_t i)
 {
     const struct nvml_gpu *g = &look->gpus[i];
     json_t *gpu = json_pack("{s:s, s:s}", "uuid", g->uuid, "model", g->model);
@@ -57,7 +57,7 @@ static json_t *gpu_make(const struct nvml_look *look, size_t i)
     return gpu;
 }
 
-json_t *probe_gpus(const struct nvml_look *look)
+json_t *probe_gpus(const struct nvml_snapshot *look)
 {
     json_t *doc = json_object();
     if (!look->there)
@@ -71,7 +71,7 @@ json_t *probe_gpus(const struct nvml_look *look)
     return doc;
 }
 
-void probe_gpus_use(const struct nvml_look *look, json_t *self)
+void probe_gpus_use(const struct nvml_snapshot *look, json_t *self)
 {
     json_t *usage = json_object_get(self, "usage");
     int64_t bytes = 0, milli = 0;

@@ -9,7 +9,7 @@
  * "unhealthy"}], "gpu_driver"}, to be merged into the result of probe_machine; {} on a machine without the library. For
  * a GPU in MIG mode its MIG devices are listed instead. `unhealthy` is the problem. A new reference; equal GPUs give
  * equal bytes. */
-json_t *probe_gpus(const struct nvml_look *look);
+json_t *probe_gpus(const struct nvml_snapshot *look);
 /* Adds the totals `gpu-memory` (bytes) and `gpu-milli` (busy thousandths of a GPU) to the "usage", and a condition
  * `GpuFailed` for each problem to the "conditions", of the result of probe_use_poll. */
-void probe_gpus_use(const struct nvml_look *look, json_t *self);
+void probe_gpus_use(const struct nvml_snapshot *look, json_t *self);

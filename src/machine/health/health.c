@@ -20,14 +20,14 @@
 #include "machine/health/health_parts.h"
 
 enum { STATUS_LINE_MAX = 64, TEXT_MAX = 160 };
-enum verdict { VERDICT_NONE, VERDICT_READY, VERDICT_NOT };
+enum health_result { VERDICT_NONE, VERDICT_READY, VERDICT_NOT };
 
 struct health {
     struct loop *loop;
     struct loop_source *timer, *source; /* source: of the socket */
     struct health_config config;        /* `check` is NULL */
     struct health_plan plan;
-    enum verdict verdict;
+    enum health_result verdict;
     int64_t failed; /* consecutive failures */
     int64_t asked_ns;
     bool open;
@@ -60,7 +60,7 @@ static void answer(struct health *h, const char *wrong)
     int64_t next_ns = h->asked_ns + h->plan.every_ns, now_ns = loop_now_ns(h->loop);
     loop_timer_set(h->timer, next_ns > now_ns ? next_ns : now_ns);
     h->failed = wrong ? h->failed + 1 : 0;
-    enum verdict verdict = !wrong ? VERDICT_READY : h->failed >= h->plan.failures ? VERDICT_NOT : h->verdict;
+    enum health_result verdict = !wrong ? VERDICT_READY : h->failed >= h->plan.failures ? VERDICT_NOT : h->verdict;
     if (verdict == h->verdict)
         return;
     h->verdict = verdict;
@@ -215,7 +215,7 @@ static void connection_check_start(struct health *h)
 
 /* ---- timer ------------------------------------------------------------------------------------------------------ */
 
-static void timer_due(void *ctx)
+static void on_timer(void *ctx)
 {
     struct health *h = ctx;
     if (h->open) {
@@ -243,7 +243,7 @@ int health_new(struct loop *loop, const struct health_config *config, struct hea
     h->config.check = NULL;
     h->plan = plan;
     h->fd = -1;
-    h->timer = loop_timer_new(loop, timer_due, h);
+    h->timer = loop_timer_new(loop, on_timer, h);
     loop_timer_set(h->timer, loop_now_ns(loop) + plan.delay_ns);
     *ret = h;
     return 0;

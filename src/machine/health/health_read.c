@@ -77,14 +77,14 @@ static int keys_check(const json_t *check, struct berth_err *err)
     const json_t *value;
     json_object_foreach((json_t *)check, key, value)
     {
-        char shown[QUOTE_MAX];
+        char quoted[QUOTE_MAX];
         bool known = false;
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
             known = known || strcmp(kinds[i].key, key) == 0;
         for (size_t i = 0; i < sizeof others / sizeof *others; i++)
             known = known || strcmp(others[i], key) == 0;
         if (!known)
-            return err_set(err, EINVAL, "%s: unknown key", quote(key, shown));
+            return err_set(err, EINVAL, "%s: unknown key", quote(key, quoted));
     }
     return 0;
 }

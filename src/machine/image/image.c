@@ -152,12 +152,12 @@ static int name_lock(const struct state_dir *p, const char *name)
 }
 
 /* A temporary directory, removed in any case. */
-struct scratch {
+struct scratch_dir {
     int images, fd;
     char name[64];
 };
 
-static void scratch_cleanup(struct scratch *s)
+static void scratch_cleanup(struct scratch_dir *s)
 {
     close_fd_cleanup(&s->fd);
     if (s->images >= 0 && *s->name)
@@ -165,7 +165,7 @@ static void scratch_cleanup(struct scratch *s)
     close_fd_cleanup(&s->images);
 }
 
-static int scratch_make(const struct state_dir *p, struct scratch *s)
+static int scratch_make(const struct state_dir *p, struct scratch_dir *s)
 {
     s->images = images_open(p, NULL);
     if (s->images < 0)
@@ -185,7 +185,7 @@ static int scratch_make(const struct state_dir *p, struct scratch *s)
 }
 
 /* Publishes the unpacked image by rename. An image of the same digest that was published first is kept instead. */
-static int unpacked_publish(const struct state_dir *p, const struct scratch *s, const char *digest)
+static int unpacked_publish(const struct state_dir *p, const struct scratch_dir *s, const char *digest)
 {
     char name[IMAGE_DIGEST_MAX];
     CLEANUP(close_fd) int all = images_open(p, "unpacked");
@@ -196,7 +196,7 @@ static int unpacked_publish(const struct state_dir *p, const struct scratch *s, 
     return fsync(all) < 0 ? -errno : 0;
 }
 
-static int unpack(struct state_dir *p, struct scratch *s, int layout, const char *path, const char *manifest,
+static int unpack(struct state_dir *p, struct scratch_dir *s, int layout, const char *path, const char *manifest,
                   const char *digest, const char *name, struct berth_err *err)
 {
     int rc = pull_unpack(p, layout, path, manifest, s->fd, name, err);
@@ -210,9 +210,9 @@ static int unpack(struct state_dir *p, struct scratch *s, int layout, const char
 
 static int named_pull(struct state_dir *p, const struct image_name *n, struct berth_err *err)
 {
-    CLEANUP(scratch) struct scratch s = {.images = -1, .fd = -1};
+    CLEANUP(scratch) struct scratch_dir s = {.images = -1, .fd = -1};
     CLEANUP(pull)
-    struct pull pull = {
+    struct image_pull pull = {
         .fetch = {.folder = -1, .secrets = -1}
     };
     char digest[IMAGE_DIGEST_MAX], manifest[IMAGE_DIGEST_MAX];
@@ -280,7 +280,7 @@ static int layout_open(const struct image_name *n, int *ret, char ret_manifest[s
 /* Locks the image of this key: returns 1 if it exists, 0 if the caller must create it in the scratch directory while it
  * holds the lock. `verb` and `scheme` are for errors. */
 static int keep_begin(const struct state_dir *p, const char *key, const char *verb, const char *scheme,
-                      const struct image_name *n, int *ret_lock, struct scratch *s, struct berth_err *err)
+                      const struct image_name *n, int *ret_lock, struct scratch_dir *s, struct berth_err *err)
 {
     *ret_lock = name_lock(p, key);
     if (*ret_lock < 0)
@@ -301,7 +301,7 @@ static int layout_ensure(struct state_dir *p, const struct image_name *n, struct
 {
     CLEANUP(close_fd) int layout = -1;
     CLEANUP(close_fd) int lock = -1;
-    CLEANUP(scratch) struct scratch s = {.images = -1, .fd = -1};
+    CLEANUP(scratch) struct scratch_dir s = {.images = -1, .fd = -1};
     char manifest[IMAGE_DIGEST_MAX];
     int rc = layout_open(n, &layout, manifest, err);
     if (rc < 0)
@@ -326,7 +326,7 @@ static int url_key(const struct image_name *n, char ret[static IMAGE_DIGEST_MAX]
 static int url_ensure(struct state_dir *p, const struct image_name *n, struct berth_err *err)
 {
     CLEANUP(close_fd) int lock = -1;
-    CLEANUP(scratch) struct scratch s = {.images = -1, .fd = -1};
+    CLEANUP(scratch) struct scratch_dir s = {.images = -1, .fd = -1};
     char key[IMAGE_DIGEST_MAX];
     int rc = url_key(n, key, err);
     if (rc < 0)

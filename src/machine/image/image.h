@@ -48,7 +48,7 @@ int image_open(struct state_dir *p, const json_t *config, int *ret_root, json_t 
 struct bundle_options {
     const char *cgroup_path;
     int64_t memory_bytes; /* limit of the cgroup, 0: none; crun resets it in cgroup v1, so it must know it */
-    const struct user *user;
+    const struct instance_user *user;
     const struct launch_mount *mounts;
     size_t mounts_len;
     const char *const *env; /* NULL-terminated; overrides the image's variables */

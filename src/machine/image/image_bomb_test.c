@@ -216,7 +216,7 @@ static void set_user_id_files_and_devices_have_no_effect(void **state)
                digest);
     if (ensure(k, "layout") < 0)
         fail_msg("%s", k->err.text);
-    const struct user user = {.uid = 61234, .gid = 61235};
+    const struct instance_user user = {.uid = 61234, .gid = 61235};
     uint64_t id = (uint64_t)getpid() * 100;
     char path[256], bundle[256], name[32];
     (void)snprintf(path, sizeof path, "%s", folder_at(&k->folder, "layout"));

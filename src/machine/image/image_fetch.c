@@ -16,7 +16,7 @@
 #include "machine/mount/mount_tree.h"
 #include "net/tls/tls.h"
 
-void fetch_cleanup(struct fetch *f)
+void fetch_cleanup(struct image_fetch *f)
 {
     close_fd_cleanup(&f->folder);
     close_fd_cleanup(&f->secrets);
@@ -26,7 +26,7 @@ void fetch_cleanup(struct fetch *f)
 
 /* Creates the directory for the fetch user. Parent directories let that user pass without listing them: instance_dir.c,
  * and `tmp` here. */
-static int folder_make(int tmp, struct fetch *f)
+static int folder_make(int tmp, struct image_fetch *f)
 {
     char link[64];
     if (f->other && fchmod(tmp, 0711) < 0)
@@ -42,9 +42,9 @@ static int folder_make(int tmp, struct fetch *f)
     return 0;
 }
 
-int fetch_begin(const struct state_dir *p, int tmp, struct fetch *ret, struct berth_err *err)
+int fetch_begin(const struct state_dir *p, int tmp, struct image_fetch *ret, struct berth_err *err)
 {
-    CLEANUP(fetch) struct fetch f = {.folder = -1, .secrets = -1, .uid = geteuid(), .gid = getegid()};
+    CLEANUP(fetch) struct image_fetch f = {.folder = -1, .secrets = -1, .uid = geteuid(), .gid = getegid()};
     f.other = state_dir_fetcher(p, &f.uid, &f.gid);
     int rc = folder_make(tmp, &f);
     if (rc < 0)
@@ -73,7 +73,7 @@ static int secrets_copy(const char *path)
     return rc < 0 ? rc : take_fd(&fd);
 }
 
-int fetch_secrets(struct fetch *f, const char *path, char ret[static STATE_PATH_MAX])
+int fetch_secrets(struct image_fetch *f, const char *path, char ret[static STATE_PATH_MAX])
 {
     if (!f->other) {
         if (access(path, R_OK) < 0)
@@ -88,7 +88,7 @@ int fetch_secrets(struct fetch *f, const char *path, char ret[static STATE_PATH_
     return 0;
 }
 
-int fetch_run(struct fetch *f, const struct tool *tool, struct str *ret_out, struct berth_err *err)
+int fetch_run(struct image_fetch *f, const struct tool *tool, struct str *ret_out, struct berth_err *err)
 {
     const struct tool_user user = {.uid = f->uid, .gid = f->gid, .home = f->path, .given = f->secrets};
     struct tool t = *tool;
@@ -111,7 +111,7 @@ int fetch_run(struct fetch *f, const struct tool *tool, struct str *ret_out, str
 
 /* Opens a file that the fetch user created. A hard link is rejected: it may name a foreign file, or be a second name
  * for this one. */
-static int own_open(const struct fetch *f, const char *path)
+static int own_open(const struct image_fetch *f, const char *path)
 {
     struct stat st;
     CLEANUP(close_fd) int fd = tree_open(f->folder, path, O_RDONLY | O_NONBLOCK, 0);
@@ -136,7 +136,7 @@ static bool has_no_writers(int fd)
 
 /* Moves the file by name, then checks that the result is the open file, because the name may refer to another file by
  * then. */
-static int move(const struct fetch *f, const char *path, int fd, int to, const char *name)
+static int move(const struct image_fetch *f, const char *path, int fd, int to, const char *name)
 {
     struct stat is, want;
     char above[PATH_MAX];
@@ -166,7 +166,8 @@ static int copy_make(int to, const char *name, uint64_t size)
     return fd < 0 ? -errno : fd;
 }
 
-int fetch_take(const struct fetch *f, const char *path, uint64_t size, const char *digest, int to, const char *name)
+int fetch_take(const struct image_fetch *f, const char *path, uint64_t size, const char *digest, int to,
+               const char *name)
 {
     char sum[SHA256_TEXT_MAX];
     uint64_t len = 0;
@@ -195,7 +196,7 @@ int fetch_take(const struct fetch *f, const char *path, uint64_t size, const cha
 }
 
 /* The file is read only once, so later changes by the fetch user have no effect. */
-int fetch_read(const struct fetch *f, const char *path, size_t max, char **ret, size_t *ret_len)
+int fetch_read(const struct image_fetch *f, const char *path, size_t max, char **ret, size_t *ret_len)
 {
     struct stat st;
     CLEANUP(close_fd) int fd = own_open(f, path);

@@ -22,7 +22,7 @@ enum { UID = 61238, GID = 61239, ROUNDS = 400 };
 
 struct kit {
     struct image_kit image;
-    struct fetch fetch;
+    struct image_fetch fetch;
     int tmp, to; /* directory of the fetch; target directory */
 };
 

@@ -19,21 +19,21 @@ int ref_write(const struct state_dir *p, const struct image_name *name, const ch
 void unpacked_touch(int unpacked);
 
 /* image_pull.c: pulls into the empty directory `tmp`, where it may leave files. */
-struct pull {
+struct image_pull {
     const struct state_dir *state_dir;
     const struct image_name *name;
     int tmp;
-    struct fetch fetch;
+    struct image_fetch fetch;
     struct str document; /* manifest or index of the tag, as the registry sent it */
 };
-void pull_cleanup(struct pull *pull);
-int pull_begin(const struct state_dir *p, const struct image_name *name, int tmp, struct pull *ret,
+void pull_cleanup(struct image_pull *pull);
+int pull_begin(const struct state_dir *p, const struct image_name *name, int tmp, struct image_pull *ret,
                struct berth_err *err);
 /* Returns the digest to which the registry resolves the name now. */
-int pull_resolve(struct pull *pull, char ret[static IMAGE_DIGEST_MAX], struct berth_err *err);
+int pull_resolve(struct image_pull *pull, char ret[static IMAGE_DIGEST_MAX], struct berth_err *err);
 /* Pulls into tmp/pull, a layout owned by this process in which every blob has been verified, starting from the digest
  * of pull_resolve; *ret_manifest is the manifest in it. */
-int pull_fetch(struct pull *pull, const char *digest, char ret_manifest[static IMAGE_DIGEST_MAX],
+int pull_fetch(struct image_pull *pull, const char *digest, char ret_manifest[static IMAGE_DIGEST_MAX],
                struct berth_err *err);
 /* Unpacks the layout (links use `path`) into tmp/unpacked, durably. */
 int pull_unpack(const struct state_dir *p, int layout, const char *path, const char *manifest, int tmp,

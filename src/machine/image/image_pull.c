@@ -25,12 +25,12 @@ enum { RESOLVE_S = 60, FETCH_S = 1800, UNPACK_S = 1800, ARGS_MAX = 24 };
 /* Above this size tool_run drops output in blocks of 4 KiB. */
 enum { MANIFEST_BYTES_MAX = TOOL_OUT_MAX - 4096 };
 
-struct args {
+struct tool_args {
     const char *at[ARGS_MAX];
     size_t len;
 };
 
-static void arg(struct args *a, const char *text)
+static void tool_arg_add(struct tool_args *a, const char *text)
 {
     if (a->len < ARGS_MAX - 1)
         a->at[a->len++] = text;
@@ -47,16 +47,16 @@ uint64_t spare_bytes(int dir)
     return part < least && part * 2 > least ? least : part;
 }
 
-void pull_cleanup(struct pull *pull)
+void pull_cleanup(struct image_pull *pull)
 {
     fetch_cleanup(&pull->fetch);
     str_done(&pull->document);
 }
 
-int pull_begin(const struct state_dir *p, const struct image_name *name, int tmp, struct pull *ret,
+int pull_begin(const struct state_dir *p, const struct image_name *name, int tmp, struct image_pull *ret,
                struct berth_err *err)
 {
-    *ret = (struct pull){
+    *ret = (struct image_pull){
         .state_dir = p, .name = name, .tmp = tmp, .fetch = {.folder = -1, .secrets = -1}
     };
     return fetch_begin(p, tmp, &ret->fetch, err);
@@ -65,46 +65,46 @@ int pull_begin(const struct state_dir *p, const struct image_name *name, int tmp
 /* ---- running skopeo --------------------------------------------------------------------------------------------- */
 
 struct skopeo {
-    struct args args;
+    struct tool_args args;
     char authfile[STATE_PATH_MAX], source[IMAGE_NAME_MAX + IMAGE_DIGEST_MAX + 16], what[IMAGE_NAME_MAX + 32];
 };
 
 /* Builds the common arguments. Signatures are verified if the administrator has a policy; without a policy file skopeo
  * would reject every image. */
-static int skopeo_begin(struct pull *pull, struct skopeo *s, const char *verb, struct berth_err *err)
+static int skopeo_begin(struct image_pull *pull, struct skopeo *s, const char *verb, struct berth_err *err)
 {
     char path[STATE_PATH_MAX];
-    arg(&s->args, "skopeo");
+    tool_arg_add(&s->args, "skopeo");
     if (access("/etc/containers/policy.json", R_OK) < 0)
-        arg(&s->args, "--insecure-policy");
-    arg(&s->args, verb);
+        tool_arg_add(&s->args, "--insecure-policy");
+    tool_arg_add(&s->args, verb);
     (void)snprintf(s->what, sizeof s->what, "cannot pull image %s", pull->name->name);
     int n = snprintf(path, sizeof path, "%s/registries.json", state_dir_path(pull->state_dir));
     int rc = n < 0 || (size_t)n >= sizeof path ? -ENAMETOOLONG : fetch_secrets(&pull->fetch, path, s->authfile);
     if (rc < 0 && rc != -ENOENT)
         return err_set(err, -rc, "%s: cannot read the agent's registries.json: %s", s->what, strerror(-rc));
     if (rc == 0) {
-        arg(&s->args, "--authfile");
-        arg(&s->args, s->authfile);
+        tool_arg_add(&s->args, "--authfile");
+        tool_arg_add(&s->args, s->authfile);
     }
     return 0;
 }
 
 /* Fetches a manifest or index byte for byte: the one with `digest` or, if that is "", the one of the name's tag. */
-static int document_fetch(struct pull *pull, const char *digest, struct str *ret, struct berth_err *err)
+static int document_fetch(struct image_pull *pull, const char *digest, struct str *ret, struct berth_err *err)
 {
     struct skopeo s = {0};
     int rc = skopeo_begin(pull, &s, "inspect", err);
     if (rc < 0)
         return rc;
-    arg(&s.args, "--raw");
+    tool_arg_add(&s.args, "--raw");
     if (pull->name->plain_http)
-        arg(&s.args, "--tls-verify=false");
+        tool_arg_add(&s.args, "--tls-verify=false");
     if (*digest)
         (void)snprintf(s.source, sizeof s.source, "docker://%s@%s", pull->name->repository, digest);
     else
         (void)snprintf(s.source, sizeof s.source, "docker://%s", pull->name->name);
-    arg(&s.args, s.source);
+    tool_arg_add(&s.args, s.source);
     rc = fetch_run(&pull->fetch, &(struct tool){.argv = s.args.at, .timeout_ns = RESOLVE_S * SECOND_NS, .what = s.what},
                    ret, err);
     if (rc == 0 && ret->len > MANIFEST_BYTES_MAX)
@@ -121,7 +121,7 @@ static int digest_of(const char *text, size_t len, char ret[static IMAGE_DIGEST_
     return rc;
 }
 
-int pull_resolve(struct pull *pull, char ret[static IMAGE_DIGEST_MAX], struct berth_err *err)
+int pull_resolve(struct image_pull *pull, char ret[static IMAGE_DIGEST_MAX], struct berth_err *err)
 {
     if (*pull->name->digest) {
         (void)snprintf(ret, IMAGE_DIGEST_MAX, "%s", pull->name->digest);
@@ -136,18 +136,18 @@ int pull_resolve(struct pull *pull, char ret[static IMAGE_DIGEST_MAX], struct be
 /* ---- results of skopeo ------------------------------------------------------------------------------------------ */
 
 /* Copies the image unchanged ("dir:" also keeps the manifest's bytes). */
-static int image_copy(struct pull *pull, const char *digest, struct berth_err *err)
+static int image_copy(struct image_pull *pull, const char *digest, struct berth_err *err)
 {
     struct skopeo s = {0};
     int rc = skopeo_begin(pull, &s, "copy", err);
     if (rc < 0)
         return rc;
-    arg(&s.args, "--quiet");
+    tool_arg_add(&s.args, "--quiet");
     if (pull->name->plain_http)
-        arg(&s.args, "--src-tls-verify=false");
+        tool_arg_add(&s.args, "--src-tls-verify=false");
     (void)snprintf(s.source, sizeof s.source, "docker://%s@%s", pull->name->repository, digest);
-    arg(&s.args, s.source);
-    arg(&s.args, "dir:pull");
+    tool_arg_add(&s.args, s.source);
+    tool_arg_add(&s.args, "dir:pull");
     const struct image_bounds bounds = image_bounds(pull->state_dir);
     const struct tool t = {.argv = s.args.at,
                            .timeout_ns = FETCH_S * SECOND_NS,
@@ -159,7 +159,8 @@ static int image_copy(struct pull *pull, const char *digest, struct berth_err *e
 }
 
 /* Verifies the manifest: it has the digest itself, or is listed by an index with that digest. */
-static int manifest_check(struct pull *pull, const char *digest, const char *text, size_t len, struct berth_err *err)
+static int manifest_check(struct image_pull *pull, const char *digest, const char *text, size_t len,
+                          struct berth_err *err)
 {
     char is[IMAGE_DIGEST_MAX], index[IMAGE_DIGEST_MAX];
     int rc = digest_of(text, len, is, err);
@@ -176,15 +177,15 @@ static int manifest_check(struct pull *pull, const char *digest, const char *tex
     return err_set(err, EBADMSG, "cannot pull image %s: the download does not match %s", pull->name->name, digest);
 }
 
-struct taking {
-    const struct pull *pull;
+struct blob_import {
+    const struct image_pull *pull;
     struct berth_err *err;
 };
 
 static int part_take(void *ctx, const char *digest, uint64_t size, int blobs)
 {
-    const struct taking *t = ctx;
-    const struct pull *pull = t->pull;
+    const struct blob_import *t = ctx;
+    const struct image_pull *pull = t->pull;
     const char *hex = digest + strlen("sha256:");
     char path[96];
     (void)snprintf(path, sizeof path, "pull/%s", hex);
@@ -198,7 +199,8 @@ static int part_take(void *ctx, const char *digest, uint64_t size, int blobs)
                                              : strerror(-rc));
 }
 
-int pull_fetch(struct pull *pull, const char *digest, char ret_manifest[static IMAGE_DIGEST_MAX], struct berth_err *err)
+int pull_fetch(struct image_pull *pull, const char *digest, char ret_manifest[static IMAGE_DIGEST_MAX],
+               struct berth_err *err)
 {
     CLEANUP(mem) char *text = NULL;
     size_t len = 0;
@@ -215,12 +217,13 @@ int pull_fetch(struct pull *pull, const char *digest, char ret_manifest[static I
     if (layout < 0)
         return err_set(err, -layout, "cannot pull image %s: cannot create a folder: %s", pull->name->name,
                        strerror(-layout));
-    return layout_make(text, len, layout, pull->name->name, part_take, &(struct taking){pull, err}, ret_manifest, err);
+    return layout_make(text, len, layout, pull->name->name, part_take, &(struct blob_import){pull, err}, ret_manifest,
+                       err);
 }
 
 /* ---- unpacking -------------------------------------------------------------------------------------------------- */
 
-static int config_keep(int unpacked, const json_t *config)
+static int config_write(int unpacked, const json_t *config)
 {
     char *text = json_dumps(config, JSON_COMPACT);
     if (!text)
@@ -238,7 +241,7 @@ int unpacked_complete(int unpacked, const json_t *config)
     char text[24];
     uint64_t bytes = 0;
     int rc = tree_bytes(root, &bytes);
-    rc = rc < 0 ? rc : config_keep(unpacked, config);
+    rc = rc < 0 ? rc : config_write(unpacked, config);
     (void)snprintf(text, sizeof text, "%" PRIu64, bytes);
     rc = rc < 0 ? rc : tree_write(unpacked, "bytes", text, strlen(text), geteuid(), getegid(), 0600);
     rc = rc < 0 ? rc : tree_write(unpacked, "used", "", 0, geteuid(), getegid(), 0600);

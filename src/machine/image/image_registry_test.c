@@ -240,7 +240,7 @@ static void pulled_image_runs(void **state)
     push(k, &r, "seven", NULL);
     if (ensure(k, &r, ":1", false) < 0)
         fail_msg("%s", k->err.text);
-    const struct user user = {.uid = 61234, .gid = 61235};
+    const struct instance_user user = {.uid = 61234, .gid = 61235};
     uint64_t id = (uint64_t)getpid() * 100;
     CLEANUP(json) json_t *config = config_of(&r, ":1", false);
     assert_int_equal(instance_dir_create(k->state_dir, id, "{}", &k->err), 0);

@@ -16,7 +16,7 @@
 #include "machine/image/image_parts.h"
 #include "machine/mount/mount_tree.h"
 
-struct kept {
+struct stored_image {
     char name[IMAGE_DIGEST_MAX]; /* sha256-HEX */
     int64_t used_ns;
     uint64_t bytes;
@@ -25,7 +25,7 @@ struct kept {
 
 struct image_inventory {
     struct state_dir *state_dir;
-    VEC(struct kept) at;
+    VEC(struct stored_image) at;
     uint64_t bytes;
 };
 
@@ -53,10 +53,10 @@ static void names_each(int folder, void (*each)(void *ctx, int folder, const cha
 
 /* ---- inventory -------------------------------------------------------------------------------------------------- */
 
-static void kept_add(void *ctx, int folder, const char *name)
+static void stored_image_add(void *ctx, int folder, const char *name)
 {
     struct image_inventory *s = ctx;
-    struct kept k = {0};
+    struct stored_image k = {0};
     struct stat st;
     CLEANUP(mem) char *text = NULL;
     int64_t bytes = 0;
@@ -91,7 +91,7 @@ static void mark_used(void *ctx, uint64_t id)
 
 static int older(const void *a, const void *b)
 {
-    const struct kept *x = a, *y = b;
+    const struct stored_image *x = a, *y = b;
     if (x->used_ns != y->used_ns)
         return x->used_ns < y->used_ns ? -1 : 1;
     return strcmp(x->name, y->name);
@@ -101,7 +101,7 @@ static int older(const void *a, const void *b)
 
 /* Renames the image first, so that a partly removed one is never used; a crash in between leaves a temporary directory
  * of an earlier epoch. */
-static bool kept_remove(struct image_inventory *s, int images, int unpacked, const struct kept *k)
+static bool stored_image_remove(struct image_inventory *s, int images, int unpacked, const struct stored_image *k)
 {
     char away[64 + IMAGE_DIGEST_MAX], root_name[IMAGE_DIGEST_MAX + 16];
     (void)snprintf(root_name, sizeof root_name, "%s/rootfs", k->name);
@@ -120,7 +120,7 @@ static bool kept_remove(struct image_inventory *s, int images, int unpacked, con
     return true;
 }
 
-static void left_remove(void *ctx, int images, const char *name)
+static void remove_stale_image(void *ctx, int images, const char *name)
 {
     const struct image_inventory *s = ctx;
     char *end = NULL;
@@ -152,14 +152,14 @@ void images_trim(struct state_dir *p, uint64_t bytes_max)
     CLEANUP(close_fd) int refs = images_open(p, "refs");
     if (images < 0 || unpacked < 0 || refs < 0)
         return;
-    names_each(images, left_remove, &s);
-    names_each(unpacked, kept_add, &s);
+    names_each(images, remove_stale_image, &s);
+    names_each(unpacked, stored_image_add, &s);
     if (s.at.len)
         qsort(s.at.at, s.at.len, sizeof *s.at.at, older);
     (void)instance_dirs_each(p, mark_used, &s);
     for (size_t i = 0; i < s.at.len && s.bytes > bytes_max; i++)
-        /* vectors: kept_remove pushes only to a vector of its own */
-        if (!s.at.at[i].in_use && kept_remove(&s, images, unpacked, &s.at.at[i]))
+        /* vectors: stored_image_remove pushes only to a vector of its own */
+        if (!s.at.at[i].in_use && stored_image_remove(&s, images, unpacked, &s.at.at[i]))
             s.bytes -= s.at.at[i].bytes;
     names_each(refs, ref_check, &s);
 }

@@ -18,7 +18,8 @@
 #define SPEED_BYTES "4096" /* bytes per second, averaged over SPEED_S */
 #define SPEED_S "60"
 
-static int disk_fetch(const struct state_dir *p, struct fetch *f, const struct image_name *n, struct berth_err *err)
+static int disk_fetch(const struct state_dir *p, struct image_fetch *f, const struct image_name *n,
+                      struct berth_err *err)
 {
     char what[256];
     (void)snprintf(what, sizeof what, "cannot fetch image %.180s", n->path);
@@ -40,7 +41,7 @@ static int disk_fetch(const struct state_dir *p, struct fetch *f, const struct i
 
 /* The error does not contain the actual digest: it would allow users to probe the content of internal pages by
  * guessing. */
-static int disk_take(const struct fetch *f, const struct image_name *n, int root, struct berth_err *err)
+static int disk_take(const struct image_fetch *f, const struct image_name *n, int root, struct berth_err *err)
 {
     int rc = fetch_take(f, "disk", UINT64_MAX, n->digest, root, "disk");
     if (rc == -EBADMSG || rc == -ENOENT) /* curl creates no file for empty content */
@@ -53,7 +54,7 @@ static int disk_take(const struct fetch *f, const struct image_name *n, int root
 
 int url_fetch(const struct state_dir *p, const struct image_name *n, int tmp, struct berth_err *err)
 {
-    CLEANUP(fetch) struct fetch f = {.folder = -1, .secrets = -1};
+    CLEANUP(fetch) struct image_fetch f = {.folder = -1, .secrets = -1};
     CLEANUP(close_fd) int unpacked = tree_folder(tmp, "unpacked", 0700);
     CLEANUP(close_fd) int root = unpacked < 0 ? unpacked : tree_folder(unpacked, "rootfs", 0700);
     CLEANUP(json) json_t *config = json_object();

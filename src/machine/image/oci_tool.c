@@ -60,12 +60,12 @@ int tool_find(const char *name, char ret[static PATH_MAX])
 
 /* ---- child process ---------------------------------------------------------------------------------------------- */
 
-struct child {
+struct tool_child {
     pid_t pid;
     int pidfd, out, err;
 };
 
-static void child_cleanup(struct child *c)
+static void child_cleanup(struct tool_child *c)
 {
     if (c->pid > 0) { /* kills its process group and reaps it */
         (void)kill(-c->pid, SIGKILL);
@@ -107,7 +107,7 @@ _Noreturn static void child_exec(const char *path, const struct tool *tool, char
     _exit(127);
 }
 
-static int child_start(const char *path, const struct tool *tool, struct child *ret)
+static int child_start(const char *path, const struct tool *tool, struct tool_child *ret)
 {
     CLEANUP(tool_env) char **env = tool->user ? tool_user_env(tool->user) : NULL;
     int out[2] = {-1, -1}, err[2] = {-1, -1};
@@ -205,7 +205,7 @@ static int fits_now(const struct tool *tool, int64_t *next_ns)
 }
 
 /* Waits for the end of the program itself, because processes that it leaves behind may keep the pipes open longer. */
-static int child_listen(struct child *c, const struct tool *tool, struct str *out, struct str *said)
+static int child_listen(struct tool_child *c, const struct tool *tool, struct str *out, struct str *said)
 {
     int64_t until_ns = steady_ns() + tool->timeout_ns, measure_ns = 0;
     for (;;) {
@@ -281,7 +281,7 @@ int tool_run(const struct tool *tool, struct str *ret_out, struct berth_err *err
     char path[PATH_MAX];
     if (tool_find(tool->argv[0], path) < 0)
         return err_set(err, ENOENT, "%s: %s is not installed on this node", tool->what, tool->argv[0]);
-    CLEANUP(child) struct child c = {.pidfd = -1, .out = -1, .err = -1};
+    CLEANUP(child) struct tool_child c = {.pidfd = -1, .out = -1, .err = -1};
     CLEANUP(str) struct str out = {0}, said = {0};
     int rc = child_start(path, tool, &c);
     if (rc == 0)

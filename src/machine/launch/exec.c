@@ -25,12 +25,12 @@
 #include "machine/launch/state_file.h"
 
 /* Both ends of the program's standard streams. */
-struct ends {
+struct stdio_pipes {
     int in, out, err;    /* the caller's */
     int in_, out_, err_; /* the program's */
 };
 
-static void ends_cleanup(struct ends *e)
+static void stdio_pipes_cleanup(struct stdio_pipes *e)
 {
     if (e->out != e->in)
         close_fd_cleanup(&e->out);
@@ -43,7 +43,7 @@ static void ends_cleanup(struct ends *e)
     close_fd_cleanup(&e->in_);
 }
 
-static int terminal_make(struct ends *e, unsigned rows, unsigned columns)
+static int terminal_make(struct stdio_pipes *e, unsigned rows, unsigned columns)
 {
     struct winsize size = {.ws_row = (unsigned short)(rows ? rows : 24),
                            .ws_col = (unsigned short)(columns ? columns : 80)};
@@ -55,7 +55,7 @@ static int terminal_make(struct ends *e, unsigned rows, unsigned columns)
     return e->in_ < 0 ? -errno : 0;
 }
 
-static int pipes_make(struct ends *e)
+static int pipes_make(struct stdio_pipes *e)
 {
     int fds[3][2] =
         {
@@ -67,12 +67,13 @@ static int pipes_make(struct ends *e)
 
     for (int i = 0; rc == 0 && i < 3; i++)
         rc = pipe2(fds[i], O_CLOEXEC) ? -errno : 0;
-    *e = (struct ends){
+    *e = (struct stdio_pipes){
         .in = fds[0][1], .out = fds[1][0], .err = fds[2][0], .in_ = fds[0][0], .out_ = fds[1][1], .err_ = fds[2][1]};
     return rc;
 }
 
-static int ends_make(enum exec_stdio kind, unsigned rows, unsigned columns, struct ends *e, struct berth_err *err)
+static int stdio_pipes_make(enum exec_stdio kind, unsigned rows, unsigned columns, struct stdio_pipes *e,
+                            struct berth_err *err)
 {
     bool terminal = kind == EXEC_TERMINAL;
     int rc = terminal ? terminal_make(e, rows, columns) : kind == EXEC_PIPES ? pipes_make(e) : 0;
@@ -160,8 +161,8 @@ static int process_make(const char *bundle, const char *const *argv, const char 
     return rc < 0 ? err_set(err, -rc, "cannot write the command: %s", strerror(-rc)) : rc;
 }
 
-static int helper_run(const char *shim, const char *dir, int program_spec, int process, const struct ends *e,
-                      struct beside *ret, struct berth_err *err)
+static int helper_run(const char *shim, const char *dir, int program_spec, int process, const struct stdio_pipes *e,
+                      struct exec_process *ret, struct berth_err *err)
 {
     const char *const argv[] = {"berth-shim", "exec", dir, NULL}, *const env[] = {NULL};
     CLEANUP(close_fd) int ours = -1;
@@ -193,8 +194,8 @@ static int helper_run(const char *shim, const char *dir, int program_spec, int p
 }
 
 /* Returns the instance directory and the spec of its shim. `berth-shim exec` checks whether the instance runs. */
-static int instance_find(const struct state_dir *p, uint64_t id, char ret_dir[static STATE_PATH_MAX], struct spec *ret,
-                         struct berth_err *err)
+static int instance_find(const struct state_dir *p, uint64_t id, char ret_dir[static STATE_PATH_MAX],
+                         struct launch_spec *ret, struct berth_err *err)
 {
     CLEANUP(close_fd) int dir = -1;
     char *text = NULL;
@@ -211,19 +212,20 @@ static int instance_find(const struct state_dir *p, uint64_t id, char ret_dir[st
 }
 
 int exec_process_start(const struct state_dir *p, uint64_t id, const char *const *argv, const char *const *env,
-                       enum exec_stdio kind, unsigned rows, unsigned columns, struct beside *ret, struct berth_err *err)
+                       enum exec_stdio kind, unsigned rows, unsigned columns, struct exec_process *ret,
+                       struct berth_err *err)
 {
-    CLEANUP(ends) struct ends e = {-1, -1, -1, -1, -1, -1};
+    CLEANUP(stdio_pipes) struct stdio_pipes e = {-1, -1, -1, -1, -1, -1};
     CLEANUP(close_fd) int program_spec = -1;
     CLEANUP(close_fd) int process = -1;
-    struct beside beside = {.err = -1, .word = -1};
-    struct spec spec = {0};
+    struct exec_process beside = {.err = -1, .word = -1};
+    struct launch_spec spec = {0};
     char dir[STATE_PATH_MAX];
     int rc = instance_find(p, id, dir, &spec, err);
 
     if (rc)
         return rc;
-    rc = ends_make(kind, rows, columns, &e, err);
+    rc = stdio_pipes_make(kind, rows, columns, &e, err);
     if (rc == 0) {
         program_spec = program_spec_make(argv, env, err);
         rc = program_spec < 0 ? program_spec : 0;
@@ -246,7 +248,7 @@ int exec_process_start(const struct state_dir *p, uint64_t id, const char *const
 }
 
 /* On success `berth-shim exec` becomes the program, which closes the socket without a message. */
-int exec_process_error(const struct beside *b, struct berth_err *err)
+int exec_process_error(const struct exec_process *b, struct berth_err *err)
 {
     struct shim_message word;
 
@@ -256,7 +258,7 @@ int exec_process_error(const struct beside *b, struct berth_err *err)
     return err_set(err, word.code, "%s", word.text);
 }
 
-void exec_process_close(struct beside *b)
+void exec_process_close(struct exec_process *b)
 {
     if (b->in != b->out)
         close_fd_cleanup(&b->in);
@@ -267,7 +269,7 @@ void exec_process_close(struct beside *b)
     b->in = b->out = b->err = b->word = b->pidfd = -1;
 }
 
-void exec_process_resize(const struct beside *b, unsigned rows, unsigned columns)
+void exec_process_resize(const struct exec_process *b, unsigned rows, unsigned columns)
 {
     struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
 

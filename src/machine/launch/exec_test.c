@@ -6,7 +6,7 @@
 static const char *const no_env[] = {NULL};
 
 /* Reads until end of file, reaps the program, and returns its exit code. */
-static int finish(struct beside *b, struct str *out, struct str *err)
+static int finish(struct exec_process *b, struct str *out, struct str *err)
 {
     siginfo_t info;
     char buf[4096];
@@ -27,7 +27,7 @@ static int beside(struct kit *k, uint64_t id, const char *script, const char *co
 {
     CLEANUP(str) struct str complaints = {0};
     const char *const argv[] = {"sh", "-c", script, NULL};
-    struct beside b;
+    struct exec_process b;
     struct berth_err err;
     int code;
 
@@ -46,7 +46,7 @@ static void program_has_user_cgroup_and_environment(void **state)
     const gid_t groups[] = {210001};
     const char *const more[] = {"B=new", "C=3", NULL};
     CLEANUP(str) struct str out = {0};
-    struct launched run;
+    struct launch_result run;
 
     l->rlimits = &limit;
     l->rlimits_len = 1;
@@ -78,11 +78,11 @@ static void stdin_stdout_and_stderr_work(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
-    struct launched run = kit_start(k, l);
+    struct launch_result run = kit_start(k, l);
     const char *const argv[] = {"sh", "-c", "cat; echo wrong >&2; kill -9 $$", NULL};
     CLEANUP(str) struct str out = {0};
     CLEANUP(str) struct str complaints = {0};
-    struct beside b;
+    struct exec_process b;
     struct berth_err err;
 
     assert_int_equal(exec_process_start(k->state_dir, l->id, argv, no_env, EXEC_PIPES, 0, 0, &b, &err), 0);
@@ -98,12 +98,12 @@ static void terminal_works(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
-    struct launched run = kit_start(k, l);
+    struct launch_result run = kit_start(k, l);
     const char *const argv[] = {
         "sh", "-c", "tty -s && echo terminal; stty size; read x; stty size; echo x=$x; exec 3</dev/tty && echo mine",
         NULL};
     CLEANUP(str) struct str out = {0};
-    struct beside b;
+    struct exec_process b;
     struct berth_err err;
     char buf[256];
 
@@ -128,7 +128,7 @@ static void terminal_works(void **state)
 static int never_run(struct kit *k, uint64_t id, const char *program, enum exec_stdio kind, struct berth_err *err)
 {
     const char *const argv[] = {program, NULL};
-    struct beside b;
+    struct exec_process b;
     siginfo_t info;
     int rc;
 
@@ -143,9 +143,9 @@ static void start_failures_are_reported(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
-    struct launched run = kit_start(k, l);
+    struct launch_result run = kit_start(k, l);
     const char *const some[] = {"true", NULL}, *const none[] = {NULL};
-    struct beside b;
+    struct exec_process b;
     struct berth_err err;
 
     assert_int_equal(never_run(k, l->id, "no-such-program", EXEC_PIPES, &err), -ENOENT);
@@ -164,9 +164,9 @@ static void silent_output_does_not_block(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
-    struct launched run = kit_start(k, l);
+    struct launch_result run = kit_start(k, l);
     const char *const argv[] = {"sh", "-c", "head -c 1000000 /dev/zero && echo wrong >&2 && ! read x", NULL};
-    struct beside b;
+    struct exec_process b;
     struct berth_err err;
 
     assert_int_equal(exec_process_start(k->state_dir, l->id, argv, no_env, EXEC_SILENT, 0, 0, &b, &err), 0);
@@ -201,7 +201,7 @@ static void program_sees_mounts_of_instance(void **state)
         { .target = targets[3],      .type = "tmpfs", .data = "size=64k,mode=0750"},
     };
     CLEANUP(str) struct str out = {0};
-    struct launched run;
+    struct launch_result run;
     char *log;
 
     if (getuid() != 0) {
@@ -315,7 +315,7 @@ static void links_in_targets_are_rejected(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct launch *l = kit_script(k, "exit 0");
         const struct launch_mount mount = {.target = target, .type = "tmpfs"};
-        struct launched run;
+        struct launch_result run;
         struct berth_err err;
         char made[160];
 

@@ -315,7 +315,7 @@ int instance_dir_remove(struct state_dir *p, uint64_t id, struct berth_err *err)
 
 int instance_dirs_each(const struct state_dir *p, void (*each)(void *ctx, uint64_t id), void *ctx)
 {
-    struct ids ids = {0};
+    struct instance_ids ids = {0};
     int rc = instance_dirs_list(p, &ids);
 
     for (size_t i = 0; rc == 0 && i < ids.len; i++)
@@ -342,21 +342,21 @@ int instance_dir_write(struct state_dir *p, uint64_t id, const char *file, const
 
 /* ---- heard ---- */
 
-void state_dir_set_heard(struct state_dir *p, int64_t boottime)
+void state_dir_set_contact_ns(struct state_dir *p, int64_t boottime)
 {
-    char text[HEARD_TEXT_MAX];
-    size_t len = heard_text(p->boot, boottime, text);
+    char text[CONTACT_TIME_TEXT_MAX];
+    size_t len = contact_time_text(p->boot, boottime, text);
 
     /* All texts have the same length. If a write fails, shims fence too early, never too late. */
     if (pwrite(p->heard_fd, text, len, 0) != (ssize_t)len)
         return;
 }
 
-int64_t state_dir_heard(const struct state_dir *p)
+int64_t state_dir_contact_ns(const struct state_dir *p)
 {
     char path[STATE_PATH_MAX];
 
     if (snprintf(path, sizeof path, "%s/heard", p->dir) >= (int)sizeof path)
         return 0;
-    return heard_read(path);
+    return contact_time_read(path);
 }

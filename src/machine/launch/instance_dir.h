@@ -24,10 +24,10 @@
  *     STATE/roots/ID             entry to a container's root (machine/container/bundle_gate.h)
  *
  * An instance never starts twice, because "+ID" is on disk before any process of the instance runs. Only this line must
- * be synced, and one sync covers all earlier lines: call instance_dir_create for many instances, then state_dir_sync once.
- * Everything else in an instance directory matters only during the current boot, and the page cache outlives the agent.
- * After a power failure state_dir_open recreates missing directories of recorded instances (with "{}" as configuration), so
- * that they count as started and ended.
+ * be synced, and one sync covers all earlier lines: call instance_dir_create for many instances, then state_dir_sync
+ * once. Everything else in an instance directory matters only during the current boot, and the page cache outlives the
+ * agent. After a power failure state_dir_open recreates missing directories of recorded instances (with "{}" as
+ * configuration), so that they count as started and ended.
  */
 #pragma once
 
@@ -65,11 +65,11 @@ int state_dir_entry_path(const struct state_dir *p, const char *what, const char
                          char ret[static STATE_PATH_MAX]);
 int instance_dir_path(const struct state_dir *p, uint64_t id, const char *file, char ret[static STATE_PATH_MAX]);
 
-/* Creates the instance directory with its config.json and records the start; durable after state_dir_sync. -EEXIST: it was
- * started before. */
+/* Creates the instance directory with its config.json and records the start; durable after state_dir_sync. -EEXIST: it
+ * was started before. */
 int instance_dir_create(struct state_dir *p, uint64_t id, const char *config, struct berth_err *err);
-/* Makes all earlier instance_dir_create calls durable by one sync; free if nothing is new. launch_start calls it; a caller that
- * starts many instances calls it once before the first launch. Thread-safe with instance_dir_create. */
+/* Makes all earlier instance_dir_create calls durable by one sync; free if nothing is new. launch_start calls it; a
+ * caller that starts many instances calls it once before the first launch. Thread-safe with instance_dir_create. */
 int state_dir_sync(struct state_dir *p, struct berth_err *err);
 /* Removes the instance directory. -EBUSY: a file system is mounted in it; its content is not touched. */
 int instance_dir_remove(struct state_dir *p, uint64_t id, struct berth_err *err);
@@ -81,7 +81,7 @@ int instance_dirs_each(const struct state_dir *p, void (*each)(void *ctx, uint64
 int instance_dir_read(const struct state_dir *p, uint64_t id, const char *file, char **ret, struct berth_err *err);
 int instance_dir_write(struct state_dir *p, uint64_t id, const char *file, const char *text, struct berth_err *err);
 
-/* Stores and reads the time from which shims count the fence time. Cheap: a write without sync. state_dir_heard
+/* Stores and reads the time from which shims count the fence time. Cheap: a write without sync. state_dir_contact_ns
  * returns 0 after a reboot. */
-void state_dir_set_heard(struct state_dir *p, int64_t boottime_ns);
-int64_t state_dir_heard(const struct state_dir *p);
+void state_dir_set_contact_ns(struct state_dir *p, int64_t boottime_ns);
+int64_t state_dir_contact_ns(const struct state_dir *p);

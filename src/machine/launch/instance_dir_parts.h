@@ -24,7 +24,7 @@ struct state_dir {
     bool damaged; /* a sync failed: the kernel may have dropped any page, so the file must be rewritten */
 };
 
-struct ids {
+struct instance_ids {
     uint64_t *at;
     size_t len, cap;
 };
@@ -32,7 +32,7 @@ struct ids {
 /* Opens the instance directory; -ENOENT: it does not exist. */
 int instance_dir_open(const struct state_dir *p, uint64_t id);
 /* Lists the ids of instance directories, sorted. */
-int instance_dirs_list(const struct state_dir *p, struct ids *ret);
+int instance_dirs_list(const struct state_dir *p, struct instance_ids *ret);
 
 /* Reads STATE/started, recreates directories that a power failure has lost, and rewrites the file without ended
  * instances. */

@@ -270,13 +270,13 @@ static void heard_time_is_of_this_boot(void **state)
 {
     struct kit *k = *state;
 
-    assert_int_equal(state_dir_heard(k->state_dir), 0);
-    state_dir_set_heard(k->state_dir, 123456789);
-    assert_int_equal(state_dir_heard(k->state_dir), 123456789);
-    state_dir_set_heard(k->state_dir, INT64_MAX);
-    assert_int_equal(state_dir_heard(open_again(k)), INT64_MAX);
+    assert_int_equal(state_dir_contact_ns(k->state_dir), 0);
+    state_dir_set_contact_ns(k->state_dir, 123456789);
+    assert_int_equal(state_dir_contact_ns(k->state_dir), 123456789);
+    state_dir_set_contact_ns(k->state_dir, INT64_MAX);
+    assert_int_equal(state_dir_contact_ns(open_again(k)), INT64_MAX);
     put(k, "heard", "00000000000000000005 another-boot 00000000000000000005\n");
-    assert_int_equal(state_dir_heard(k->state_dir), 0);
+    assert_int_equal(state_dir_contact_ns(k->state_dir), 0);
 }
 
 int main(void)

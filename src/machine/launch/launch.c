@@ -97,15 +97,15 @@ static int message_receive(int fd, int timeout_ms, struct shim_message *ret, int
 /* Kills a shim whose instance has not been executed. The kernel kills its children with it. */
 static void shim_kill(int pidfd)
 {
-    struct pollfd gone = {.fd = pidfd, .events = POLLIN};
+    struct pollfd hangup = {.fd = pidfd, .events = POLLIN};
 
     if (pidfd < 0)
         return;
     pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
-    poll(&gone, 1, END_MS_MAX);
+    poll(&hangup, 1, END_MS_MAX);
 }
 
-static int shim_listen(const struct state_dir *p, int fd, const struct launch *l, struct launched *ret,
+static int shim_listen(const struct state_dir *p, int fd, const struct launch *l, struct launch_result *ret,
                        struct berth_err *err)
 {
     CLEANUP(close_fd) int pidfd = -1;
@@ -124,11 +124,12 @@ static int shim_listen(const struct state_dir *p, int fd, const struct launch *l
     }
     if (word.code)
         return err_set(err, word.code, "%s", word.text);
-    *ret = (struct launched){.pidfd = take_fd(&pidfd), .shim = word.shim, .pid = word.pid, .pid_start = word.pid_start};
+    *ret = (struct launch_result){
+        .pidfd = take_fd(&pidfd), .shim = word.shim, .pid = word.pid, .pid_start = word.pid_start};
     return 0;
 }
 
-int launch_start(struct state_dir *p, const struct launch *l, struct launched *ret, struct berth_err *err)
+int launch_start(struct state_dir *p, const struct launch *l, struct launch_result *ret, struct berth_err *err)
 {
     CLEANUP(close_fd) int ours = -1;
     CLEANUP(close_fd) int theirs = -1;
@@ -204,7 +205,7 @@ static int shim_find(const struct state_dir *p, uint64_t id, struct shim_mark *r
     return errno == EWOULDBLOCK ? mark_read(dir, ret) : -errno;
 }
 
-int launch_find(const struct state_dir *p, uint64_t id, struct launched *ret, struct berth_err *err)
+int launch_find(const struct state_dir *p, uint64_t id, struct launch_result *ret, struct berth_err *err)
 {
     struct shim_mark m = {0};
     int rc = shim_find(p, id, &m), fd;
@@ -217,14 +218,14 @@ int launch_find(const struct state_dir *p, uint64_t id, struct launched *ret, st
     /* A shim holds the lock, but has not written its mark yet or is about to exit. */
     if (fd < 0)
         return err_set(err, EAGAIN, "the shim of instance %" PRIu64 " is still starting", id);
-    *ret = (struct launched){.pidfd = fd, .shim = m.shim, .pid = m.pid, .pid_start = m.pid_start};
+    *ret = (struct launch_result){.pidfd = fd, .shim = m.shim, .pid = m.pid, .pid_start = m.pid_start};
     return 0;
 }
 
 static bool is_container(const struct state_dir *p, uint64_t id)
 {
     CLEANUP(close_fd) int dir = -1;
-    struct spec s;
+    struct launch_spec s;
     char path[STATE_PATH_MAX], *text;
     size_t len;
     bool is;
@@ -237,7 +238,7 @@ static bool is_container(const struct state_dir *p, uint64_t id)
     return is;
 }
 
-int launch_adopt(const struct state_dir *p, uint64_t id, struct launched *ret, struct berth_err *err)
+int launch_adopt(const struct state_dir *p, uint64_t id, struct launch_result *ret, struct berth_err *err)
 {
     int rc = launch_find(p, id, ret, err), code;
     char text[LAUNCH_TEXT_MAX];
@@ -260,7 +261,7 @@ int launch_adopt(const struct state_dir *p, uint64_t id, struct launched *ret, s
     return rc;
 }
 
-int launch_first_process(const struct launched *l)
+int launch_first_process(const struct launch_result *l)
 {
     return process_open(l->pid, l->pid_start);
 }

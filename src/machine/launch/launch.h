@@ -71,7 +71,7 @@ struct launch {
     const char *runtime, *bundle;
 };
 
-struct launched {
+struct launch_result {
     int pidfd;          /* of the shim; the caller closes it */
     pid_t shim, pid;    /* pid: the instance's first process */
     uint64_t pid_start; /* start time of `pid`, as the number may be reused */
@@ -80,16 +80,16 @@ struct launched {
 /* Starts the shim and waits (some seconds at most) for the exec of the program. On failure returns -errno with the
  * reason; only the instance directory is left. The start is durable before any process of the instance runs
  * (state_dir_sync). A process takes some milliseconds, a container as long as its runtime. Thread-safe. */
-int launch_start(struct state_dir *p, const struct launch *l, struct launched *ret, struct berth_err *err);
+int launch_start(struct state_dir *p, const struct launch *l, struct launch_result *ret, struct berth_err *err);
 /* Finds the shim of an earlier launch; not for an instance that this agent is starting. -ESRCH: no shim is running and
  * none will start; see launch_exit. -EAGAIN: the shim is starting, which a container may take long for, or is about to
  * exit; call again. */
-int launch_find(const struct state_dir *p, uint64_t id, struct launched *ret, struct berth_err *err);
+int launch_find(const struct state_dir *p, uint64_t id, struct launch_result *ret, struct berth_err *err);
 /* Like launch_find, but waits for a starting shim as long as launch_start would. Thread-safe. -EAGAIN: it makes no
  * progress. */
-int launch_adopt(const struct state_dir *p, uint64_t id, struct launched *ret, struct berth_err *err);
+int launch_adopt(const struct state_dir *p, uint64_t id, struct launch_result *ret, struct berth_err *err);
 /* Returns a pidfd of the instance's first process, which the caller closes; -ESRCH: it has ended. */
-int launch_first_process(const struct launched *l);
+int launch_first_process(const struct launch_result *l);
 /* Called after launch_start or launch_adopt has failed: ensures that no shim of the instance runs or will start. Kills
  * a running shim and, with it, a process; a container is ended by bundle_end. */
 void launch_prevent(const struct state_dir *p, uint64_t id);
@@ -107,7 +107,7 @@ int launch_progress(const struct state_dir *p, uint64_t id, int *ret_milli, char
 /* Standard streams of the program. SILENT: no input, output is discarded. */
 enum exec_stdio { EXEC_PIPES, EXEC_TERMINAL, EXEC_SILENT };
 
-struct beside {
+struct exec_process {
     pid_t pid;               /* child of the caller, which reaps it (waitid by pidfd) */
     int pidfd, in, out, err; /* -1: none; with a terminal `in` and `out` are equal, and `err` is -1 */
     int word;                /* for exec_process_error */
@@ -116,12 +116,12 @@ struct beside {
  * `env`). It ends with the instance at the latest, as a member of its cgroups. Does not wait for the exec, which may
  * take long in a cgroup with little CPU. */
 int exec_process_start(const struct state_dir *p, uint64_t id, const char *const *argv, const char *const *env,
-                       enum exec_stdio kind, unsigned rows, unsigned columns, struct beside *ret,
+                       enum exec_stdio kind, unsigned rows, unsigned columns, struct exec_process *ret,
                        struct berth_err *err);
 /* For a program that has ended: 0, or -errno with the reason why it was never executed. */
-int exec_process_error(const struct beside *b, struct berth_err *err);
-void exec_process_resize(const struct beside *b, unsigned rows, unsigned columns);
-void exec_process_close(struct beside *b); /* closes the descriptors; the program continues */
+int exec_process_error(const struct exec_process *b, struct berth_err *err);
+void exec_process_resize(const struct exec_process *b, unsigned rows, unsigned columns);
+void exec_process_close(struct exec_process *b); /* closes the descriptors; the program continues */
 
 /* ---- log of an instance (logfile.c) ----------------------------------------------------------------------------- */
 

@@ -155,9 +155,9 @@ static void exec_in_container(void **state)
                                     "busybox tty -s && echo terminal; echo $A $B; busybox id -u; exit 9", NULL},
                           *const env[] = {"B=two words", NULL};
         CLEANUP(str) struct str out = {0};
-        struct launched run;
+        struct launch_result run;
         struct launch *l;
-        struct beside b;
+        struct exec_process b;
         struct berth_err err;
         siginfo_t info;
         char buf[512];
@@ -187,7 +187,7 @@ static void container_failures_are_reported(void **state)
 {
     for (size_t i = 0; i < 2; i++) {
         struct kit *k = *state;
-        struct launched run;
+        struct launch_result run;
         struct berth_err err;
         char text[LAUNCH_TEXT_MAX];
         struct launch *l;

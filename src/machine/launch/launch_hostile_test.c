@@ -134,7 +134,7 @@ static void no_process_survives_instance(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct kit *k = *state;
         struct test_cgroups test_cgroups = {0};
-        struct launched other = {.pidfd = -1};
+        struct launch_result other = {.pidfd = -1};
         char word[32], file[STATE_PATH_MAX];
         struct launch *l;
 
@@ -173,7 +173,7 @@ static void fork_bomb_is_killed(void **state)
     struct kit *k = *state;
     struct launch *l = kit_script(k, "bomb() { bomb & bomb & }; bomb 2>/dev/null; sleep 0.3; exit 7");
     struct test_cgroups test_cgroups;
-    struct launched run;
+    struct launch_result run;
     char text[LAUNCH_TEXT_MAX];
 
     if (!test_cgroups_make(&test_cgroups, l) || access("/sys/fs/cgroup/pids/cgroup.procs", W_OK)) {
@@ -195,7 +195,7 @@ static void processes_of_killed_shim_are_killed(void **state)
     struct kit *k = *state;
     struct launch *l = kit_script(k, "sleep 1000 & echo up; wait");
     struct test_cgroups test_cgroups;
-    struct launched run;
+    struct launch_result run;
     CLEANUP(mem) char *pids = NULL;
     char text[LAUNCH_TEXT_MAX];
     int code;
@@ -226,8 +226,8 @@ static void exec_ends_with_instance(void **state)
     struct launch *l = kit_script(k, "exec sleep 1000");
     struct test_cgroups test_cgroups;
     char up[2];
-    struct launched run;
-    struct beside b;
+    struct launch_result run;
+    struct exec_process b;
     struct berth_err err;
     siginfo_t info;
 
@@ -324,8 +324,8 @@ static void processes_of_other_users_are_hidden(void **state)
         skip();
     }
     close(view);
-    struct launched other = kit_start(k, kit_script_as(k, "echo up; exec sleep 1000", OTHER));
-    struct launched same = kit_start(k, kit_script_as(k, "echo up; exec sleep 1000", ONE));
+    struct launch_result other = kit_start(k, kit_script_as(k, "echo up; exec sleep 1000", OTHER));
+    struct launch_result same = kit_start(k, kit_script_as(k, "echo up; exec sleep 1000", ONE));
     (void)snprintf(script, sizeof script,
                    "for p in $$ %d %d %d 1; do [ -e /proc/$p/cmdline ] && printf 'yes ' || printf 'no '; done; "
                    "kill -0 %d && echo reached",
@@ -345,17 +345,17 @@ static void processes_of_other_users_are_hidden(void **state)
     static const char *const argv[] = {"/bin/sh", "-c", "[ -e /proc/1/cmdline ] && exit 3; [ -e /proc/self/cmdline ]",
                                        NULL};
     static const char *const none[] = {NULL};
-    struct beside beside;
+    struct exec_process beside;
     struct berth_err err;
     siginfo_t ended = {0};
     l = kit_script_as(k, "echo up; exec sleep 1000", ONE);
     l->hide_processes = true;
-    struct launched run = kit_start(k, l);
+    struct launch_result run = kit_start(k, l);
     assert_int_equal(exec_process_start(k->state_dir, l->id, argv, none, EXEC_SILENT, 0, 0, &beside, &err), 0);
     assert_int_equal(waitid(P_PIDFD, (id_t)beside.pidfd, &ended, WEXITED), 0);
     assert_int_equal(ended.si_status, 0);
     exec_process_close(&beside);
-    struct launched *all[] = {&other, &same, &run};
+    struct launch_result *all[] = {&other, &same, &run};
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(kill(all[i]->pid, SIGKILL), 0);
         kit_wait(all[i]);

@@ -86,9 +86,9 @@ static inline struct launch *kit_script(struct kit *k, const char *script)
     return &k->l;
 }
 
-static inline struct launched kit_start(struct kit *k, const struct launch *l)
+static inline struct launch_result kit_start(struct kit *k, const struct launch *l)
 {
-    struct launched run = {.pidfd = -1};
+    struct launch_result run = {.pidfd = -1};
     struct berth_err err;
 
     if (instance_dir_create(k->state_dir, l->id, "{}", &err) || launch_start(k->state_dir, l, &run, &err))
@@ -97,7 +97,7 @@ static inline struct launched kit_start(struct kit *k, const struct launch *l)
 }
 
 /* Waits until the shim has exited; fails after a minute. */
-static inline void kit_wait(struct launched *run)
+static inline void kit_wait(struct launch_result *run)
 {
     struct pollfd gone = {.fd = run->pidfd, .events = POLLIN};
 
@@ -117,7 +117,7 @@ static inline int kit_exit(struct kit *k, uint64_t id, char text[static LAUNCH_T
 /* Starts it, waits for its end, and returns its exit code. */
 static inline int kit_run(struct kit *k, const struct launch *l)
 {
-    struct launched run = kit_start(k, l);
+    struct launch_result run = kit_start(k, l);
     char text[LAUNCH_TEXT_MAX];
     int code;
 

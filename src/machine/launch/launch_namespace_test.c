@@ -34,9 +34,9 @@ static struct launch *of_job(struct kit *k, const char *job, const char *script)
     return l;
 }
 
-static struct launched sleeper(struct kit *k, const char *job)
+static struct launch_result sleeper(struct kit *k, const char *job)
 {
-    struct launched run = kit_start(k, of_job(k, job, "echo up; exec sleep 1000"));
+    struct launch_result run = kit_start(k, of_job(k, job, "echo up; exec sleep 1000"));
 
     kit_expect(k, k->l.id, "up");
     return run;
@@ -92,7 +92,7 @@ static void gone(struct kit *k, const char *job, pid_t first)
     assert_int_equal(first_of(k, job), 0);
 }
 
-static void end(struct launched *run)
+static void end(struct launch_result *run)
 {
     assert_int_equal(kill(run->pid, SIGKILL), 0);
     kit_wait(run);
@@ -102,7 +102,7 @@ static void end(struct launched *run)
 static void tasks_of_a_job_share_pid_namespace(void **state)
 {
     struct kit *k = *state;
-    struct launched one = sleeper(k, "a"), two = sleeper(k, "a");
+    struct launch_result one = sleeper(k, "a"), two = sleeper(k, "a");
     char script[256];
     struct launch *l;
 
@@ -125,7 +125,7 @@ static void tasks_of_a_job_share_pid_namespace(void **state)
 static void namespace_lives_while_one_instance_lives(void **state)
 {
     struct kit *k = *state;
-    struct launched one = sleeper(k, "a"), two = sleeper(k, "a"), three;
+    struct launch_result one = sleeper(k, "a"), two = sleeper(k, "a"), three;
     ino_t ns = namespace_of(one.pid);
     pid_t first = first_of(k, "a");
 
@@ -148,7 +148,7 @@ enum { AT_ONCE = 12 };
 struct starting {
     struct kit *k;
     struct launch l;
-    struct launched run;
+    struct launch_result run;
     int rc;
     struct berth_err err;
 };
@@ -196,7 +196,7 @@ static void concurrent_joins_and_exits(void **state)
 static void killed_first_process_is_replaced(void **state)
 {
     struct kit *k = *state;
-    struct launched one = sleeper(k, "a");
+    struct launch_result one = sleeper(k, "a");
     uint64_t id = k->l.id;
     pid_t first = first_of(k, "a");
     char text[LAUNCH_TEXT_MAX];
@@ -211,8 +211,8 @@ static void killed_first_process_is_replaced(void **state)
 static void killed_shim_ends_its_instance(void **state)
 {
     struct kit *k = *state;
-    struct launched one = sleeper(k, "a");
-    struct launched two = kit_start(k, of_job(k, "a", "setsid sleep 1000 & echo up; wait"));
+    struct launch_result one = sleeper(k, "a");
+    struct launch_result two = kit_start(k, of_job(k, "a", "setsid sleep 1000 & echo up; wait"));
     pid_t first = first_of(k, "a");
 
     kit_expect(k, k->l.id, "up");
@@ -249,7 +249,7 @@ static void exit_status_is_reported_in_namespace(void **state)
 static int beside(struct kit *k, uint64_t id, const char *script)
 {
     const char *const argv[] = {"/bin/sh", "-c", script, NULL}, *const none[] = {NULL};
-    struct beside b;
+    struct exec_process b;
     struct berth_err err;
     siginfo_t info = {0};
 
@@ -268,10 +268,10 @@ static void exec_joins_pid_namespace(void **state)
 {
     static const char *const argv[] = {"/bin/sh", "-c", "exec sleep 1000", NULL}, *const none[] = {NULL};
     struct kit *k = *state;
-    struct launched one = sleeper(k, "a");
+    struct launch_result one = sleeper(k, "a");
     uint64_t id = k->l.id;
     char script[128];
-    struct beside b;
+    struct exec_process b;
     struct berth_err err;
     siginfo_t info = {0};
     struct launch *l;
@@ -295,7 +295,7 @@ static void exec_joins_pid_namespace(void **state)
 static void unused_namespace_files_are_removed(void **state)
 {
     struct kit *k = *state;
-    struct launched one = sleeper(k, "a");
+    struct launch_result one = sleeper(k, "a");
     char folder[128], stale[160];
     int fd;
 

@@ -102,14 +102,14 @@ int spec_write(const struct launch *l, const char *logs, const char *heard, stru
 
 /* ---- reading ---- */
 
-struct lists {
+struct spec_lists {
     VEC(const char *) args, env, procs_paths, sockets;
     VEC(gid_t) groups;
     VEC(struct launch_rlimit) rlimits;
     VEC(struct launch_mount) mounts;
 };
 
-enum key {
+enum launch_key {
     KEY_ALL_SYSCALLS,
     KEY_ARG,
     KEY_BUNDLE,
@@ -177,7 +177,7 @@ static const char *or_null(const char *cell)
     return *cell ? cell : NULL;
 }
 
-static void take_list(struct lists *t, enum key key, const char *const *cells)
+static void take_list(struct spec_lists *t, enum launch_key key, const char *const *cells)
 {
     switch (key) {
     case KEY_ARG: vec_push(&t->args, cells[0]); break;
@@ -201,7 +201,7 @@ static void take_list(struct lists *t, enum key key, const char *const *cells)
     }
 }
 
-static void take(struct spec *s, struct lists *t, enum key key, const char *const *cells)
+static void take(struct launch_spec *s, struct spec_lists *t, enum launch_key key, const char *const *cells)
 {
     struct launch *l = &s->launch;
 
@@ -238,7 +238,7 @@ static const char *cell_next(char **at, const char *end)
     return cell;
 }
 
-static int read_cells(struct spec *s, struct lists *t, size_t len, struct berth_err *err)
+static int read_cells(struct launch_spec *s, struct spec_lists *t, size_t len, struct berth_err *err)
 {
     char *at = s->text, *end = s->text + len;
     const char *cell = cell_next(&at, end);
@@ -258,15 +258,15 @@ static int read_cells(struct spec *s, struct lists *t, size_t len, struct berth_
             if (!cells[i])
                 return err_set(err, EINVAL, "'%s' is incomplete", cell);
         }
-        take(s, t, (enum key)key, cells);
+        take(s, t, (enum launch_key)key, cells);
     }
     return 0;
 }
 
-int spec_read(char *text, size_t len, struct spec *ret, struct berth_err *err)
+int spec_read(char *text, size_t len, struct launch_spec *ret, struct berth_err *err)
 {
-    struct spec s = {.text = text};
-    struct lists t = {0};
+    struct launch_spec s = {.text = text};
+    struct spec_lists t = {0};
     int rc = read_cells(&s, &t, len, err);
 
     vec_push(&t.args, NULL);
@@ -293,7 +293,7 @@ int spec_read(char *text, size_t len, struct spec *ret, struct berth_err *err)
     return 0;
 }
 
-void spec_done(struct spec *s)
+void spec_done(struct launch_spec *s)
 {
     mem_free((void *)s->launch.argv);
     mem_free((void *)s->launch.env);

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "machine/launch/launch.h"
 
-struct spec {
+struct launch_spec {
     struct launch launch; /* texts point into `text`, lists are owned; `sockets` is NULL */
     const char *logs;     /* log directory */
     const char *heard;    /* path of STATE/heard */
@@ -19,8 +19,8 @@ struct spec {
 /* -EINVAL: no command, or a list exceeds its bound. */
 int spec_write(const struct launch *l, const char *logs, const char *heard, struct str *ret, struct berth_err *err);
 /* Takes ownership of `text` (mem_free), also on failure. */
-int spec_read(char *text, size_t len, struct spec *ret, struct berth_err *err);
-void spec_done(struct spec *s);
+int spec_read(char *text, size_t len, struct launch_spec *ret, struct berth_err *err);
+void spec_done(struct launch_spec *s);
 
 /* Returns the value of a variable; NULL: not set. */
 const char *env_find(const char *const *env, const char *name);

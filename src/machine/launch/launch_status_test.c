@@ -54,7 +54,7 @@ static void progress_flood(void **state)
     struct kit *k = *state;
     struct launch *l = kit_script(k, "yes '0.1 tired' | head -n 20000 >&3; head -c 100000 /dev/zero | tr '\\0' x >&3;"
                                      "echo >&3; echo '1/2 half' >&3; printf ready; sleep 1000");
-    struct launched run = kit_start(k, l);
+    struct launch_result run = kit_start(k, l);
     char note[LAUNCH_TEXT_MAX];
     int milli = 0;
 
@@ -74,14 +74,14 @@ static void silent_daemon_fences_instance(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "trap '' TERM; sleep 1000 & sleep 1000");
-    struct launched run;
+    struct launch_result run;
     char text[LAUNCH_TEXT_MAX];
     int seconds = 0, len = 0;
 
     l->fence_ns = 2 * INT64_C(1000000000);
     l->stop_signal = SIGTERM;
     run = kit_start(k, l);
-    state_dir_set_heard(k->state_dir, boottime_ns());
+    state_dir_set_contact_ns(k->state_dir, boottime_ns());
     kit_wait(&run);
     assert_int_equal(kit_exit(k, l->id, text), 128 + SIGKILL);
     assert_int_equal(sscanf(text, "fenced: no contact with the daemon for %d s%n", &seconds, &len), 1);
@@ -94,10 +94,10 @@ static void instance_past_fence_time_is_not_started(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "touch ran");
-    struct launched run;
+    struct launch_result run;
     struct berth_err err;
 
-    state_dir_set_heard(k->state_dir, boottime_ns() - 60 * INT64_C(1000000000));
+    state_dir_set_contact_ns(k->state_dir, boottime_ns() - 60 * INT64_C(1000000000));
     l->fence_ns = 30 * INT64_C(1000000000);
     assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), 0);
     assert_int_equal(launch_start(k->state_dir, l, &run, &err), -ETIME);
@@ -109,7 +109,7 @@ static void not_fenced_while_heard(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "sleep 1000");
-    struct launched run;
+    struct launch_result run;
     struct pollfd gone;
     char text[LAUNCH_TEXT_MAX];
 
@@ -117,7 +117,7 @@ static void not_fenced_while_heard(void **state)
     run = kit_start(k, l);
     gone = (struct pollfd){.fd = run.pidfd, .events = POLLIN};
     for (int64_t end = boottime_ns() + 2 * l->fence_ns; boottime_ns() < end;) {
-        state_dir_set_heard(k->state_dir, boottime_ns() + 3600 * INT64_C(1000000000));
+        state_dir_set_contact_ns(k->state_dir, boottime_ns() + 3600 * INT64_C(1000000000));
         assert_int_equal(poll(&gone, 1, 50), 0);
     }
     assert_int_equal(kill(run.pid, SIGTERM), 0);
@@ -157,7 +157,7 @@ static void exit_file_is_written_on_full_disk(void **state)
     (void)snprintf(fill, sizeof fill, "%s/fill", k->root);
     for (int turn = 0; turn < 2; turn++) {
         struct launch *l = kit_script(k, "sleep 1000");
-        struct launched run = kit_start(k, l);
+        struct launch_result run = kit_start(k, l);
         struct pollfd gone = {.fd = run.pidfd, .events = POLLIN};
 
         (void)snprintf(kept, sizeof kept, "%s/instances/%" PRIu64 "/exit.new", k->root, l->id);
@@ -218,7 +218,7 @@ static void spec_round_trip(void **state)
     CLEANUP(str) struct str text = {0};
     CLEANUP(str) struct str again = {0};
     struct berth_err err;
-    struct spec s;
+    struct launch_spec s;
     size_t len;
     char *copy;
 

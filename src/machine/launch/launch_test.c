@@ -139,7 +139,7 @@ static void start_failures_are_reported(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct kit *k = *state;
         struct launch *l = kit_script(k, "exit 0");
-        struct launched run;
+        struct launch_result run;
         struct berth_err err;
         char text[LAUNCH_TEXT_MAX];
 
@@ -159,7 +159,7 @@ static void never_started_twice(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "sleep 1000");
-    struct launched run = kit_start(k, l), again;
+    struct launch_result run = kit_start(k, l), again;
     struct berth_err err;
 
     assert_int_equal(instance_dir_create(k->state_dir, l->id, "{}", &err), -EEXIST);
@@ -174,7 +174,7 @@ static void instance_is_adopted(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "sleep 1000");
-    struct launched run = kit_start(k, l), found;
+    struct launch_result run = kit_start(k, l), found;
     struct berth_err err;
     char text[LAUNCH_TEXT_MAX];
 
@@ -194,7 +194,7 @@ static void reused_pid_is_not_adopted(void **state)
     struct kit *k = *state;
     struct launch *l = kit_script(k, "true");
     struct shim_mark m = {.shim = getpid(), .pid = getpid()};
-    struct launched found;
+    struct launch_result found;
     struct berth_err err;
     char text[SHIM_MARK_MAX], why[LAUNCH_TEXT_MAX];
 
@@ -214,7 +214,7 @@ static void instance_survives_agent(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "while :; do sleep 0.05; echo on; done");
-    struct launched run;
+    struct launch_result run;
     struct berth_err err;
     pid_t pid = fork();
     int status;
@@ -237,7 +237,7 @@ static void starting_instance_is_adopted(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
-    struct launched run;
+    struct launch_result run;
     struct berth_err err;
     char path[128];
     const char *const procs_files[] = {path};
@@ -277,7 +277,7 @@ static void adopt_waits_for_ending_shim(void **state)
     struct kit *k = *state;
     struct launch *l = kit_script(k, "true");
     struct shim_mark m = {.shim = getpid()};
-    struct launched run;
+    struct launch_result run;
     struct berth_err err;
     char text[SHIM_MARK_MAX], path[160];
     int lock;
@@ -302,7 +302,7 @@ static void process_is_killed_with_its_shim(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
-    struct launched run = kit_start(k, l), found;
+    struct launch_result run = kit_start(k, l), found;
     struct berth_err err;
     char text[LAUNCH_TEXT_MAX];
     int code;
@@ -322,7 +322,7 @@ static void first_process_is_verified_by_start_time(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
-    struct launched run = kit_start(k, l), anothers = run;
+    struct launch_result run = kit_start(k, l), anothers = run;
     int fd = launch_first_process(&run);
 
     assert_true(fd >= 0);
@@ -338,7 +338,7 @@ static void prevented_instance_never_starts(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
-    struct launched run = {.pidfd = -1};
+    struct launch_result run = {.pidfd = -1};
     struct berth_err err;
     char text[LAUNCH_TEXT_MAX];
 

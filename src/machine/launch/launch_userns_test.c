@@ -12,9 +12,9 @@
 
 enum { UID = 61234, GID = 61235 };
 
-static struct user someone(void)
+static struct instance_user someone(void)
 {
-    struct user u = {.name = "ann", .uid = UID, .gid = GID};
+    struct instance_user u = {.name = "ann", .uid = UID, .gid = GID};
     u.uids = u.gids = user_range_of_slot(6);
     return u;
 }
@@ -49,13 +49,13 @@ static void web_image(struct image_kit *k)
         fail_msg("%s", k->err.text);
 }
 
-static struct launched start(struct image_kit *k, const char *runtime, uint64_t id, const char *command)
+static struct launch_result start(struct image_kit *k, const char *runtime, uint64_t id, const char *command)
 {
     static char bundle[STATE_PATH_MAX];
     static const char *const none[] = {NULL};
-    const struct user user = someone();
+    const struct instance_user user = someone();
     const struct bundle_options options = {.user = &user, .user_namespace = true};
-    struct launched run = {.pidfd = -1};
+    struct launch_result run = {.pidfd = -1};
     make(k, id, command, &options);
     assert_int_equal(instance_dir_path(k->state_dir, id, "bundle", bundle), 0);
     const struct launch l = {.id = id,
@@ -74,7 +74,7 @@ static struct launched start(struct image_kit *k, const char *runtime, uint64_t 
     return run;
 }
 
-static void wait_end(struct image_kit *k, struct launched *run, uint64_t id)
+static void wait_end(struct image_kit *k, struct launch_result *run, uint64_t id)
 {
     struct pollfd gone = {.fd = run->pidfd, .events = POLLIN};
     assert_int_equal(poll(&gone, 1, 60 * 1000), 1);
@@ -116,7 +116,7 @@ static void beside(struct image_kit *k, uint64_t id, enum exec_stdio kind, const
 {
     const char *const argv[] = {"/bin/sh", "-c", command, NULL};
     CLEANUP(str) struct str out = {0};
-    struct beside b;
+    struct exec_process b;
     siginfo_t info;
     char buf[512];
     ssize_t n;
@@ -146,9 +146,9 @@ static void container_processes_have_owner_ids(void **state)
             continue;
         }
         /* The container can open its output by name, as many images do for their logs. */
-        struct launched run = start(k, runtime, id,
-                                    "echo half >&$BERTH_PROGRESS_FD; echo by name >/dev/stdout; "
-                                    "echo again >/proc/self/fd/2; id -u; exec sleep 1000");
+        struct launch_result run = start(k, runtime, id,
+                                         "echo half >&$BERTH_PROGRESS_FD; echo by name >/dev/stdout; "
+                                         "echo again >/proc/self/fd/2; id -u; exec sleep 1000");
         expect(k, "state/logs/%" PRIu64 "/log", id, "by name\nagain\n33\n");
         expect(k, "state/instances/%" PRIu64 "/progress", id, "half");
         status_has(run.pid, "Uid", web);
@@ -168,8 +168,8 @@ static void container_processes_have_owner_ids(void **state)
 static void owners_cannot_access_each_other(void **state)
 {
     (void)state;
-    const struct user ann = someone();
-    struct user bob = {.name = "bob", .uid = UID + 1, .gid = GID + 1};
+    const struct instance_user ann = someone();
+    struct instance_user bob = {.name = "bob", .uid = UID + 1, .gid = GID + 1};
     struct userns_maps a, b;
     bob.uids = bob.gids = user_range_of_slot(7);
     userns_maps_of(&ann, &a);

@@ -192,14 +192,14 @@ int logfile_open(const struct state_dir *p, uint64_t id, int64_t tail_lines, str
 /* ---- cursors ---- */
 
 /* Identifies a position. An inode number may be reused by a later file; the birth time distinguishes the files. */
-struct cursor {
+struct log_cursor {
     uint64_t inode, born_ns, offset; /* inode 0: no file existed yet */
 };
 
-static struct cursor cursor_of(int fd)
+static struct log_cursor cursor_of(int fd)
 {
     struct statx st = {0};
-    struct cursor at = {0};
+    struct log_cursor at = {0};
     off_t offset;
 
     if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st))
@@ -212,7 +212,7 @@ static struct cursor cursor_of(int fd)
     return at;
 }
 
-static bool cursor_read(const char *text, struct cursor *ret)
+static bool cursor_read(const char *text, struct log_cursor *ret)
 {
     int end = -1;
 
@@ -223,11 +223,11 @@ static bool cursor_read(const char *text, struct cursor *ret)
 }
 
 /* Opens the file of the cursor at its offset. -ENOENT: it was removed. Searches from small to large numbers. */
-static int cursor_open(const struct logfile *l, const struct cursor *wanted)
+static int cursor_open(const struct logfile *l, const struct log_cursor *wanted)
 {
     for (unsigned i = 0; i <= LOG_FILES_MAX; i++) {
         CLEANUP(close_fd) int fd = nth_open(l, i);
-        struct cursor found = cursor_of(fd);
+        struct log_cursor found = cursor_of(fd);
         struct stat st;
 
         if (fd < 0 || found.inode != wanted->inode || found.born_ns != wanted->born_ns)
@@ -241,7 +241,7 @@ static int cursor_open(const struct logfile *l, const struct cursor *wanted)
 
 void logfile_cursor(const struct logfile *l, char ret[static LOGFILE_CURSOR_MAX])
 {
-    struct cursor at = cursor_of(l->fd);
+    struct log_cursor at = cursor_of(l->fd);
 
     (void)snprintf(ret, LOGFILE_CURSOR_MAX, "%" PRIx64 ".%" PRIx64 ".%" PRIx64, at.inode, at.born_ns, at.offset);
 }
@@ -249,7 +249,7 @@ void logfile_cursor(const struct logfile *l, char ret[static LOGFILE_CURSOR_MAX]
 int logfile_open_at(const struct state_dir *p, uint64_t id, const char *cursor, struct logfile **ret, bool *ret_gap,
                     struct berth_err *err)
 {
-    struct cursor wanted;
+    struct log_cursor wanted;
     struct logfile *l = NULL;
     bool gap = false;
 

@@ -234,7 +234,7 @@ static void reader_follows_live_shim(void **state)
         k, "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); [ $((i % 50)) = 0 ] && sleep 0.01; done");
     CLEANUP(str) struct str all = {0};
     CLEANUP(str) struct str want = {0};
-    struct launched run;
+    struct launch_result run;
     struct logfile *reader = NULL;
     struct pollfd gone;
     struct berth_err err;

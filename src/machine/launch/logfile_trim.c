@@ -17,14 +17,14 @@
 
 #define KEEP_FILE "keep" /* in a log directory: retention time in nanoseconds, as digits */
 
-struct kept {
+struct stored_log {
     char name[24];
     uint64_t bytes;
     int64_t at_ns;   /* time of the last write */
     int64_t keep_ns; /* retention time after that; 0: until space is needed */
 };
-struct kept_list {
-    struct kept *at;
+struct stored_logs {
+    struct stored_log *at;
     size_t len, cap;
 };
 
@@ -52,7 +52,7 @@ static void files_each(int logs, const char *name, void (*each)(int dir, const c
 
 static void measure(int dir, const char *file, void *ctx)
 {
-    struct kept *k = ctx;
+    struct stored_log *k = ctx;
     struct stat st;
 
     if (fstatat(dir, file, &st, AT_SYMLINK_NOFOLLOW))
@@ -98,13 +98,13 @@ static void erase(int dir, const char *file, void *ctx)
 
 static int by_age(const void *a, const void *b)
 {
-    const struct kept *x = a, *y = b;
+    const struct stored_log *x = a, *y = b;
 
     return x->at_ns != y->at_ns ? (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns) : strcmp(x->name, y->name);
 }
 
 /* Lists the logs of instances without an instance directory. */
-static void forgotten_list(int state, int logs, struct kept_list *ret)
+static void forgotten_list(int state, int logs, struct stored_logs *ret)
 {
     int fd = fcntl(logs, F_DUPFD_CLOEXEC, 0);
     DIR *entries = fd < 0 ? NULL : fdopendir(fd);
@@ -115,7 +115,7 @@ static void forgotten_list(int state, int logs, struct kept_list *ret)
         return;
     }
     while ((e = readdir(entries))) {
-        struct kept k = {0};
+        struct stored_log k = {0};
         struct stat st;
         char instance[64];
 
@@ -138,7 +138,7 @@ void logs_trim(struct state_dir *p, uint64_t bytes_max, int64_t age_ns_max, int6
 {
     CLEANUP(close_fd) int state = open(state_dir_path(p), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CLEANUP(close_fd) int logs = state < 0 ? -1 : openat(state, "logs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct kept_list list = {0};
+    struct stored_logs list = {0};
     uint64_t bytes = 0;
 
     if (logs < 0)

@@ -29,7 +29,7 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-int instance_dirs_list(const struct state_dir *p, struct ids *ret)
+int instance_dirs_list(const struct state_dir *p, struct instance_ids *ret)
 {
     int fd = openat(p->instances_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = fd < 0 ? NULL : fdopendir(fd);
@@ -59,34 +59,34 @@ int instance_dirs_list(const struct state_dir *p, struct ids *ret)
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-struct line {
+struct started_line {
     uint64_t id;
     size_t at; /* position in the file: the last line of an id counts */
     char sign;
 };
-struct lines {
-    struct line *at;
+struct started_lines {
+    struct started_line *at;
     size_t len, cap;
 };
 
 static int by_id_and_place(const void *a, const void *b)
 {
-    const struct line *x = a, *y = b;
+    const struct started_line *x = a, *y = b;
 
     return x->id != y->id ? (x->id > y->id) - (x->id < y->id) : (x->at > y->at) - (x->at < y->at);
 }
 
 /* Returns the ids whose last line is a '+'. An incomplete last line was never synced, so its instance never ran. */
-static void started_parse(const char *text, struct ids *ret)
+static void started_parse(const char *text, struct instance_ids *ret)
 {
-    struct lines lines = {0};
+    struct started_lines lines = {0};
 
     for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
         char *stop;
         uint64_t id = strtoull(text + 1, &stop, 10);
 
         if ((*text == '+' || *text == '-') && stop == end && text + 1 != end)
-            vec_push(&lines, ((struct line){.id = id, .at = lines.len, .sign = *text}));
+            vec_push(&lines, ((struct started_line){.id = id, .at = lines.len, .sign = *text}));
     }
     if (lines.len > 1)
         qsort(lines.at, lines.len, sizeof *lines.at, by_id_and_place);
@@ -96,7 +96,7 @@ static void started_parse(const char *text, struct ids *ret)
     vec_done(&lines);
 }
 
-static bool ids_has(const struct ids *ids, uint64_t id)
+static bool ids_has(const struct instance_ids *ids, uint64_t id)
 {
     return ids->len > 0 && bsearch(&id, ids->at, ids->len, sizeof *ids->at, by_number);
 }
@@ -118,8 +118,8 @@ static int instance_restore(struct state_dir *p, uint64_t id)
     return file_write(dir, "config.json", "{}", 2, false);
 }
 
-/* Removes an instance directory without a record: instance_dir_create did not complete, so nothing of it ever ran. If it
- * contains a spec (the directory reached the disk, the line did not), it is kept. */
+/* Removes an instance directory without a record: instance_dir_create did not complete, so nothing of it ever ran. If
+ * it contains a spec (the directory reached the disk, the line did not), it is kept. */
 static int instance_discard(struct state_dir *p, uint64_t id)
 {
     CLEANUP(close_fd) int dir = instance_dir_open(p, id);
@@ -142,7 +142,7 @@ static int instance_discard(struct state_dir *p, uint64_t id)
 static int started_rewrite(struct state_dir *p)
 {
     CLEANUP(str) struct str text = {0};
-    struct ids ids = {0};
+    struct instance_ids ids = {0};
     int rc = instance_dirs_list(p, &ids), fd = -1;
 
     for (size_t i = 0; i < ids.len; i++)
@@ -166,7 +166,7 @@ static int started_rewrite(struct state_dir *p)
 int started_open(struct state_dir *p, struct berth_err *err)
 {
     CLEANUP(mem) char *text = NULL;
-    struct ids begun = {0}, there = {0};
+    struct instance_ids begun = {0}, there = {0};
     int rc = file_read(p->dir_fd, "started", &text, NULL);
 
     if (rc == 0)

@@ -180,25 +180,25 @@ int process_start(pid_t pid, uint64_t *ret)
 int process_open(pid_t pid, uint64_t start)
 {
     CLEANUP(close_fd) int fd = pid > 0 ? pidfd_open(pid, 0) : -1;
-    struct pollfd gone = {.fd = fd, .events = POLLIN};
+    struct pollfd hangup = {.fd = fd, .events = POLLIN};
     uint64_t now;
 
-    if (fd < 0 || process_start(pid, &now) || now != start || poll(&gone, 1, 0) != 0)
+    if (fd < 0 || process_start(pid, &now) || now != start || poll(&hangup, 1, 0) != 0)
         return -ESRCH;
     return take_fd(&fd);
 }
 
 /* The text contains the time twice, so that a reader detects a concurrent write. */
-size_t heard_text(const char *boot, int64_t at_ns, char ret[static HEARD_TEXT_MAX])
+size_t contact_time_text(const char *boot, int64_t at_ns, char ret[static CONTACT_TIME_TEXT_MAX])
 {
-    int n = snprintf(ret, HEARD_TEXT_MAX, "%020" PRId64 " %s %020" PRId64 "\n", at_ns, boot, at_ns);
+    int n = snprintf(ret, CONTACT_TIME_TEXT_MAX, "%020" PRId64 " %s %020" PRId64 "\n", at_ns, boot, at_ns);
 
     return (size_t)n;
 }
 
-int64_t heard_read(const char *path)
+int64_t contact_time_read(const char *path)
 {
-    char boot[BOOT_ID_MAX], text[HEARD_TEXT_MAX], want[HEARD_TEXT_MAX];
+    char boot[BOOT_ID_MAX], text[CONTACT_TIME_TEXT_MAX], want[CONTACT_TIME_TEXT_MAX];
 
     if (boot_id(boot))
         return 0;
@@ -208,7 +208,7 @@ int64_t heard_read(const char *path)
         if (read_short(path, text, sizeof text))
             return 0;
         at = strtoll(text, NULL, 10);
-        heard_text(boot, at, want);
+        contact_time_text(boot, at, want);
         if (strcmp(text, want) == 0)
             return at;
     }

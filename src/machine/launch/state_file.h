@@ -36,7 +36,7 @@ int process_start(pid_t pid, uint64_t *ret);
 int process_open(pid_t pid, uint64_t start);
 
 /* Reads STATE/heard: the time of the last contact with the daemon. 0: none in this boot, or unreadable. */
-int64_t heard_read(const char *path);
-/* Formats the text for heard_read; returns its length. */
-enum { HEARD_TEXT_MAX = 128 };
-size_t heard_text(const char *boot, int64_t at_ns, char ret[static HEARD_TEXT_MAX]);
+int64_t contact_time_read(const char *path);
+/* Formats the text for contact_time_read; returns its length. */
+enum { CONTACT_TIME_TEXT_MAX = 128 };
+size_t contact_time_text(const char *boot, int64_t at_ns, char ret[static CONTACT_TIME_TEXT_MAX]);

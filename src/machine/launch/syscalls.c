@@ -101,31 +101,31 @@ enum {
     STEPS_MAX = 8 + RULE_STEPS * RULES_MAX
 };
 
-struct program {
+struct seccomp_program {
     struct sock_filter at[STEPS_MAX];
     unsigned short len;
 };
 
-static void step(struct program *p, unsigned code, unsigned if_true, unsigned if_false, uint32_t k)
+static void step(struct seccomp_program *p, unsigned code, unsigned if_true, unsigned if_false, uint32_t k)
 {
     assert(p->len < STEPS_MAX);
     p->at[p->len++] =
         (struct sock_filter){.code = (uint16_t)code, .jt = (uint8_t)if_true, .jf = (uint8_t)if_false, .k = k};
 }
 
-static void load(struct program *p, size_t offset)
+static void load(struct seccomp_program *p, size_t offset)
 {
     step(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset);
 }
 
 /* If the loaded value passes the test, the system call fails with `code`. */
-static void refuse_if(struct program *p, unsigned test, uint32_t value, int code)
+static void refuse_if(struct seccomp_program *p, unsigned test, uint32_t value, int code)
 {
     step(p, BPF_JMP | test | BPF_K, 0, 1, value);
     step(p, BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | (uint32_t)code);
 }
 
-static void rule_add(struct program *p, const struct syscall_rule *r)
+static void rule_add(struct seccomp_program *p, const struct syscall_rule *r)
 {
     size_t low = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? sizeof(uint32_t) : 0;
 
@@ -146,7 +146,7 @@ static void rule_add(struct program *p, const struct syscall_rule *r)
 
 static int narrow(const struct syscall_rule *more, size_t more_len)
 {
-    struct program p = {0};
+    struct seccomp_program p = {0};
 
     load(&p, offsetof(struct seccomp_data, arch));
     step(&p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, ARCH_OURS);

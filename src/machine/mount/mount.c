@@ -41,7 +41,8 @@ static int root_open(struct state_dir *p, const json_t *config, int *ret, struct
 }
 
 static int mount_make(struct state_dir *p, uint64_t id, size_t index, const struct plan_mount *m,
-                      const struct user *user, struct arena *arena, struct launch_mount *ret, struct berth_err *err)
+                      const struct instance_user *user, struct arena *arena, struct launch_mount *ret,
+                      struct berth_err *err)
 {
     char path[STATE_PATH_MAX];
     int rc = 0;
@@ -109,9 +110,9 @@ static void env_add(const struct file_set *s, struct arena *arena, const char **
         env[0] = arena_fmt(arena, "BERTH_SETTINGS=%s/settings/" SETTINGS_FILE, path);
 }
 
-int mounts_make(struct state_dir *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find,
-                void *ctx, struct arena *arena, struct launch_mount **ret, size_t *ret_len, const char ***ret_env,
-                struct berth_err *err)
+int mounts_make(struct state_dir *p, uint64_t id, const json_t *config, const struct instance_user *user,
+                secret_find *find, void *ctx, struct arena *arena, struct launch_mount **ret, size_t *ret_len,
+                const char ***ret_env, struct berth_err *err)
 {
     struct mount_plan plan;
     int rc = mount_plan_read(config, arena, &plan, err);
@@ -146,8 +147,8 @@ int mounts_make(struct state_dir *p, uint64_t id, const json_t *config, const st
     return 0;
 }
 
-int mounts_change(struct state_dir *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find,
-                  void *ctx, struct berth_err *err)
+int mounts_change(struct state_dir *p, uint64_t id, const json_t *config, const struct instance_user *user,
+                  secret_find *find, void *ctx, struct berth_err *err)
 {
     struct arena arena;
     struct mount_plan plan;

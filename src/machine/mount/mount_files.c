@@ -28,7 +28,7 @@ static const char *hashed(char kind, const char *path, char buf[static HASHED_MA
 
 /* ---- content ---------------------------------------------------------------------------------------------------- */
 
-struct content {
+struct file_content {
     const char *text;
     size_t len;
     uid_t uid;
@@ -36,12 +36,12 @@ struct content {
     mode_t mode;
 };
 
-static struct content content_of(const struct file_set *s, const struct plan_file *f)
+static struct file_content content_of(const struct file_set *s, const struct plan_file *f)
 {
     if (f->text)
-        return (struct content){f->text, f->text_len, s->user->uid, s->user->gid, f->mode};
+        return (struct file_content){f->text, f->text_len, s->user->uid, s->user->gid, f->mode};
     const char *text = s->find(s->ctx, f->secret, f->key);
-    return (struct content){text, text ? strlen(text) : 0, s->user->uid, s->user->gid, 0400};
+    return (struct file_content){text, text ? strlen(text) : 0, s->user->uid, s->user->gid, 0400};
 }
 
 int files_check(const struct file_set *s, struct berth_err *err)
@@ -54,7 +54,7 @@ int files_check(const struct file_set *s, struct berth_err *err)
     return 0;
 }
 
-static bool is_same(int folder, const char *name, const struct content *c)
+static bool is_same(int folder, const char *name, const struct file_content *c)
 {
     CLEANUP(mem) char *text = NULL;
     size_t len = 0;
@@ -68,7 +68,7 @@ static bool is_same(int folder, const char *name, const struct content *c)
 }
 
 /* Writes a file only if it differs, so that watchers are not woken without a change. */
-static int content_write(int folder, const char *name, const struct content *c)
+static int content_write(int folder, const char *name, const struct file_content *c)
 {
     if (is_same(folder, name, c))
         return 0;
@@ -85,7 +85,7 @@ static int settings_write(const struct file_set *s, int files)
         return -EINVAL;
     size_t len = strlen(text);
     text[len] = '\n'; /* replaces the NUL */
-    const struct content c = {text, len + 1, s->user->uid, s->user->gid, 0444};
+    const struct file_content c = {text, len + 1, s->user->uid, s->user->gid, 0444};
     int rc = content_write(folder, SETTINGS_FILE, &c);
     free(text);
     return rc;
@@ -149,19 +149,19 @@ static const char *source_path(const struct file_set *s, struct arena *arena, co
     return instance_dir_path(s->state_dir, s->id, base, path) < 0 ? "" : arena_fmt(arena, "%s/%s", path, name);
 }
 
-struct bases {
+struct base_dirs {
     int files, secrets;
 };
 
-static void bases_cleanup(struct bases *b)
+static void base_dirs_cleanup(struct base_dirs *b)
 {
     close_fd_cleanup(&b->files);
     close_fd_cleanup(&b->secrets);
 }
 
 /* Writes a file and adds its mount, unless its directory is in the list already. */
-static int file_make(const struct file_set *s, const struct bases *b, int root, const struct plan_file *f, bool again,
-                     struct arena *arena, struct launch_mount *list, size_t *len)
+static int file_make(const struct file_set *s, const struct base_dirs *b, int root, const struct plan_file *f,
+                     bool again, struct arena *arena, struct launch_mount *list, size_t *len)
 {
     bool secret = has_secret(s, f->folder), own = is_own_folder(s, root, f->folder);
     const char *base = secret ? "secrets" : "files";
@@ -171,7 +171,7 @@ static int file_make(const struct file_set *s, const struct bases *b, int root, 
     CLEANUP(close_fd) int folder = own ? tree_folder(base_fd, name, 0755) : -1;
     if (own && folder < 0)
         return folder;
-    struct content c = content_of(s, f);
+    struct file_content c = content_of(s, f);
     int rc = content_write(own ? folder : base_fd, own ? f->name : name, &c);
     if (rc == 0 && !(own && again))
         list[(*len)++] = (struct launch_mount){
@@ -185,7 +185,7 @@ static int file_make(const struct file_set *s, const struct bases *b, int root, 
 int files_make(const struct file_set *s, int root, struct arena *arena, struct launch_mount *list, size_t *len,
                struct berth_err *err)
 {
-    CLEANUP(bases) struct bases b = {.files = -1, .secrets = -1};
+    CLEANUP(base_dirs) struct base_dirs b = {.files = -1, .secrets = -1};
     CLEANUP(close_fd) int instance = tree_open_instance(s->state_dir, s->id);
     b.files = instance < 0 ? instance : tree_folder(instance, "files", 0700);
     if (b.files < 0)
@@ -241,7 +241,7 @@ static DIR *dir_below(int base, const char *name)
 }
 
 /* Removes files that are not configured any more from directories that are mounted as a whole. */
-static int gone_remove(const struct file_set *s, int base)
+static int remove_stale_files(const struct file_set *s, int base)
 {
     CLEANUP(dir) DIR *all = dir_below(base, ".");
     const struct dirent *e, *f;
@@ -265,7 +265,7 @@ static int planned_write(const struct file_set *s, int base, bool secrets, struc
         CLEANUP(close_fd) int folder = tree_open(base, hashed('d', f->folder, name), O_RDONLY | O_DIRECTORY, 0);
         if (folder == -ENOENT)
             continue;
-        struct content c = content_of(s, f);
+        struct file_content c = content_of(s, f);
         int rc = folder < 0 ? folder : content_write(folder, f->name, &c);
         if (rc < 0)
             return err_set(err, -rc, "file %s: cannot write it: %s", f->path, strerror(-rc));
@@ -282,7 +282,7 @@ static int base_change(const struct file_set *s, int instance, const char *name,
     int rc = planned_write(s, base, secrets, err);
     if (rc < 0)
         return rc;
-    rc = gone_remove(s, base);
+    rc = remove_stale_files(s, base);
     if (rc == 0 && !secrets && s->plan->settings)
         rc = settings_write(s, base);
     return rc < 0 ? err_set(err, -rc, "cannot change the files of an instance: %s", strerror(-rc)) : 0;

@@ -15,7 +15,7 @@ struct file_set {
     struct state_dir *state_dir;
     uint64_t id;
     const struct mount_plan *plan;
-    const struct user *user;
+    const struct instance_user *user;
     secret_find *find;
     void *ctx;
 };

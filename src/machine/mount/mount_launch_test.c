@@ -14,7 +14,7 @@
 
 enum { UID = 61234, GID = 61235 };
 
-static const struct user someone = {.name = "ann", .uid = UID, .gid = GID};
+static const struct instance_user someone = {.name = "ann", .uid = UID, .gid = GID};
 
 static const char *secret_of(void *ctx, const char *secret, const char *key)
 {
@@ -87,7 +87,7 @@ static void see(struct kit *k, struct launch *l, const char *image)
         assert_int_equal(instance_dir_path(k->state_dir, l->id, "bundle", bundle), 0);
         l->bundle = bundle;
     }
-    struct launched run;
+    struct launch_result run;
     if (launch_start(k->state_dir, l, &run, &err))
         fail_msg("%s", err.text);
     kit_expect(k, l->id, "ready\n");
@@ -197,7 +197,7 @@ static void links_in_volume_are_not_followed(void **state)
         fail_msg("%s", err.text);
     l->mounts = mounts;
     l->mounts_len = mounts_len;
-    struct launched run;
+    struct launch_result run;
     assert_true(launch_start(k->state_dir, l, &run, &err) < 0);
     print_message("%s\n", err.text);
     assert_int_equal(access(target, F_OK), -1);

@@ -10,11 +10,11 @@
 #include "base/vec.h"
 #include "machine/mount/mount_tree.h"
 
-struct mounted {
+struct mount_points {
     VEC(char *) at;
 };
 
-static void mounted_cleanup(struct mounted *m)
+static void mount_points_cleanup(struct mount_points *m)
 {
     for (size_t i = 0; i < m->at.len; i++)
         mem_free(m->at.at[i]);
@@ -61,7 +61,7 @@ static char *line_point(char *line)
 }
 
 /* Lists mount points at or below `top` in the order of mounting. */
-static int table_read(const char *top, struct mounted *ret)
+static int table_read(const char *top, struct mount_points *ret)
 {
     CLEANUP(file) FILE *f = fopen("/proc/thread-self/mountinfo", "re");
     if (!f)
@@ -89,7 +89,7 @@ int mounts_below_count(const char *path)
     int rc = real_path(path, top);
     if (rc < 0)
         return rc == -ENOENT ? 0 : rc;
-    CLEANUP(mounted) struct mounted m = {0};
+    CLEANUP(mount_points) struct mount_points m = {0};
     rc = table_read(top, &m);
     return rc < 0 ? rc : (int)m.at.len;
 }
@@ -103,7 +103,7 @@ int mounts_below_end(const char *path, struct berth_err *err)
     if (rc < 0)
         return err_set(err, -rc, "%s: %s", path, strerror(-rc));
     for (int round = 0; round < 3; round++) {
-        CLEANUP(mounted) struct mounted m = {0};
+        CLEANUP(mount_points) struct mount_points m = {0};
         rc = table_read(top, &m);
         if (rc < 0)
             return err_set(err, -rc, "cannot read the table of mounts: %s", strerror(-rc));

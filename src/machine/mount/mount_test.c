@@ -41,7 +41,7 @@ static const char *secret_of(void *ctx, const char *secret, const char *key)
     return strcmp(secret, "db") == 0 && strcmp(key, "password") == 0 ? text : NULL;
 }
 
-static const struct user someone = {.name = "ann", .uid = UID, .gid = GID};
+static const struct instance_user someone = {.name = "ann", .uid = UID, .gid = GID};
 static char password[] = "hunter2";
 
 static int make(struct image_kit *k, uint64_t id, const char *text, struct made *m)

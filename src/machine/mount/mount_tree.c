@@ -202,16 +202,16 @@ enum {
 
 /* A directory on the path from the top to the present position. Only one descriptor is open, independent of the
  * depth. */
-struct level {
+struct tree_level {
     dev_t dev;
     ino_t ino;
     char *name;
     VEC(char *) todo; /* subdirectories that are not visited yet */
 };
 
-struct walk {
+struct tree_walk {
     int top, at; /* at: descriptor of the last level */
-    VEC(struct level) way;
+    VEC(struct tree_level) way;
     size_t held_bytes; /* approximate memory use */
     uint64_t sum, entries;
     uint64_t bytes_max, entries_max; /* the walk ends beyond these */
@@ -224,9 +224,9 @@ static size_t name_bytes(const char *name)
     return name ? NAME_BYTES + strlen(name) : 0;
 }
 
-static void level_drop(struct walk *w)
+static void level_drop(struct tree_walk *w)
 {
-    struct level *l = &w->way.at[--w->way.len];
+    struct tree_level *l = &w->way.at[--w->way.len];
     for (size_t i = 0; i < l->todo.len; i++) {
         w->held_bytes -= name_bytes(l->todo.at[i]);
         mem_free(l->todo.at[i]);
@@ -236,7 +236,7 @@ static void level_drop(struct walk *w)
     mem_free(l->name);
 }
 
-static void walk_cleanup(struct walk *w)
+static void walk_cleanup(struct tree_walk *w)
 {
     while (w->way.len)
         level_drop(w);
@@ -244,20 +244,20 @@ static void walk_cleanup(struct walk *w)
     close_fd_cleanup(&w->at);
 }
 
-static bool is_level(int fd, const struct level *l)
+static bool is_level(int fd, const struct tree_level *l)
 {
     struct stat st;
     return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino;
 }
 
-static void walk_at(struct walk *w, int fd)
+static void walk_at(struct tree_walk *w, int fd)
 {
     close_fd_cleanup(&w->at);
     w->at = fd;
 }
 
 /* Counts one entry of a directory. */
-static int entry_count(struct walk *w, struct level *l, const char *name, const struct stat *st)
+static int entry_count(struct tree_walk *w, struct tree_level *l, const char *name, const struct stat *st)
 {
     uint64_t bytes = (uint64_t)st->st_blocks * 512;
     if (++w->entries > w->entries_max || w->sum > w->bytes_max)
@@ -274,10 +274,10 @@ static int entry_count(struct walk *w, struct level *l, const char *name, const 
 
 /* Counts the entries of a directory and makes it the current level. Takes `fd` and `name`; on -errno the level is
  * unchanged. */
-static int level_enter(struct walk *w, int fd, char *name)
+static int level_enter(struct tree_walk *w, int fd, char *name)
 {
     struct stat st = {0};
-    struct level l = {.name = name};
+    struct tree_level l = {.name = name};
     CLEANUP(dir) DIR *dir = dir_of(fd);
     int rc = !dir || fstat(fd, &st) < 0 ? -errno : 0;
     if (rc == 0) {
@@ -310,7 +310,7 @@ static int level_enter(struct walk *w, int fd, char *name)
 
 /* Returns to the last level after a subdirectory is done. If a directory on the path was moved meanwhile, the levels
  * from there on are dropped. */
-static void climb(struct walk *w)
+static void climb(struct tree_walk *w)
 {
     CLEANUP(close_fd) int up = openat(w->at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (is_level(up, &w->way.at[w->way.len - 1])) {
@@ -328,12 +328,12 @@ static void climb(struct walk *w)
     }
 }
 
-static int walk_all(struct walk *w)
+static int walk_all(struct tree_walk *w)
 {
     int first = openat(w->top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int rc = first < 0 ? -errno : level_enter(w, first, NULL);
     while (rc == 0 && w->way.len) {
-        struct level *l = &w->way.at[w->way.len - 1];
+        struct tree_level *l = &w->way.at[w->way.len - 1];
         if (l->todo.len == 0) {
             level_drop(w);
             if (w->way.len)
@@ -355,7 +355,7 @@ static int walk_all(struct walk *w)
 
 static int tree_walk(int folder, uint64_t bytes_max, uint64_t entries_max, uint64_t *ret_bytes)
 {
-    __attribute__((cleanup(walk_cleanup))) struct walk w = {
+    __attribute__((cleanup(walk_cleanup))) struct tree_walk w = {
         .top = folder, .at = -1, .bytes_max = bytes_max, .entries_max = entries_max};
     int rc = walk_all(&w);
     if (rc == 0)
@@ -376,7 +376,7 @@ int tree_fits(int folder, uint64_t bytes_max, uint64_t entries_max)
 
 int tree_each(int folder, tree_visit *visit, void *ctx)
 {
-    __attribute__((cleanup(walk_cleanup))) struct walk w = {
+    __attribute__((cleanup(walk_cleanup))) struct tree_walk w = {
         .top = folder, .at = -1, .bytes_max = UINT64_MAX, .entries_max = UINT64_MAX, .visit = visit, .ctx = ctx};
     return walk_all(&w);
 }

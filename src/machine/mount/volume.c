@@ -14,7 +14,7 @@
 
 /* Creates a volume under a temporary name until its owner is set, so that a crash leaves no volume with the wrong
  * owner. */
-static int local_make(int volumes, const char *name, const struct user *user)
+static int local_make(int volumes, const char *name, const struct instance_user *user)
 {
     char fresh[160];
     (void)snprintf(fresh, sizeof fresh, ".new-%s", name);
@@ -31,8 +31,8 @@ static int local_make(int volumes, const char *name, const struct user *user)
     return fsync(volumes) < 0 ? -errno : 0;
 }
 
-int volume_local(struct state_dir *p, const char *name, const struct user *user, char ret[static STATE_PATH_MAX],
-                 struct berth_err *err)
+int volume_local(struct state_dir *p, const char *name, const struct instance_user *user,
+                 char ret[static STATE_PATH_MAX], struct berth_err *err)
 {
     char path[STATE_PATH_MAX], top[STATE_PATH_MAX];
     int rc = state_dir_entry_path(p, "volumes", name, path);

@@ -33,7 +33,7 @@ enum {
 #define RATE_MAX (INT64_C(100) * 125000000) /* 100 Gbit/s, if the capacity is unknown */
 #define BURST_PER_S 100                     /* a burst is the amount sent in 1/100 s */
 
-struct class {
+struct traffic_class {
     uint32_t handle;
     int64_t weight, bound;
 };
@@ -44,21 +44,21 @@ struct net_classes {
     uint32_t seq;
     int64_t capacity;
     bool queued; /* the qdisc exists and is ours */
-    VEC(struct class) at;
+    VEC(struct traffic_class) at;
 };
 
 /* ---- netlink ---------------------------------------------------------------------------------------------------- */
 
-struct message {
+struct tc_message {
     struct nlmsghdr head;
     struct tcmsg tc;
     char rest[MESSAGE_MAX];
 };
 
-static struct message message(const struct net_classes *c, uint16_t type, uint16_t flags, uint32_t parent,
-                              uint32_t handle)
+static struct tc_message message(const struct net_classes *c, uint16_t type, uint16_t flags, uint32_t parent,
+                                 uint32_t handle)
 {
-    return (struct message){
+    return (struct tc_message){
         .head = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct tcmsg)),
                  .nlmsg_type = type,
                  .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | NLM_F_ACK | flags)                               },
@@ -66,7 +66,7 @@ static struct message message(const struct net_classes *c, uint16_t type, uint16
     };
 }
 
-static struct rtattr *put(struct message *m, uint16_t type, const void *data, size_t len)
+static struct rtattr *put(struct tc_message *m, uint16_t type, const void *data, size_t len)
 {
     struct rtattr *a = (struct rtattr *)(void *)((char *)m + NLMSG_ALIGN(m->head.nlmsg_len));
     assert(NLMSG_ALIGN(m->head.nlmsg_len) + RTA_SPACE(len) <= sizeof *m);
@@ -79,14 +79,15 @@ static struct rtattr *put(struct message *m, uint16_t type, const void *data, si
 }
 
 /* Ends a nested attribute: attributes added since it was put belong to it. */
-static void nest_end(const struct message *m, struct rtattr *nest)
+static void nest_end(const struct tc_message *m, struct rtattr *nest)
 {
     nest->rta_len = (uint16_t)((const char *)m + m->head.nlmsg_len - (const char *)nest);
 }
 
 /* Sends a request and receives its answers: calls `each` for every message of a list. Returns 0 or the kernel's
  * -errno. */
-static int ask(struct net_classes *c, struct message *m, void (*each)(void *ctx, const struct nlmsghdr *h), void *ctx)
+static int netlink_request(struct net_classes *c, struct tc_message *m,
+                           void (*each)(void *ctx, const struct nlmsghdr *h), void *ctx)
 {
     char buf[ANSWER_MAX] __attribute__((aligned(NLMSG_ALIGNTO)));
     m->head.nlmsg_seq = ++c->seq;
@@ -114,15 +115,15 @@ static int ask(struct net_classes *c, struct message *m, void (*each)(void *ctx,
 
 /* ---- qdisc ------------------------------------------------------------------------------------------------------ */
 
-struct root {
+struct root_qdisc {
     int ifindex;
     uint32_t handle;
     bool is_htb;
 };
 
-static void root_see(void *ctx, const struct nlmsghdr *h)
+static void root_qdisc_parse(void *ctx, const struct nlmsghdr *h)
 {
-    struct root *root = ctx;
+    struct root_qdisc *root = ctx;
     const struct tcmsg *tc = NLMSG_DATA(h);
     if (h->nlmsg_type != RTM_NEWQDISC || tc->tcm_ifindex != root->ifindex || tc->tcm_parent != TC_H_ROOT)
         return;
@@ -133,25 +134,25 @@ static void root_see(void *ctx, const struct nlmsghdr *h)
             root->is_htb = strcmp(RTA_DATA(a), "htb") == 0;
 }
 
-static int root_ask(struct net_classes *c, struct root *ret)
+static int root_qdisc_get(struct net_classes *c, struct root_qdisc *ret)
 {
-    struct message dump = message(c, RTM_GETQDISC, NLM_F_DUMP, 0, 0);
-    *ret = (struct root){.ifindex = c->ifindex};
-    return ask(c, &dump, root_see, ret);
+    struct tc_message dump = message(c, RTM_GETQDISC, NLM_F_DUMP, 0, 0);
+    *ret = (struct root_qdisc){.ifindex = c->ifindex};
+    return netlink_request(c, &dump, root_qdisc_parse, ret);
 }
 
 bool net_classes_hold(struct net_classes *c)
 {
-    struct root root;
+    struct root_qdisc root;
     if (if_nametoindex(c->device) != (unsigned)c->ifindex)
         return false;
-    return !c->queued || (root_ask(c, &root) == 0 && root.handle == QUEUE && root.is_htb);
+    return !c->queued || (root_qdisc_get(c, &root) == 0 && root.handle == QUEUE && root.is_htb);
 }
 
 static int class_send(struct net_classes *c, uint32_t handle, uint32_t parent, int64_t rate, int64_t ceil,
                       int64_t quantum)
 {
-    struct message m = message(c, RTM_NEWTCLASS, NLM_F_CREATE, parent, handle);
+    struct tc_message m = message(c, RTM_NEWTCLASS, NLM_F_CREATE, parent, handle);
     uint64_t rate64 = (uint64_t)rate, ceil64 = (uint64_t)ceil;
     int64_t burst = rate / BURST_PER_S > 4 * PACKET_MAX ? rate / BURST_PER_S : 4 * PACKET_MAX;
     int64_t ceil_burst = ceil / BURST_PER_S > 4 * PACKET_MAX ? ceil / BURST_PER_S : 4 * PACKET_MAX;
@@ -168,43 +169,43 @@ static int class_send(struct net_classes *c, uint32_t handle, uint32_t parent, i
     put(&m, TCA_HTB_RATE64, &rate64, sizeof rate64);
     put(&m, TCA_HTB_CEIL64, &ceil64, sizeof ceil64);
     nest_end(&m, nest);
-    return ask(c, &m, NULL, NULL);
+    return netlink_request(c, &m, NULL, NULL);
 }
 
 /* Adds fq_codel, so that the flows of a class do not block each other. A kernel without it keeps a FIFO there. */
 static void leaf_send(struct net_classes *c, uint32_t handle)
 {
-    struct message m = message(c, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, handle, 0);
+    struct tc_message m = message(c, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, handle, 0);
     put(&m, TCA_KIND, "fq_codel", sizeof "fq_codel");
-    (void)ask(c, &m, NULL, NULL);
+    (void)netlink_request(c, &m, NULL, NULL);
 }
 
 static void queue_remove(struct net_classes *c)
 {
-    struct message m = message(c, RTM_DELQDISC, 0, TC_H_ROOT, QUEUE);
+    struct tc_message m = message(c, RTM_DELQDISC, 0, TC_H_ROOT, QUEUE);
     if (c->queued)
-        (void)ask(c, &m, NULL, NULL);
+        (void)netlink_request(c, &m, NULL, NULL);
     c->queued = false;
 }
 
 static int queue_make(struct net_classes *c)
 {
-    struct message m = message(c, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, TC_H_ROOT, QUEUE);
+    struct tc_message m = message(c, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, TC_H_ROOT, QUEUE);
     struct tc_htb_glob options = {.version = 3, .rate2quantum = 10, .defcls = c->capacity ? REST & 0xffff : 0};
     put(&m, TCA_KIND, "htb", sizeof "htb");
     struct rtattr *nest = put(&m, TCA_OPTIONS, NULL, 0);
     put(&m, TCA_HTB_INIT, &options, sizeof options);
     nest_end(&m, nest);
-    return ask(c, &m, NULL, NULL);
+    return netlink_request(c, &m, NULL, NULL);
 }
 
 /* Finds the qdisc of an earlier agent, or creates it. The kernel's default qdisc has handle 0. */
 static int queue_ensure(struct net_classes *c)
 {
-    struct root root;
+    struct root_qdisc root;
     if (c->queued)
         return 0;
-    int rc = root_ask(c, &root);
+    int rc = root_qdisc_get(c, &root);
     if (rc < 0)
         return rc;
     if (root.handle && (root.handle != QUEUE || !root.is_htb))
@@ -227,7 +228,7 @@ static int queue_ensure(struct net_classes *c)
 
 /* ---- shares ----------------------------------------------------------------------------------------------------- */
 
-static int64_t weight_of(const struct class *k)
+static int64_t weight_of(const struct traffic_class *k)
 {
     return k->weight ? k->weight : NET_WEIGHT_DEFAULT;
 }
@@ -264,7 +265,7 @@ static int shares_send(struct net_classes *c)
 
 /* ---- classes ---------------------------------------------------------------------------------------------------- */
 
-static struct class *class_find(struct net_classes *c, uint32_t handle)
+static struct traffic_class *class_find(struct net_classes *c, uint32_t handle)
 {
     for (size_t i = 0; handle && i < c->at.len; i++)
         if (c->at.at[i].handle == handle)
@@ -274,8 +275,8 @@ static struct class *class_find(struct net_classes *c, uint32_t handle)
 
 static void class_delete(struct net_classes *c, uint32_t handle)
 {
-    struct message m = message(c, RTM_DELTCLASS, 0, ALL, handle);
-    (void)ask(c, &m, NULL, NULL);
+    struct tc_message m = message(c, RTM_DELTCLASS, 0, ALL, handle);
+    (void)netlink_request(c, &m, NULL, NULL);
     for (size_t i = 0; i < c->at.len; i++)
         if (c->at.at[i].handle == handle)
             c->at.at[i--] = c->at.at[--c->at.len];
@@ -283,8 +284,8 @@ static void class_delete(struct net_classes *c, uint32_t handle)
 
 int net_class_put(struct net_classes *c, uint32_t handle, int64_t weight, int64_t bound, struct berth_err *err)
 {
-    struct class *known = class_find(c, handle), before = {0};
-    const struct class fresh = {handle, weight, bound};
+    struct traffic_class *known = class_find(c, handle), before = {0};
+    const struct traffic_class fresh = {handle, weight, bound};
     assert((handle & 0xffff0000) == QUEUE && handle >= NET_CLASS_FIRST);
     if (weight && !c->capacity)
         return err_set(err, EOPNOTSUPP, "the capacity of the network is unknown; set it with --bandwidth of the agent");

@@ -18,8 +18,8 @@ enum { WEIGHT_MAX = 10000 };
 
 static const char *const names[] = {"network", "network-in", "network-out", "traffic", "traffic-throttle"};
 
-static int way_read(const json_t *limits, const char *resource, struct net_way *in, struct net_way *out,
-                    struct berth_err *err)
+static int net_rate_read(const json_t *limits, const char *resource, struct net_rate *in, struct net_rate *out,
+                         struct berth_err *err)
 {
     const json_t *limit = json_object_get(limits, resource), *amount = json_object_get(limit, "amount"),
                  *weight = json_object_get(limit, "weight");
@@ -32,7 +32,7 @@ static int way_read(const json_t *limits, const char *resource, struct net_way *
         return err_set(err, EINVAL, "limits: %s: weight: expected a whole number from 1 to %d", resource, WEIGHT_MAX);
     if (amount && (quantity_parse(resource, amount, &number, NULL) < 0 || number <= 0))
         return err_set(err, EINVAL, "limits: %s: expected bytes per second such as 10M", resource);
-    struct net_way *ways[] = {in, out};
+    struct net_rate *ways[] = {in, out};
     for (size_t i = 0; i < 2; i++)
         if (ways[i])
             *(weight ? &ways[i]->weight : &ways[i]->amount) = number;
@@ -67,9 +67,9 @@ int net_limits_read(const json_t *config, struct net_limits *ret, struct berth_e
 {
     const json_t *limits = json_object_get(config, "limits"), *requests = json_object_get(config, "requests");
     struct net_limits l = {.handed = is_handed(config)};
-    int rc = way_read(limits, "network", &l.in, &l.out, err);
-    rc = rc < 0 ? rc : way_read(limits, "network-in", &l.in, NULL, err);
-    rc = rc < 0 ? rc : way_read(limits, "network-out", NULL, &l.out, err);
+    int rc = net_rate_read(limits, "network", &l.in, &l.out, err);
+    rc = rc < 0 ? rc : net_rate_read(limits, "network-in", &l.in, NULL, err);
+    rc = rc < 0 ? rc : net_rate_read(limits, "network-out", NULL, &l.out, err);
     rc = rc < 0 ? rc : sum_read(limits, "traffic", &l.traffic_bytes, &l.period_ns, err);
     rc = rc < 0 ? rc : sum_read(limits, "traffic-throttle", &l.throttle_bytes, &l.period_ns, err);
     if (rc < 0)
@@ -85,7 +85,7 @@ int net_limits_read(const json_t *config, struct net_limits *ret, struct berth_e
 
 /* ---- enforcement ------------------------------------------------------------------------------------------------ */
 
-struct kept {
+struct instance_net {
     uint64_t id;
     struct net_meter *meter;
     struct net_limits limits;
@@ -94,25 +94,26 @@ struct kept {
     int64_t in_bound, in_rate, in_bytes; /* for sharing out received traffic */
 };
 
-struct nets {
+struct net_limiter {
     pthread_mutex_t lock;
     char *device;                /* NULL: the device of the default route, which may change */
     int64_t capacity_given;      /* 0: not given */
     int64_t capacity;            /* of the device; 0: unknown */
     struct net_classes *classes; /* NULL: not needed yet, or no device */
     int64_t shared_ns;
-    VEC(struct kept) at;
+    VEC(struct instance_net) at;
 };
 
-struct nets *nets_new(const char *device, int64_t capacity)
+struct net_limiter *net_limiter_new(const char *device, int64_t capacity)
 {
-    struct nets *n = mem_zalloc(sizeof *n);
-    *n = (struct nets){.device = device ? mem_strdup(device) : NULL, .capacity_given = capacity, .capacity = capacity};
+    struct net_limiter *n = mem_zalloc(sizeof *n);
+    *n = (struct net_limiter){
+        .device = device ? mem_strdup(device) : NULL, .capacity_given = capacity, .capacity = capacity};
     (void)pthread_mutex_init(&n->lock, NULL);
     return n;
 }
 
-void nets_free(struct nets *n)
+void net_limiter_free(struct net_limiter *n)
 {
     if (!n)
         return;
@@ -126,7 +127,7 @@ void nets_free(struct nets *n)
 }
 
 /* Opens the uplink when it is first needed, as it may come up after the agent. */
-static bool classes_ensure(struct nets *n)
+static bool classes_ensure(struct net_limiter *n)
 {
     char found[NET_DEVICE_MAX];
     const char *device = n->device ? n->device : net_uplink(found);
@@ -136,7 +137,7 @@ static bool classes_ensure(struct nets *n)
     return net_classes_open(device, n->capacity, &n->classes, NULL) == 0;
 }
 
-static struct kept *kept_find(struct nets *n, uint64_t id)
+static struct instance_net *instance_net_find(struct net_limiter *n, uint64_t id)
 {
     for (size_t i = 0; i < n->at.len; i++)
         if (n->at.at[i].id == id)
@@ -144,7 +145,7 @@ static struct kept *kept_find(struct nets *n, uint64_t id)
     return NULL;
 }
 
-static bool class_taken(const struct nets *n, uint32_t class)
+static bool is_class_used(const struct net_limiter *n, uint32_t class)
 {
     for (size_t i = 0; i < n->at.len; i++)
         if (n->at.at[i].class == class)
@@ -153,15 +154,15 @@ static bool class_taken(const struct nets *n, uint32_t class)
 }
 
 /* Returns a class number that no instance has, whether its class is in force or not. */
-static uint32_t class_new(const struct nets *n)
+static uint32_t class_new(const struct net_limiter *n)
 {
     uint32_t class = NET_CLASS_FIRST;
-    while (class_taken(n, class))
+    while (is_class_used(n, class))
         class ++;
     return class;
 }
 
-static bool out_try(struct nets *n, struct kept *k)
+static bool out_try(struct net_limiter *n, struct instance_net *k)
 {
     int64_t bound = k->limits.out.amount;
     if (k->throttled && (!bound || bound > NET_THROTTLE_BYTES))
@@ -181,14 +182,14 @@ static bool out_try(struct nets *n, struct kept *k)
     return true;
 }
 
-static int64_t in_limit(const struct kept *k)
+static int64_t in_limit(const struct instance_net *k)
 {
     int64_t limit = k->limits.in.amount;
     return k->throttled && (!limit || limit > NET_THROTTLE_BYTES) ? NET_THROTTLE_BYTES : limit;
 }
 
 /* Sets its bound to its share as if all instances received at full rate; the next net_share_out corrects it. */
-static void in_put(struct nets *n, struct kept *k)
+static void in_put(struct net_limiter *n, struct instance_net *k)
 {
     int64_t limit = in_limit(k), weight = k->limits.in.weight, sum = weight;
     bool weighed = weight > 0 && classes_ensure(n) && n->capacity;
@@ -200,12 +201,12 @@ static void in_put(struct nets *n, struct kept *k)
     k->in_kept = weighed || !weight;
 }
 
-static void out_put(struct nets *n, struct kept *k)
+static void out_put(struct net_limiter *n, struct instance_net *k)
 {
     k->out_kept = out_try(n, k);
 }
 
-static void unenforced_of(const struct kept *k, char ret[static CGROUP_LIST_MAX])
+static void unenforced_of(const struct instance_net *k, char ret[static CGROUP_LIST_MAX])
 {
     const char *given = k->limits.given;
     bool handed = k->limits.handed, both = k->in_kept && k->out_kept;
@@ -217,29 +218,29 @@ static void unenforced_of(const struct kept *k, char ret[static CGROUP_LIST_MAX]
 }
 
 /* NULL: its traffic cannot be counted here. */
-static struct kept *kept_ensure(struct nets *n, uint64_t id, const char *group)
+static struct instance_net *instance_net_ensure(struct net_limiter *n, uint64_t id, const char *group)
 {
-    struct kept *known = kept_find(n, id), fresh = {.id = id};
+    struct instance_net *known = instance_net_find(n, id), fresh = {.id = id};
     if (known || !group || net_meter_open(group, &fresh.meter, NULL) < 0)
         return known;
     fresh.class = net_meter_class_now(fresh.meter);
-    if (class_taken(n, fresh.class)) /* assigned to another instance before this one was found again */
+    if (is_class_used(n, fresh.class)) /* assigned to another instance before this one was found again */
         fresh.class = 0;
     fresh.in_bytes = net_meter_counts(fresh.meter).in;
     vec_push(&n->at, fresh);
     return &n->at.at[n->at.len - 1];
 }
 
-void nets_put(struct nets *n, uint64_t id, const char *group, const struct net_limits *limits, int64_t now_ns,
-              char ret_unenforced[static CGROUP_LIST_MAX])
+void net_limiter_put(struct net_limiter *n, uint64_t id, const char *group, const struct net_limits *limits,
+                     int64_t now_ns, char ret_unenforced[static CGROUP_LIST_MAX])
 {
     *ret_unenforced = '\0';
     (void)pthread_mutex_lock(&n->lock);
-    struct kept *k = limits->wanted ? kept_ensure(n, id, group) : kept_find(n, id);
+    struct instance_net *k = limits->wanted ? instance_net_ensure(n, id, group) : instance_net_find(n, id);
     if (k) {
         k->limits = *limits;
         if (!net_meter_base(k->meter).since_ns)
-            net_meter_rebase(k->meter, (struct net_base){0, now_ns});
+            net_meter_rebase(k->meter, (struct net_period_start){0, now_ns});
         in_put(n, k);
         out_put(n, k);
         unenforced_of(k, ret_unenforced);
@@ -249,11 +250,11 @@ void nets_put(struct nets *n, uint64_t id, const char *group, const struct net_l
     (void)pthread_mutex_unlock(&n->lock);
 }
 
-struct net_counts nets_end(struct nets *n, uint64_t id, const char *group)
+struct net_counts net_limiter_end(struct net_limiter *n, uint64_t id, const char *group)
 {
     struct net_counts counts = {0};
     (void)pthread_mutex_lock(&n->lock);
-    struct kept *k = kept_find(n, id);
+    struct instance_net *k = instance_net_find(n, id);
     struct net_meter *meter = k ? k->meter : NULL;
     uint32_t class = k ? k->class : 0;
     if (k)
@@ -263,7 +264,7 @@ struct net_counts nets_end(struct nets *n, uint64_t id, const char *group)
     if (meter)
         counts = net_meter_counts(meter);
     net_meter_close(meter);
-    if (class && !class_taken(n, class) && classes_ensure(n))
+    if (class && !is_class_used(n, class) && classes_ensure(n))
         net_class_drop(n->classes, class);
     (void)pthread_mutex_unlock(&n->lock);
     return counts;
@@ -273,9 +274,9 @@ struct net_counts nets_end(struct nets *n, uint64_t id, const char *group)
 
 /* Returns the bytes of the current period; starts a new one if it has ended. If the clock was set back, the period
  * restarts now. */
-static int64_t period_bytes(struct kept *k, struct net_counts counts, int64_t now_ns)
+static int64_t period_bytes(struct instance_net *k, struct net_counts counts, int64_t now_ns)
 {
-    struct net_base base = net_meter_base(k->meter);
+    struct net_period_start base = net_meter_base(k->meter);
     int64_t total = counts.in + counts.out, period_ns = k->limits.period_ns;
     if (now_ns < base.since_ns) {
         base.since_ns = now_ns;
@@ -289,12 +290,12 @@ static int64_t period_bytes(struct kept *k, struct net_counts counts, int64_t no
     return total - base.bytes;
 }
 
-int nets_poll(struct nets *n, uint64_t id, int64_t now_ns, struct net_look *ret)
+int net_limiter_poll(struct net_limiter *n, uint64_t id, int64_t now_ns, struct net_limit_status *ret)
 {
     (void)pthread_mutex_lock(&n->lock);
-    struct kept *k = kept_find(n, id);
+    struct instance_net *k = instance_net_find(n, id);
     if (k) {
-        struct net_look look = {.counts = net_meter_counts(k->meter)};
+        struct net_limit_status look = {.counts = net_meter_counts(k->meter)};
         look.period_bytes = period_bytes(k, look.counts, now_ns);
         look.spent = k->limits.traffic_bytes && look.period_bytes >= k->limits.traffic_bytes;
         look.throttled = k->limits.throttle_bytes && look.period_bytes >= k->limits.throttle_bytes;
@@ -310,11 +311,11 @@ int nets_poll(struct nets *n, uint64_t id, int64_t now_ns, struct net_look *ret)
     return k ? 0 : -ENOENT;
 }
 
-static void share_all(struct nets *n, int64_t passed_ns)
+static void share_all(struct net_limiter *n, int64_t passed_ns)
 {
     struct net_share *shares = mem_zarray(n->at.len + 1, sizeof *shares);
     for (size_t i = 0; i < n->at.len; i++) {
-        struct kept *k = &n->at.at[i];
+        struct instance_net *k = &n->at.at[i];
         int64_t bytes = net_meter_counts(k->meter).in;
         k->in_rate = (int64_t)((__int128)(bytes - k->in_bytes) * 1000000000 / passed_ns);
         k->in_bytes = bytes;
@@ -330,7 +331,7 @@ static void share_all(struct nets *n, int64_t passed_ns)
 }
 
 /* Moves the classes to the new uplink when the default route has changed. Without a default route they stay. */
-static void uplink_follow(struct nets *n)
+static void uplink_follow(struct net_limiter *n)
 {
     char now[NET_DEVICE_MAX];
     if (!n->classes || n->device || !*net_uplink(now) || strcmp(now, net_classes_device(n->classes)) == 0)
@@ -346,7 +347,7 @@ static void uplink_follow(struct nets *n)
 }
 
 /* Restores classes after the uplink or its qdisc was removed or replaced, and retries those that failed before. */
-static void classes_renew(struct nets *n)
+static void classes_renew(struct net_limiter *n)
 {
     uplink_follow(n);
     bool held = n->classes && net_classes_hold(n->classes), missing = false;
@@ -363,7 +364,7 @@ static void classes_renew(struct nets *n)
             out_put(n, &n->at.at[i]);
 }
 
-void nets_share(struct nets *n, int64_t steady_ns)
+void net_limiter_share(struct net_limiter *n, int64_t steady_ns)
 {
     (void)pthread_mutex_lock(&n->lock);
     if (n->at.len)

@@ -19,12 +19,12 @@
 #include "machine/cgroup/cgroup.h"
 #include "machine/net/net_meter.h"
 
-struct net_way {
+struct net_rate {
     int64_t amount, weight; /* bytes per second; 0: none */
 };
 
 struct net_limits {
-    struct net_way in, out;
+    struct net_rate in, out;
     int64_t traffic_bytes, throttle_bytes; /* 0: none */
     int64_t period_ns;                     /* length after which counting restarts; 0: never */
     bool wanted;                           /* something is limited or requested: traffic is counted */
@@ -37,21 +37,22 @@ enum { NET_THROTTLE_BYTES = 65536 }; /* rate of a throttled instance: bytes per 
 /* Reads `requests`, `limits` and `ports` of an instance's object of node_config. -EINVAL with the name of the limit. */
 int net_limits_read(const json_t *config, struct net_limits *ret, struct berth_err *err);
 
-struct nets;
+struct net_limiter;
 /* `device` NULL: the device of the default route; `capacity` in bytes per second, 0: as the device reports. Changes
  * nothing on the machine yet. */
-struct nets *nets_new(const char *device, int64_t capacity);
-void nets_free(struct nets *n); /* limits stay in force; NULL is fine */
+struct net_limiter *net_limiter_new(const char *device, int64_t capacity);
+void net_limiter_free(struct net_limiter *n); /* limits stay in force; NULL is fine */
 
 /* Applies or changes the limits of a cgroup v2 directory (NULL: there is none), or finds them as an earlier agent has
  * left them. `ret_unenforced`: those that are not enforced, or only partly. `now_ns`: since 1970. */
-void nets_put(struct nets *n, uint64_t id, const char *group, const struct net_limits *limits, int64_t now_ns,
-              char ret_unenforced[static CGROUP_LIST_MAX]);
-/* Removes the limits; called before the cgroup is removed. `group` is used if nets_put was never called, because an
- * earlier agent applied the limits. An unknown id is fine. Returns the total traffic; zeros if it was not counted. */
-struct net_counts nets_end(struct nets *n, uint64_t id, const char *group);
+void net_limiter_put(struct net_limiter *n, uint64_t id, const char *group, const struct net_limits *limits,
+                     int64_t now_ns, char ret_unenforced[static CGROUP_LIST_MAX]);
+/* Removes the limits; called before the cgroup is removed. `group` is used if net_limiter_put was never called, because
+ * an earlier agent applied the limits. An unknown id is fine. Returns the total traffic; zeros if it was not
+ * counted. */
+struct net_counts net_limiter_end(struct net_limiter *n, uint64_t id, const char *group);
 
-struct net_look {
+struct net_limit_status {
     struct net_counts counts; /* since the start */
     int64_t period_bytes;     /* both directions, in this period */
     bool throttled, spent;
@@ -59,7 +60,7 @@ struct net_look {
 };
 /* Reads the usage; starts a new period if one has ended, and throttles the instance if needed. -ENOENT: its traffic is
  * not counted. */
-int nets_poll(struct nets *n, uint64_t id, int64_t now_ns, struct net_look *ret);
+int net_limiter_poll(struct net_limiter *n, uint64_t id, int64_t now_ns, struct net_limit_status *ret);
 /* Shares out the receive bandwidth by the traffic since the last call, and restores limits that were removed by others.
  * To be called about every second. */
-void nets_share(struct nets *n, int64_t steady_ns);
+void net_limiter_share(struct net_limiter *n, int64_t steady_ns);

@@ -107,7 +107,7 @@ struct line {
     struct heard *heard;
     pid_t far, near[GROUPS];
     int go; /* pipe to the far end: one byte for each step */
-    struct nets *nets;
+    struct net_limiter *nets;
 };
 
 static bool run(const char *command)
@@ -242,12 +242,12 @@ static void line_end(struct line *l)
         (void)waitpid(l->far, NULL, 0);
     }
     for (int i = 0; i < GROUPS; i++) {
-        nets_end(l->nets, (uint64_t)i + 1, l->group[i]);
+        net_limiter_end(l->nets, (uint64_t)i + 1, l->group[i]);
         for (int k = 0; k < 100 && rmdir(l->group[i]) < 0 && errno == EBUSY; k++)
             nap(SECOND_NS / 100);
     }
     (void)rmdir(l->top);
-    nets_free(l->nets);
+    net_limiter_free(l->nets);
 }
 
 /* Creates a line of 30 MB/s; false: not possible on this machine. In a separate process, because its network namespace
@@ -284,7 +284,7 @@ static bool line_begin(struct line *l, int64_t capacity)
     assert_true(run(command));
     assert_true(run("ip addr add 10.97.0.1/24 dev berthnear && ip link set berthnear up && ip link set lo up"));
     assert_int_equal(write(go[1], "g", 1), 1);
-    l->nets = nets_new("berthnear", capacity);
+    l->nets = net_limiter_new("berthnear", capacity);
     return true;
 }
 
@@ -311,7 +311,7 @@ static void flows(const struct line *l)
             nap(SECOND_NS / 100);
 }
 
-/* Measures for about `ns` what each receives, in bytes per second; calls nets_share meanwhile. */
+/* Measures for about `ns` what each receives, in bytes per second; calls net_limiter_share meanwhile. */
 static void measure(struct line *l, int64_t ns, int64_t ret[static GROUPS])
 {
     int64_t before[GROUPS], begun = now();
@@ -319,7 +319,7 @@ static void measure(struct line *l, int64_t ns, int64_t ret[static GROUPS])
         before[i] = __atomic_load_n(&l->heard->bytes[i], __ATOMIC_RELAXED);
     while (now() - begun < ns) {
         nap(SECOND_NS / 10);
-        nets_share(l->nets, now());
+        net_limiter_share(l->nets, now());
     }
     int64_t passed = now() - begun;
     for (int i = 0; i < GROUPS; i++)
@@ -399,15 +399,15 @@ static void weights_out_scene(struct line *l)
     char unenforced[CGROUP_LIST_MAX];
     int64_t rates[GROUPS];
     for (int i = 0; i < GROUPS; i++) {
-        nets_put(l->nets, (uint64_t)i + 1, l->group[i], &limits[i], 1, unenforced);
+        net_limiter_put(l->nets, (uint64_t)i + 1, l->group[i], &limits[i], 1, unenforced);
         CHECK(unenforced[0] == '\0');
         near_begin(l, i, true);
     }
     flows(l);
     CHECK(settles_at_a_third(l, 10, rates));
-    struct net_look look;
+    struct net_limit_status look;
     int64_t heard = __atomic_load_n(&l->heard->bytes[1], __ATOMIC_RELAXED); /* read first, because traffic continues */
-    CHECK(nets_poll(l->nets, 2, 2, &look) == 0);
+    CHECK(net_limiter_poll(l->nets, 2, 2, &look) == 0);
     CHECK(look.counts.out >= heard && look.counts.in > 0 && look.counts.in < look.counts.out);
 }
 
@@ -426,7 +426,7 @@ static void weights_in_scene(struct line *l)
     char unenforced[CGROUP_LIST_MAX];
     int64_t rates[GROUPS];
     for (int i = 0; i < GROUPS; i++) {
-        nets_put(l->nets, (uint64_t)i + 1, l->group[i], &limits[i], 1, unenforced);
+        net_limiter_put(l->nets, (uint64_t)i + 1, l->group[i], &limits[i], 1, unenforced);
         CHECK(unenforced[0] == '\0');
         near_begin(l, i, false);
     }
@@ -449,7 +449,7 @@ static void amounts_scene(struct line *l)
     char unenforced[CGROUP_LIST_MAX];
     int64_t rates[GROUPS];
     for (int i = 0; i < GROUPS; i++) {
-        nets_put(l->nets, (uint64_t)i + 1, l->group[i], &limits[i], 1, unenforced);
+        net_limiter_put(l->nets, (uint64_t)i + 1, l->group[i], &limits[i], 1, unenforced);
         CHECK(unenforced[0] == '\0');
         near_begin(l, i, i == 0);
     }
@@ -482,22 +482,22 @@ static void nothing_stays_scene(struct line *l)
     struct net_limits counted = {.wanted = true};
     char unenforced[CGROUP_LIST_MAX];
     CHECK(!shows("htb"));
-    nets_put(l->nets, 1, l->group[0], &counted, 1, unenforced);
+    net_limiter_put(l->nets, 1, l->group[0], &counted, 1, unenforced);
     CHECK(!shows("htb")); /* counting needs no qdisc */
-    nets_put(l->nets, 1, l->group[0], &weighed, 1, unenforced);
-    nets_put(l->nets, 2, l->group[1], &weighed, 1, unenforced);
+    net_limiter_put(l->nets, 1, l->group[0], &weighed, 1, unenforced);
+    net_limiter_put(l->nets, 2, l->group[1], &weighed, 1, unenforced);
     CHECK(shows("qdisc htb be: root") && shows("class htb be:3 parent be:1") && shows("class htb be:4 parent be:1"));
-    nets_end(l->nets, 1, l->group[0]);
+    net_limiter_end(l->nets, 1, l->group[0]);
     CHECK(!shows("htb be:3") && shows("htb be:4"));
 
     /* A restarted agent finds existing classes, also to remove them. */
-    nets_free(l->nets);
-    l->nets = nets_new("berthnear", 30 * MB);
-    nets_put(l->nets, 2, l->group[1], &weighed, 1, unenforced);
+    net_limiter_free(l->nets);
+    l->nets = net_limiter_new("berthnear", 30 * MB);
+    net_limiter_put(l->nets, 2, l->group[1], &weighed, 1, unenforced);
     CHECK(unenforced[0] == '\0' && shows("htb be:4") && !shows("htb be:3"));
-    nets_free(l->nets);
-    l->nets = nets_new("berthnear", 30 * MB);
-    nets_end(l->nets, 2, l->group[1]);
+    net_limiter_free(l->nets);
+    l->nets = net_limiter_new("berthnear", 30 * MB);
+    net_limiter_end(l->nets, 2, l->group[1]);
     CHECK(!shows("htb"));
 }
 
@@ -510,20 +510,20 @@ static void classes_scene(struct line *l)
     };
     const struct net_limits counted = {.wanted = true};
     char unenforced[CGROUP_LIST_MAX];
-    nets_put(l->nets, 1, l->group[0], &counted, 1, unenforced);
-    nets_put(l->nets, 2, l->group[1], &weighed, 1, unenforced);
+    net_limiter_put(l->nets, 1, l->group[0], &counted, 1, unenforced);
+    net_limiter_put(l->nets, 2, l->group[1], &weighed, 1, unenforced);
     CHECK(shows("htb be:3") && !shows("htb be:4"));
-    nets_free(l->nets);
-    l->nets = nets_new("berthnear", 30 * MB);
-    nets_put(l->nets, 1, l->group[0], &weighed, 1, unenforced); /* changed while no agent ran */
+    net_limiter_free(l->nets);
+    l->nets = net_limiter_new("berthnear", 30 * MB);
+    net_limiter_put(l->nets, 1, l->group[0], &weighed, 1, unenforced); /* changed while no agent ran */
     /* ended while no agent ran: its class now belongs to 1 */
-    nets_end(l->nets, 2, l->group[1]);
+    net_limiter_end(l->nets, 2, l->group[1]);
     CHECK(shows("htb be:3"));
-    nets_put(l->nets, 2, l->group[1], &weighed, 1, unenforced); /* adopted: gets another class */
+    net_limiter_put(l->nets, 2, l->group[1], &weighed, 1, unenforced); /* adopted: gets another class */
     CHECK(unenforced[0] == '\0' && shows("htb be:3") && shows("htb be:4"));
-    nets_end(l->nets, 1, l->group[0]);
+    net_limiter_end(l->nets, 1, l->group[0]);
     CHECK(!shows("htb be:3") && shows("htb be:4"));
-    nets_end(l->nets, 2, l->group[1]);
+    net_limiter_end(l->nets, 2, l->group[1]);
     CHECK(!shows("htb"));
 }
 
@@ -541,21 +541,21 @@ static void uplink_scene(struct line *l)
           .wanted = true, .given = "network"
     };
     char unenforced[CGROUP_LIST_MAX];
-    struct net_look look;
-    nets_free(l->nets);
-    l->nets = nets_new(NULL, 30 * MB);
+    struct net_limit_status look;
+    net_limiter_free(l->nets);
+    l->nets = net_limiter_new(NULL, 30 * MB);
     CHECK(run("ip link add berthelse type veth peer name berthelsex && ip addr add 10.98.0.1/24 dev berthelse && "
               "ip link set berthelse up && ip link set berthelsex up && ip route add default via 10.97.0.2"));
-    nets_put(l->nets, 1, l->group[0], &weighed, 1, unenforced);
+    net_limiter_put(l->nets, 1, l->group[0], &weighed, 1, unenforced);
     CHECK(unenforced[0] == '\0' && shows("htb be:3") && !run("tc qdisc show dev berthelse | grep -q be:"));
     CHECK(run("ip route replace default via 10.98.0.2"));
-    nets_share(l->nets, 1);
+    net_limiter_share(l->nets, 1);
     CHECK(!shows("htb") && run("tc class show dev berthelse | grep -q 'htb be:3'"));
     CHECK(run("ip route del default")); /* no default route */
-    nets_share(l->nets, 2);
+    net_limiter_share(l->nets, 2);
     CHECK(run("tc class show dev berthelse | grep -q 'htb be:3'"));
-    CHECK(nets_poll(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
-    nets_end(l->nets, 1, l->group[0]);
+    CHECK(net_limiter_poll(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
+    net_limiter_end(l->nets, 1, l->group[0]);
     CHECK(!run("tc qdisc show dev berthelse | grep -q be:"));
 }
 
@@ -584,37 +584,37 @@ static void unenforced_scene(struct line *l)
     };
     const struct net_limits handed = {.traffic_bytes = 5, .handed = true, .wanted = true, .given = "traffic"};
     char unenforced[CGROUP_LIST_MAX];
-    nets_put(l->nets, 1, NULL, &out, 1, unenforced); /* no v2 hierarchy */
+    net_limiter_put(l->nets, 1, NULL, &out, 1, unenforced); /* no v2 hierarchy */
     CHECK(strcmp(unenforced, "network-out") == 0);
-    nets_put(l->nets, 1, l->group[0], &weight, 1, unenforced); /* unknown capacity */
+    net_limiter_put(l->nets, 1, l->group[0], &weight, 1, unenforced); /* unknown capacity */
     CHECK(strcmp(unenforced, "network") == 0);
-    nets_put(l->nets, 1, l->group[0], &handed, 1, unenforced);
+    net_limiter_put(l->nets, 1, l->group[0], &handed, 1, unenforced);
     CHECK(strcmp(unenforced, "traffic") == 0);
     CHECK(run("tc qdisc add dev berthnear root handle 5: htb"));
-    nets_put(l->nets, 1, l->group[0], &out, 1, unenforced);
+    net_limiter_put(l->nets, 1, l->group[0], &out, 1, unenforced);
     CHECK(strcmp(unenforced, "network-out") == 0 && shows("htb 5: root") && !shows("be:"));
-    nets_end(l->nets, 1, l->group[0]);
+    net_limiter_end(l->nets, 1, l->group[0]);
     CHECK(shows("htb 5: root"));
     CHECK(run("tc qdisc del dev berthnear root"));
-    nets_put(l->nets, 1, l->group[0], &out, 1, unenforced);
+    net_limiter_put(l->nets, 1, l->group[0], &out, 1, unenforced);
     CHECK(unenforced[0] == '\0' && shows("be:"));
 
     /* A removed qdisc is restored; if that fails, the limits are reported as unenforced until it succeeds. */
-    struct net_look look;
+    struct net_limit_status look;
     CHECK(run("tc qdisc del dev berthnear root") && !shows("be:"));
-    nets_share(l->nets, 1);
-    CHECK(shows("class htb be:3") && nets_poll(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
+    net_limiter_share(l->nets, 1);
+    CHECK(shows("class htb be:3") && net_limiter_poll(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
     CHECK(run("tc qdisc del dev berthnear root && tc qdisc add dev berthnear root handle 5: htb"));
-    nets_share(l->nets, 2);
-    CHECK(!shows("be:") && nets_poll(l->nets, 1, 1, &look) == 0 && strcmp(look.unenforced, "network-out") == 0);
+    net_limiter_share(l->nets, 2);
+    CHECK(!shows("be:") && net_limiter_poll(l->nets, 1, 1, &look) == 0 && strcmp(look.unenforced, "network-out") == 0);
     CHECK(run("tc qdisc del dev berthnear root"));
-    nets_share(l->nets, 3);
-    CHECK(shows("class htb be:3") && nets_poll(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
+    net_limiter_share(l->nets, 3);
+    CHECK(shows("class htb be:3") && net_limiter_poll(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
 
     /* A new device of the same name. */
     CHECK(run("ip link del berthnear && ip link add berthnear type veth peer name berthnew"));
-    nets_share(l->nets, 4);
-    CHECK(shows("class htb be:3") && nets_poll(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
+    net_limiter_share(l->nets, 4);
+    CHECK(shows("class htb be:3") && net_limiter_poll(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
 }
 
 static void unenforced_limits_are_reported(void **state)
@@ -631,13 +631,13 @@ static void traffic_scene(struct line *l)
                                       .wanted = true,
                                       .given = "traffic,traffic-throttle"};
     char unenforced[CGROUP_LIST_MAX];
-    struct net_look look;
+    struct net_limit_status look;
     int64_t rates[GROUPS];
-    nets_put(l->nets, 1, l->group[0], &limits, 1000, unenforced);
+    net_limiter_put(l->nets, 1, l->group[0], &limits, 1000, unenforced);
     CHECK(unenforced[0] == '\0');
-    CHECK(nets_poll(l->nets, 1, 1010, &look) == 0 && look.period_bytes == 0 && !look.throttled && !look.spent);
+    CHECK(net_limiter_poll(l->nets, 1, 1010, &look) == 0 && look.period_bytes == 0 && !look.throttled && !look.spent);
     near_begin(l, 0, true);
-    while (nets_poll(l->nets, 1, 1020, &look) == 0 && !look.throttled)
+    while (net_limiter_poll(l->nets, 1, 1020, &look) == 0 && !look.throttled)
         nap(SECOND_NS / 100);
     CHECK(look.period_bytes >= 4 * MB && shows("htb be:3"));
     measure(l, SECOND_NS / 2, rates); /* drains packets in flight */
@@ -646,29 +646,29 @@ static void traffic_scene(struct line *l)
     CHECK(rates[0] < 4 * NET_THROTTLE_BYTES);
 
     /* A new period starts from zero, without throttling, also in a restarted agent. */
-    nets_free(l->nets);
-    l->nets = nets_new("berthnear", 0);
-    nets_put(l->nets, 1, l->group[0], &limits, 1030, unenforced);
-    CHECK(nets_poll(l->nets, 1, 1030, &look) == 0 && look.throttled && look.period_bytes >= 4 * MB);
-    CHECK(nets_poll(l->nets, 1, 1100, &look) == 0 && !look.throttled && look.period_bytes < 4 * MB &&
+    net_limiter_free(l->nets);
+    l->nets = net_limiter_new("berthnear", 0);
+    net_limiter_put(l->nets, 1, l->group[0], &limits, 1030, unenforced);
+    CHECK(net_limiter_poll(l->nets, 1, 1030, &look) == 0 && look.throttled && look.period_bytes >= 4 * MB);
+    CHECK(net_limiter_poll(l->nets, 1, 1100, &look) == 0 && !look.throttled && look.period_bytes < 4 * MB &&
           look.counts.out >= 4 * MB);
-    while (nets_poll(l->nets, 1, 1110, &look) == 0 && !look.spent)
+    while (net_limiter_poll(l->nets, 1, 1110, &look) == 0 && !look.spent)
         nap(SECOND_NS / 100);
     CHECK(look.throttled && look.period_bytes >= 8 * MB);
 
     /* When the clock is set back, the used traffic stays, and the period restarts with its full length. */
-    CHECK(nets_poll(l->nets, 1, 10, &look) == 0 && look.spent);
-    CHECK(nets_poll(l->nets, 1, 109, &look) == 0 && look.spent);
-    CHECK(nets_poll(l->nets, 1, 110, &look) == 0 && !look.spent);
+    CHECK(net_limiter_poll(l->nets, 1, 10, &look) == 0 && look.spent);
+    CHECK(net_limiter_poll(l->nets, 1, 109, &look) == 0 && look.spent);
+    CHECK(net_limiter_poll(l->nets, 1, 110, &look) == 0 && !look.spent);
 
     /* Traffic of an instance that ended while no agent ran is counted. */
     (void)kill(l->near[0], SIGKILL);
     (void)waitpid(l->near[0], NULL, 0);
     l->near[0] = 0;
-    CHECK(nets_poll(l->nets, 1, 110, &look) == 0);
-    nets_free(l->nets);
-    l->nets = nets_new("berthnear", 0);
-    struct net_counts last = nets_end(l->nets, 1, l->group[0]);
+    CHECK(net_limiter_poll(l->nets, 1, 110, &look) == 0);
+    net_limiter_free(l->nets);
+    l->nets = net_limiter_new("berthnear", 0);
+    struct net_counts last = net_limiter_end(l->nets, 1, l->group[0]);
     CHECK(last.out >= 12 * MB && last.out >= look.counts.out && last.in >= look.counts.in);
 }
 
@@ -685,9 +685,9 @@ static void loopback_scene(struct line *l)
           .wanted = true, .given = "network-in"
     };
     char unenforced[CGROUP_LIST_MAX], path[200];
-    struct net_look look;
+    struct net_limit_status look;
     int status;
-    nets_put(l->nets, 1, l->group[0], &limits, 1, unenforced);
+    net_limiter_put(l->nets, 1, l->group[0], &limits, 1, unenforced);
     l->near[0] = child();
     if (l->near[0] == 0) {
         (void)snprintf(path, sizeof path, "%s/cgroup.procs", l->group[0]);
@@ -702,7 +702,7 @@ static void loopback_scene(struct line *l)
     }
     CHECK(waitpid(l->near[0], &status, 0) == l->near[0] && status == 0);
     l->near[0] = 0;
-    CHECK(nets_poll(l->nets, 1, 1, &look) == 0 && look.counts.in == 0 && look.counts.out == 0);
+    CHECK(net_limiter_poll(l->nets, 1, 1, &look) == 0 && look.counts.in == 0 && look.counts.out == 0);
 }
 
 static void loopback_is_not_limited(void **state)

@@ -25,16 +25,16 @@ enum { LOOPBACK = 1, COST_SHIFT = 10, PROGRAMS_MAX = 16 };
 
 /* Shared with the kernel. Receiving n bytes costs n * in_cost >> COST_SHIFT ns; `in_next_ns` is the time when all
  * received bytes are paid for, `in_lost_ns` the time of the last dropped packet. */
-struct cell {
+struct net_meter_cell {
     uint64_t in_bytes, out_bytes;
     uint64_t in_cost, in_next_ns, in_lost_ns;
     uint32_t out_class, pad;
-    struct net_base base; /* used by the agent only */
+    struct net_period_start base; /* used by the agent only */
 };
 
 struct net_meter {
     int map;
-    struct cell *cell;
+    struct net_meter_cell *cell;
 };
 
 static const char name[] = "berth_net"; /* name of the programs and of the map */
@@ -58,7 +58,7 @@ static int bpf(enum bpf_cmd cmd, union bpf_attr *attr)
 #define IF_IS(d, i, skip) INSN(BPF_JMP | BPF_JEQ | BPF_K, d, 0, skip, i)
 #define CALL(f) INSN(BPF_JMP | BPF_CALL, 0, 0, 0, f)
 #define EXIT INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
-#define CELL(field) offsetof(struct cell, field)
+#define CELL(field) offsetof(struct net_meter_cell, field)
 #define PACKET(field) offsetof(struct __sk_buff, field)
 
 static int program_load(const struct bpf_insn *program, size_t len, enum bpf_attach_type type)
@@ -187,7 +187,7 @@ static int map_make(void)
 {
     union bpf_attr attr = {.map_type = BPF_MAP_TYPE_ARRAY,
                            .key_size = sizeof(uint32_t),
-                           .value_size = sizeof(struct cell),
+                           .value_size = sizeof(struct net_meter_cell),
                            .max_entries = 1,
                            .map_flags = BPF_F_MMAPABLE};
     memcpy(attr.map_name, name, sizeof name);
@@ -201,7 +201,7 @@ enum { TYPES = sizeof types / sizeof *types };
 
 static int page_map(struct net_meter *m)
 {
-    void *page = mmap(NULL, sizeof(struct cell), PROT_READ | PROT_WRITE, MAP_SHARED, m->map, 0);
+    void *page = mmap(NULL, sizeof(struct net_meter_cell), PROT_READ | PROT_WRITE, MAP_SHARED, m->map, 0);
     if (page == MAP_FAILED)
         return -errno;
     m->cell = page;
@@ -300,12 +300,12 @@ struct net_counts net_meter_counts(const struct net_meter *m)
                                (int64_t)__atomic_load_n(&m->cell->out_bytes, __ATOMIC_RELAXED)};
 }
 
-void net_meter_rebase(struct net_meter *m, struct net_base base)
+void net_meter_rebase(struct net_meter *m, struct net_period_start base)
 {
     m->cell->base = base;
 }
 
-struct net_base net_meter_base(const struct net_meter *m)
+struct net_period_start net_meter_base(const struct net_meter *m)
 {
     return m->cell->base;
 }

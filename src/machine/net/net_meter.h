@@ -36,8 +36,8 @@ struct net_counts {
 struct net_counts net_meter_counts(const struct net_meter *m);
 
 /* Start of a counting period, stored with the counters so that it outlives the agent; initially zeros. */
-struct net_base {
+struct net_period_start {
     int64_t bytes, since_ns;
 };
-void net_meter_rebase(struct net_meter *m, struct net_base base);
-struct net_base net_meter_base(const struct net_meter *m);
+void net_meter_rebase(struct net_meter *m, struct net_period_start base);
+struct net_period_start net_meter_base(const struct net_meter *m);

@@ -77,7 +77,7 @@ static int try(const struct bind_address *w, enum port_protocol protocol, uint16
     return take_fd(&fd);
 }
 
-static bool is_taken(const struct port_request *request, uint16_t port)
+static bool is_port_used(const struct port_request *request, uint16_t port)
 {
     for (size_t i = 0; i < request->taken_len; i++)
         if (request->taken[i] == port)
@@ -98,7 +98,7 @@ int port_find(const struct port_request *request, uint16_t *ret_port, int *ret_f
         return err_set(err, EINVAL, "'%s' is not an address; use one such as 10.0.0.1 or fd00::1", request->address);
     for (unsigned port = request->start; port <= last; port++) {
         int fd =
-            is_taken(request, (uint16_t)port) ? -EADDRINUSE : try(&bind_address, request->protocol, (uint16_t)port);
+            is_port_used(request, (uint16_t)port) ? -EADDRINUSE : try(&bind_address, request->protocol, (uint16_t)port);
 
         if (fd == -EADDRINUSE || fd == -EACCES)
             continue;

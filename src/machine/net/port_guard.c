@@ -21,21 +21,21 @@ enum { PORTS = 1 << 16, PROGRAMS_MAX = 64 };
 static const char name[] = "berth_port"; /* name of the programs and maps */
 
 /* Shared with the kernel: denied bind calls of a cgroup. */
-struct cell {
+struct denied_bind_cell {
     uint64_t count;
     uint64_t port; /* of the last denied call */
 };
 
-struct reserved {
+struct reserved_ports {
     uint64_t id, owner;
     uint16_t start, count;
 };
 
-struct guarded {
+struct guarded_cgroup {
     uint64_t id, owner;
     uint64_t group; /* inode of its cgroup */
     int map;
-    struct cell *cell;
+    struct denied_bind_cell *cell;
     uint64_t seen;            /* last seen `count` of the cell */
     uint16_t found, reported; /* foreign port that it has bound; 0: none */
 };
@@ -44,8 +44,8 @@ struct port_guard {
     pthread_mutex_t lock;
     int map;         /* the table; -1: not created yet, or not possible */
     uint64_t *owner; /* the table, indexed by port; shared with the kernel. 0: free */
-    VEC(struct reserved) reserved;
-    VEC(struct guarded) guarded;
+    VEC(struct reserved_ports) reserved;
+    VEC(struct guarded_cgroup) guarded;
 };
 
 static int bpf(enum bpf_cmd cmd, union bpf_attr *attr)
@@ -101,8 +101,8 @@ static int program_load(int table, int cell, uint64_t owner, enum bpf_attach_typ
         INSN(BPF_JMP | BPF_JEQ | BPF_X, 1, 2, 7, 0), /* reserved for this owner */
         WIDE(7, BPF_PSEUDO_MAP_VALUE, cell, 0),
         SET(1, 1),
-        INSN(BPF_STX | BPF_MEM | BPF_DW, 7, 6, offsetof(struct cell, port), 0),
-        INSN(BPF_STX | BPF_ATOMIC | BPF_DW, 7, 1, offsetof(struct cell, count), BPF_ADD),
+        INSN(BPF_STX | BPF_MEM | BPF_DW, 7, 6, offsetof(struct denied_bind_cell, port), 0),
+        INSN(BPF_STX | BPF_ATOMIC | BPF_DW, 7, 1, offsetof(struct denied_bind_cell, count), BPF_ADD),
         SET(0, 0),
         INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
         SET(0, 1),
@@ -120,7 +120,7 @@ static int program_load(int table, int cell, uint64_t owner, enum bpf_attach_typ
 }
 
 /* Opens a program of ours, from an earlier agent or an earlier call; -ENOENT: it is not ours. */
-static int ours_open(uint32_t id)
+static int open_own_program(uint32_t id)
 {
     union bpf_attr by_id = {.prog_id = id};
     CLEANUP(close_fd) int program = bpf(BPF_PROG_GET_FD_BY_ID, &by_id);
@@ -155,7 +155,7 @@ static int program_put(int group, int program, enum bpf_attach_type type)
                           .attach_flags = BPF_F_ALLOW_MULTI};
     rc = bpf(BPF_PROG_ATTACH, &put);
     for (uint32_t i = 0; rc >= 0 && i < ask.query.prog_cnt; i++) {
-        CLEANUP(close_fd) int old = ours_open(ids[i]);
+        CLEANUP(close_fd) int old = open_own_program(ids[i]);
         union bpf_attr gone = {.target_fd = (uint32_t)group, .attach_bpf_fd = (uint32_t)old, .attach_type = type};
         if (old >= 0)
             (void)bpf(BPF_PROG_DETACH, &gone);
@@ -165,7 +165,7 @@ static int program_put(int group, int program, enum bpf_attach_type type)
 
 /* ---- table ------------------------------------------------------------------------------------------------------ */
 
-static void ports_set(struct port_guard *g, const struct reserved *r, uint64_t owner)
+static void ports_set(struct port_guard *g, const struct reserved_ports *r, uint64_t owner)
 {
     for (unsigned i = 0; g->owner && i < r->count && r->start + i < PORTS; i++)
         __atomic_store_n(&g->owner[r->start + i], owner, __ATOMIC_RELAXED);
@@ -189,7 +189,7 @@ static int table_make(struct port_guard *g)
 
 void port_guard_reserve(struct port_guard *g, uint64_t id, uint16_t start, uint16_t count, uint64_t owner)
 {
-    const struct reserved one = {.id = id, .owner = owner, .start = start, .count = count};
+    const struct reserved_ports one = {.id = id, .owner = owner, .start = start, .count = count};
     (void)pthread_mutex_lock(&g->lock);
     vec_push(&g->reserved, one);
     ports_set(g, &one, owner);
@@ -198,13 +198,13 @@ void port_guard_reserve(struct port_guard *g, uint64_t id, uint16_t start, uint1
 
 /* ---- cgroups ---------------------------------------------------------------------------------------------------- */
 
-static void guarded_done(struct guarded *w)
+static void guarded_cgroup_done(struct guarded_cgroup *w)
 {
     (void)munmap(w->cell, sizeof *w->cell);
     (void)close(w->map);
 }
 
-static struct guarded *guarded_find(struct port_guard *g, uint64_t id)
+static struct guarded_cgroup *guarded_cgroup_find(struct port_guard *g, uint64_t id)
 {
     for (size_t i = 0; i < g->guarded.len; i++)
         if (g->guarded.at[i].id == id)
@@ -223,7 +223,7 @@ static int group_guard(struct port_guard *g, uint64_t id, const char *path, uint
     struct stat st;
     if (fstat(group, &st) < 0)
         return -errno;
-    struct guarded w = {.id = id, .owner = owner, .group = st.st_ino, .map = map_make(sizeof *w.cell, 1, &at)};
+    struct guarded_cgroup w = {.id = id, .owner = owner, .group = st.st_ino, .map = map_make(sizeof *w.cell, 1, &at)};
     if (w.map < 0)
         return w.map;
     w.cell = at;
@@ -231,11 +231,11 @@ static int group_guard(struct port_guard *g, uint64_t id, const char *path, uint
         CLEANUP(close_fd) int program = program_load(g->map, w.map, owner, types[i]);
         rc = program < 0 ? program : program_put(group, program, types[i]);
     }
-    struct guarded *was = guarded_find(g, id);
+    struct guarded_cgroup *was = guarded_cgroup_find(g, id);
     if (rc < 0) {
-        guarded_done(&w);
+        guarded_cgroup_done(&w);
     } else if (was) {
-        guarded_done(was);
+        guarded_cgroup_done(was);
         *was = w;
     } else {
         vec_push(&g->guarded, w);
@@ -259,13 +259,13 @@ static void on_holder(void *ctx, uint16_t port, uint64_t group)
     struct port_guard *g = ctx;
     uint64_t owner = g->owner[port];
     for (size_t i = 0; owner && i < g->guarded.len; i++) {
-        struct guarded *w = &g->guarded.at[i];
+        struct guarded_cgroup *w = &g->guarded.at[i];
         if (w->group == group && w->owner != owner)
             w->found = port;
     }
 }
 
-void port_guard_look(struct port_guard *g)
+void port_guard_poll(struct port_guard *g)
 {
     (void)pthread_mutex_lock(&g->lock);
     for (size_t i = 0; i < g->guarded.len; i++)
@@ -279,7 +279,7 @@ bool port_guard_claimed(struct port_guard *g, uint64_t id, uint16_t *ret)
 {
     bool claimed = false;
     (void)pthread_mutex_lock(&g->lock);
-    struct guarded *w = guarded_find(g, id);
+    struct guarded_cgroup *w = guarded_cgroup_find(g, id);
     uint64_t count = w ? __atomic_load_n(&w->cell->count, __ATOMIC_RELAXED) : 0;
     if (w && count != w->seen) {
         w->seen = count;
@@ -304,9 +304,9 @@ void port_guard_drop(struct port_guard *g, uint64_t id)
         }
     for (size_t i = 0; i < g->reserved.len; i++) /* ports shared with other instances of the owner stay reserved */
         ports_set(g, &g->reserved.at[i], g->reserved.at[i].owner);
-    struct guarded *w = guarded_find(g, id);
+    struct guarded_cgroup *w = guarded_cgroup_find(g, id);
     if (w) {
-        guarded_done(w);
+        guarded_cgroup_done(w);
         *w = g->guarded.at[--g->guarded.len];
     }
     (void)pthread_mutex_unlock(&g->lock);
@@ -327,7 +327,7 @@ void port_guard_free(struct port_guard *g)
     if (!g)
         return;
     for (size_t i = 0; i < g->guarded.len; i++)
-        guarded_done(&g->guarded.at[i]);
+        guarded_cgroup_done(&g->guarded.at[i]);
     vec_done(&g->guarded);
     vec_done(&g->reserved);
     if (g->owner)

@@ -2,7 +2,7 @@
  *
  * Consists of a table with the owner of each reserved port, and a BPF program (cgroup/bind4 and bind6) on the cgroup of
  * every instance: bind() of a port that is reserved for another owner fails with EPERM and is counted. Unreserved ports
- * are free for all. Existing bindings stay; port_guard_look finds their holders. Needs a cgroup v2 hierarchy, which may
+ * are free for all. Existing bindings stay; port_guard_poll finds their holders. Needs a cgroup v2 hierarchy, which may
  * be one without controllers beside v1. The programs stay attached when the agent exits; the next agent replaces them
  * by its own with its own table. Sockets that the agent creates and passes on are not checked.
  *
@@ -30,7 +30,7 @@ int port_guard_put(struct port_guard *g, uint64_t id, const char *group, uint64_
 void port_guard_drop(struct port_guard *g, uint64_t id);
 /* Finds reserved ports that another instance had bound before. Takes time proportional to the machine's listening
  * sockets. */
-void port_guard_look(struct port_guard *g);
+void port_guard_poll(struct port_guard *g);
 /* True: since the last call the instance was denied a port that is reserved for another owner, or was found to have
  * bound one; `ret` is the last such port. */
 bool port_guard_claimed(struct port_guard *g, uint64_t id, uint16_t *ret);

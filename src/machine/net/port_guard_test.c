@@ -236,13 +236,13 @@ static void holders_are_found(void **state)
         uint16_t at = (uint16_t)(BLOCK + 2 + i);
         pid_t pid = holder_start(k->job, types[i], at, &go);
         pid_t own = holder_start(k->app, types[i], BLOCK, &own_go);
-        port_guard_look(k->guard);
+        port_guard_poll(k->guard);
         assert_false(port_guard_claimed(k->guard, JOB, &port)); /* not reserved */
         port_guard_reserve(k->guard, APP, BLOCK, BLOCK_PORTS, APP_OWNER);
-        port_guard_look(k->guard);
+        port_guard_poll(k->guard);
         assert_true(port_guard_claimed(k->guard, JOB, &port));
         assert_int_equal(port, at);
-        port_guard_look(k->guard);
+        port_guard_poll(k->guard);
         assert_false(port_guard_claimed(k->guard, JOB, &port));
         assert_false(port_guard_claimed(k->guard, APP, &port));
         (void)close(go);

@@ -18,14 +18,14 @@
 
 enum { ANSWER_BYTES = 32768, PATIENCE_S = 5 };
 
-struct question {
+struct diag_request {
     struct nlmsghdr head;
     struct inet_diag_req_v2 body;
 };
 
-static int ask(int fd, int family, int protocol)
+static int diag_send(int fd, int family, int protocol)
 {
-    struct question q = {
+    struct diag_request q = {
         .head = {.nlmsg_len = sizeof q,           .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
         .body = {.sdiag_family = (uint8_t)family,
                  .sdiag_protocol = (uint8_t)protocol,
@@ -35,7 +35,7 @@ static int ask(int fd, int family, int protocol)
     return send(fd, &q, sizeof q, 0) < 0 ? -errno : 0;
 }
 
-static void message_tell(const struct nlmsghdr *m, void (*each)(void *ctx, uint16_t port, uint64_t group), void *ctx)
+static void message_visit(const struct nlmsghdr *m, void (*each)(void *ctx, uint16_t port, uint64_t group), void *ctx)
 {
     const struct inet_diag_msg *found = NLMSG_DATA(m);
     if (m->nlmsg_len < NLMSG_LENGTH(sizeof *found))
@@ -73,7 +73,7 @@ static int answers_read(int fd, void (*each)(void *ctx, uint16_t port, uint64_t 
                 return 0;
             if (m->nlmsg_type == NLMSG_ERROR)
                 return ((const struct nlmsgerr *)NLMSG_DATA(m))->error;
-            message_tell(m, each, ctx);
+            message_visit(m, each, ctx);
         }
     }
 }
@@ -85,7 +85,7 @@ int port_holders_each(void (*each)(void *ctx, uint16_t port, uint64_t group), vo
     const struct timeval patience = {.tv_sec = PATIENCE_S};
     int rc = fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ? -errno : 0;
     for (size_t i = 0; rc == 0 && i < 4; i++) {
-        rc = ask(fd, families[i / 2], protocols[i % 2]);
+        rc = diag_send(fd, families[i / 2], protocols[i % 2]);
         rc = rc < 0 ? rc : answers_read(fd, each, ctx);
     }
     return rc;

@@ -22,7 +22,7 @@
 
 enum { SAID_MAX = 200, FDS_EACH = 3, NS_PER_MS = 1000000 };
 
-struct run {
+struct plugin_run {
     char *name;
     pid_t pid;
     int pidfd, out, err; /* -1: not open, or at end of file */
@@ -31,7 +31,7 @@ struct run {
     struct berth_err trouble; /* code 0: none */
 };
 
-typedef VEC(struct run) runs;
+typedef VEC(struct plugin_run) runs;
 
 static int64_t steady_ns(void)
 {
@@ -150,7 +150,7 @@ static int pipe_open(int *ret_read, int *ret_write)
     return 0;
 }
 
-static void run_start(struct run *r, const char *folder)
+static void run_start(struct plugin_run *r, const char *folder)
 {
     CLEANUP(str) struct str path = {0};
     int out = -1, err = -1;
@@ -182,7 +182,7 @@ static void output_read(int *fd, struct str *to, size_t max)
         fd_close(fd);
 }
 
-static void run_output_read(struct run *r)
+static void run_output_read(struct plugin_run *r)
 {
     output_read(&r->out, &r->text, PLUGIN_BYTES_MAX);
     output_read(&r->err, &r->said, SAID_MAX);
@@ -191,7 +191,7 @@ static void run_output_read(struct run *r)
 }
 
 /* Returns the first line of standard error, to be appended to the failure. */
-static const char *first_error_line(struct run *r)
+static const char *first_error_line(struct plugin_run *r)
 {
     const char *text = str_text(&r->said);
     if (r->said.at)
@@ -200,7 +200,7 @@ static const char *first_error_line(struct run *r)
 }
 
 /* Kills the plugin if it runs, kills its children, and reaps it. */
-static void run_end(struct run *r)
+static void run_end(struct plugin_run *r)
 {
     siginfo_t info = {0};
     (void)kill(-r->pid, SIGKILL);
@@ -222,7 +222,7 @@ static bool runs_wait(runs *all, int64_t left_ns)
     struct pollfd fds[PLUGINS_MAX * FDS_EACH];
     nfds_t len = 0;
     for (size_t i = 0; i < all->len; i++) {
-        struct run *r = &all->at[i];
+        struct plugin_run *r = &all->at[i];
         if (r->over)
             continue;
         fds[len++] = (struct pollfd){.fd = r->pidfd, .events = POLLIN};
@@ -233,7 +233,7 @@ static bool runs_wait(runs *all, int64_t left_ns)
         return false;
     int n = poll(fds, len, (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS));
     for (size_t i = 0, at = 0; i < all->len; i++) {
-        struct run *r = &all->at[i];
+        struct plugin_run *r = &all->at[i];
         if (r->over)
             continue;
         bool ended = n > 0 && fds[at].revents;
@@ -247,7 +247,7 @@ static bool runs_wait(runs *all, int64_t left_ns)
 
 /* ---- all plugins ------------------------------------------------------------------------------------------------ */
 
-static void run_done(struct run *r)
+static void run_done(struct plugin_run *r)
 {
     fd_close(&r->pidfd);
     fd_close(&r->out);
@@ -263,7 +263,7 @@ static void runs_find(const char *folder, runs *all, json_t *conditions)
     int len = scandir(folder, &entries, NULL, entry_compare);
     for (int i = 0; i < len; i++) {
         if (may_run(folder, entries[i]->d_name, conditions)) {
-            struct run r = {.name = mem_strdup(entries[i]->d_name), .pidfd = -1, .out = -1, .err = -1};
+            struct plugin_run r = {.name = mem_strdup(entries[i]->d_name), .pidfd = -1, .out = -1, .err = -1};
             vec_push(all, r);
         }
         free(entries[i]);
@@ -300,7 +300,7 @@ json_t *plugins_run(const char *folder, int64_t timeout_ns, json_t *conditions)
     if (left_ns <= 0)
         (void)runs_wait(&all, 0);
     for (size_t i = 0; i < all.len; i++) {
-        struct run *r = &all.at[i];
+        struct plugin_run *r = &all.at[i];
         if (!r->over) {
             if (!r->trouble.code)
                 err_set(&r->trouble, ETIMEDOUT, "timed out and was killed");

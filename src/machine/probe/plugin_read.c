@@ -30,11 +30,11 @@ bool plugin_name_ok(const char *name)
 
 static int name_check(const char *name, struct berth_err *err)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     if (plugin_name_ok(name))
         return 0;
     return err_set(err, EINVAL, "%s must begin with the name of its vendor, such as \"vendor.example/thing\"",
-                   quote(name, shown));
+                   quote(name, quoted));
 }
 
 /* ---- one function per key: checks a value and adds it to `to`, which is not shared yet -------------------------- */
@@ -47,13 +47,13 @@ static int amounts_take(json_t *to, const json_t *value, struct berth_err *err)
         return err_set(err, EINVAL, "expected an object such as {\"vendor.example/thing\": 2}");
     json_object_foreach((json_t *)value, name, member)
     {
-        char shown[QUOTE_MAX], text[QUANTITY_TEXT_MAX];
+        char quoted[QUOTE_MAX], text[QUANTITY_TEXT_MAX];
         int64_t amount = 0;
         int rc = name_check(name, err);
         if (rc == 0 && (rc = quantity_parse(name, member, &amount, err)) < 0)
-            err_prefix(err, "%s", shorten(name, shown));
+            err_prefix(err, "%s", shorten(name, quoted));
         if (rc == 0 && (amount < 0 || amount > BERTH_AMOUNT_MAX))
-            rc = err_set(err, EINVAL, "%s: the amount is out of range", shorten(name, shown));
+            rc = err_set(err, EINVAL, "%s: the amount is out of range", shorten(name, quoted));
         if (rc < 0)
             return rc;
         json_object_set_new(to, name, json_string(quantity_print(name, amount, text)));
@@ -69,12 +69,12 @@ static int labels_take(json_t *to, const json_t *value, struct berth_err *err)
         return err_set(err, EINVAL, "expected an object such as {\"vendor.example/firmware\": \"7\"}");
     json_object_foreach((json_t *)value, name, member)
     {
-        char shown[QUOTE_MAX];
+        char quoted[QUOTE_MAX];
         int rc = name_check(name, err);
         if (rc < 0)
             return rc;
         if (!json_is_string(member) || json_string_length(member) > BERTH_NAME_MAX)
-            return err_set(err, EINVAL, "%s: expected text of at most %d bytes", shorten(name, shown), BERTH_NAME_MAX);
+            return err_set(err, EINVAL, "%s: expected text of at most %d bytes", shorten(name, quoted), BERTH_NAME_MAX);
         json_object_set(to, name, member);
     }
     return 0;
@@ -115,9 +115,9 @@ static int env_check(const json_t *env, struct berth_err *err)
         return err_set(err, EINVAL, "env: expected an object such as {\"THING\": \"0\"}");
     json_object_foreach((json_t *)env, name, member)
     {
-        char shown[QUOTE_MAX];
+        char quoted[QUOTE_MAX];
         if (!*name || strchr(name, '=') || !json_is_string(member))
-            return err_set(err, EINVAL, "env: %s: expected a name without '=', and text", quote(name, shown));
+            return err_set(err, EINVAL, "env: %s: expected a name without '=', and text", quote(name, quoted));
     }
     return 0;
 }
@@ -210,13 +210,13 @@ static int said_read(const json_t *said, json_t *own, struct berth_err *err)
         return err_set(err, EINVAL, "expected an object with resources, labels, devices or use");
     json_object_foreach((json_t *)said, key, value)
     {
-        char shown[QUOTE_MAX];
+        char quoted[QUOTE_MAX];
         size_t i = 0;
         while (i < ROWS_LEN && strcmp(rows[i].key, key) != 0)
             i++;
         if (i == ROWS_LEN)
             return err_set(err, EINVAL, "%s: unknown key; expected resources, labels, devices or use",
-                           quote(key, shown));
+                           quote(key, quoted));
         int rc = rows[i].take(part(own, key), value, err);
         if (rc < 0) {
             err_prefix(err, "%s", key);

@@ -35,16 +35,16 @@ struct probe {
     uint64_t pool_mark;
 };
 
-struct cpus {
+struct cpu_set {
     uint64_t bits[CPUS_MAX / WORD_BITS];
 };
 
 /* ---- processors ------------------------------------------------------------------------------------------------- */
 
 /* Parses "0-3,8"; invalid parts are skipped. */
-static void cpus_read(const char *text, struct cpus *ret)
+static void cpus_read(const char *text, struct cpu_set *ret)
 {
-    *ret = (struct cpus){0};
+    *ret = (struct cpu_set){0};
     while (*text >= '0' && *text <= '9') {
         char *end;
         unsigned long from = strtoul(text, &end, 10), to = from;
@@ -61,7 +61,7 @@ static int64_t cpus_count(const struct probe *p)
 {
     CLEANUP(str) struct str status = {0};
     char line[PROBE_TEXT_MAX];
-    struct cpus online, allowed;
+    struct cpu_set online, allowed;
     cpus_read(probe_line(p->root, line, "sys/devices/system/cpu/online"), &online);
     const char *at =
         probe_file(p->root, &status, "proc/self/status") ? strstr(str_text(&status), "\nCpus_allowed_list:\t") : NULL;
@@ -311,20 +311,20 @@ static void runtimes_add(struct probe *p)
 static int reserve_take(json_t *allocatable, const char *resource, const char *amount, bool strict,
                         struct berth_err *err)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     int64_t kept, has = 0;
     const json_t *value = json_object_get(allocatable, resource);
     int rc = quantity_parse_text(resource, amount, &kept, err);
     if (rc < 0) {
-        err_prefix(err, "reserve: %s", shorten(resource, shown));
+        err_prefix(err, "reserve: %s", shorten(resource, quoted));
         return rc;
     }
     if (!value)
-        return strict ? err_set(err, EINVAL, "reserve: this machine has no %s", shorten(resource, shown)) : 0;
+        return strict ? err_set(err, EINVAL, "reserve: this machine has no %s", shorten(resource, quoted)) : 0;
     (void)quantity_parse(resource, value, &has, NULL);
     if (kept < 0 || (strict && kept > has))
         return err_set(err, EINVAL, "reserve: %s: %s is not between 0 and the capacity of this machine, %s",
-                       shorten(resource, shown), amount, json_string_value(value));
+                       shorten(resource, quoted), amount, json_string_value(value));
     json_object_set_new(allocatable, resource, probe_amount(resource, kept > has ? 0 : has - kept));
     return 0;
 }
@@ -332,7 +332,7 @@ static int reserve_take(json_t *allocatable, const char *resource, const char *a
 static int reserve_apply(json_t *allocatable, const char *reserve, struct berth_err *err)
 {
     CLEANUP(mem) char *copy = mem_strdup(reserve ? reserve : RESERVE_DEFAULT);
-    char *rest = copy, *part, shown[QUOTE_MAX];
+    char *rest = copy, *part, quoted[QUOTE_MAX];
     while ((part = strsep(&rest, ","))) {
         part += strspn(part, " ");
         char *amount = strchr(part, '=');
@@ -340,7 +340,7 @@ static int reserve_apply(json_t *allocatable, const char *reserve, struct berth_
             continue;
         if (!amount)
             return err_set(err, EINVAL, "reserve: %s: expected RESOURCE=AMOUNT, such as memory=256Mi",
-                           quote(part, shown));
+                           quote(part, quoted));
         *amount++ = '\0';
         int rc = reserve_take(allocatable, part, amount, reserve != NULL, err);
         if (rc < 0)

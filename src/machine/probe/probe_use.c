@@ -26,14 +26,14 @@ static const struct {
     [PRESSURE_PIDS] = {"PidPressure",    "less than 10 % of PIDs are free",                      10, 15},
 };
 
-struct shown {
+struct reported_amount {
     char *name;
     int64_t amount;
 };
 
 struct probe_use {
     char *root, *plugins, *disk;
-    VEC(struct shown) shown;
+    VEC(struct reported_amount) shown;
     bool pressed[PRESSURES];
     bool looked; /* the fields below are from an earlier call */
     int64_t at_ns, plugins_ns;
@@ -76,7 +76,7 @@ static void show(struct probe_use *p, const char *name, int64_t raw, int64_t ste
     while (i < p->shown.len && strcmp(p->shown.at[i].name, name) != 0)
         i++;
     if (i == p->shown.len) {
-        struct shown fresh = {.name = mem_strdup(name), .amount = -1};
+        struct reported_amount fresh = {.name = mem_strdup(name), .amount = -1};
         vec_push(&p->shown, fresh);
     }
     p->shown.at[i].amount = probe_round(p->shown.at[i].amount, raw, step_min);
@@ -93,7 +93,7 @@ static void pressure_update(struct probe_use *p, enum pressure what, int64_t fre
 
 /* Reads "cpu  user nice system idle iowait irq softirq steal ..."; idle, iowait and steal are not use. Compares ticks
  * of all CPUs, so no clock is needed. */
-static void cpu_look(struct probe_use *p)
+static void cpu_read(struct probe_use *p)
 {
     CLEANUP(str) struct str stat = {0};
     uint64_t all = 0, busy = 0;
@@ -114,7 +114,7 @@ static void cpu_look(struct probe_use *p)
     p->ticks = all;
 }
 
-static void memory_look(struct probe_use *p)
+static void memory_read(struct probe_use *p)
 {
     CLEANUP(str) struct str meminfo = {0};
     if (!probe_file(p->root, &meminfo, "proc/meminfo"))
@@ -129,7 +129,7 @@ static void memory_look(struct probe_use *p)
     pressure_update(p, PRESSURE_MEMORY, available, total);
 }
 
-static void pool_look(void *ctx, const char *name)
+static void pool_read(void *ctx, const char *name)
 {
     struct probe_use *p = ctx;
     char resource[PROBE_TEXT_MAX];
@@ -141,7 +141,7 @@ static void pool_look(void *ctx, const char *name)
                             probe_amount(resource, (pages - unused) * page));
 }
 
-static void storage_look(struct probe_use *p)
+static void storage_read(struct probe_use *p)
 {
     struct statvfs fs;
     if (!p->disk || statvfs(p->disk, &fs) < 0)
@@ -151,7 +151,7 @@ static void storage_look(struct probe_use *p)
     pressure_update(p, PRESSURE_DISK, (int64_t)fs.f_bavail, (int64_t)(used + fs.f_bavail));
 }
 
-static void network_look(void *ctx, const char *name)
+static void network_read(void *ctx, const char *name)
 {
     struct probe_use *p = ctx;
     if (strcmp(name, "lo") == 0 || probe_exists(p->root, "sys/class/net/%s/device", name) != p->devices_only)
@@ -169,11 +169,11 @@ static int64_t rate(uint64_t now, uint64_t then, int64_t passed_ns)
 
 /* Counts physical network devices; a machine without any (in its own network namespace) has only virtual ones, which
  * are counted instead. */
-static void networks_look(struct probe_use *p, int64_t passed_ns)
+static void networks_read(struct probe_use *p, int64_t passed_ns)
 {
     for (int round = 0; round < 2 && p->sum_received + p->sum_sent == 0; round++) {
         p->devices_only = round == 0;
-        probe_each(p->root, "sys/class/net", network_look, p);
+        probe_each(p->root, "sys/class/net", network_read, p);
     }
     if (p->looked && passed_ns > 0) {
         show(p, "network-in", rate(p->sum_received, p->received, passed_ns), RATE_STEP);
@@ -185,7 +185,7 @@ static void networks_look(struct probe_use *p, int64_t passed_ns)
 }
 
 /* Reads "0.92 1.86 0.91 2/93 19850": 93 threads, each with its own number. */
-static void pids_look(struct probe_use *p)
+static void pids_read(struct probe_use *p)
 {
     char line[PROBE_TEXT_MAX];
     const char *slash = strchr(probe_line(p->root, line, "proc/loadavg"), '/');
@@ -196,7 +196,7 @@ static void pids_look(struct probe_use *p)
         pressure_update(p, PRESSURE_PIDS, most - strtoll(slash + 1, NULL, 10), most);
 }
 
-static void plugins_look(struct probe_use *p, int64_t now_ns)
+static void plugins_read(struct probe_use *p, int64_t now_ns)
 {
     if (!p->plugins)
         return;
@@ -228,13 +228,13 @@ json_t *probe_use_poll(struct probe_use *p, int64_t steady_ns)
 {
     json_t *conditions = json_array(), *usage = json_object();
     p->usage = usage;
-    cpu_look(p);
-    memory_look(p);
-    probe_each(p->root, "sys/kernel/mm/hugepages", pool_look, p);
-    storage_look(p);
-    networks_look(p, steady_ns - p->at_ns);
-    pids_look(p);
-    plugins_look(p, steady_ns);
+    cpu_read(p);
+    memory_read(p);
+    probe_each(p->root, "sys/kernel/mm/hugepages", pool_read, p);
+    storage_read(p);
+    networks_read(p, steady_ns - p->at_ns);
+    pids_read(p);
+    plugins_read(p, steady_ns);
     for (size_t i = 0; i < PRESSURES; i++)
         if (p->pressed[i])
             condition_add(conditions, pressures[i].type, pressures[i].text);

@@ -26,7 +26,7 @@ enum { PROCESSORS_MAX = 64, FILES = 4 };
 /* Directory of qemu's files in its mount namespace. An agent that is not root uses the paths of the node instead. */
 #define SEEN_AT "/run/berth/"
 
-struct machine {
+struct vm_launch {
     struct state_dir *state_dir;
     uint64_t id;
     const json_t *config, *vm;
@@ -60,12 +60,12 @@ void vm_limits(struct cgroup_limits *limits, const json_t *config)
         (void)quantity_parse("memory", memory, &limits->memory_bytes, NULL);
 }
 
-static const char *vm_text(const struct machine *m, const char *key)
+static const char *vm_text(const struct vm_launch *m, const char *key)
 {
     return json_string_value(json_object_get(m->vm, key));
 }
 
-static void arg(struct machine *m, const char *option, const char *value)
+static void vm_arg_add(struct vm_launch *m, const char *option, const char *value)
 {
     vec_push(&m->argv, option);
     if (value)
@@ -74,7 +74,7 @@ static void arg(struct machine *m, const char *option, const char *value)
 
 /* ---- files of the node ------------------------------------------------------------------------------------------ */
 
-static bool may_read(const struct stat *st, const struct user *u)
+static bool may_read(const struct stat *st, const struct instance_user *u)
 {
     if (st->st_uid == u->uid)
         return st->st_mode & 0400;
@@ -85,7 +85,7 @@ static bool may_read(const struct stat *st, const struct user *u)
 }
 
 /* Mounts a file of the node as NAME for qemu, read-only. `*ret`: its path there. */
-static int file_show(struct machine *m, const char *path, const char *name, const char *what, const char **ret,
+static int file_show(struct vm_launch *m, const char *path, const char *name, const char *what, const char **ret,
                      int *ret_fd)
 {
     struct stat st;
@@ -109,10 +109,10 @@ static int file_show(struct machine *m, const char *path, const char *name, cons
 
 /* ---- disk ------------------------------------------------------------------------------------------------------- */
 
-static int disk_make(struct machine *m, int image, const char *seen, bool *ret_raw)
+static int disk_make(struct vm_launch *m, int image, const char *seen, bool *ret_raw)
 {
     uint64_t bytes = 0, requested_bytes = (uint64_t)json_integer_value(json_object_get(m->vm, "disk"));
-    int rc = vm_disk_look(image, &bytes, ret_raw);
+    int rc = vm_disk_inspect(image, &bytes, ret_raw);
     if (rc < 0)
         return err_set(m->err, -rc, "image: must be readable, unencrypted and without a backing file (%s)",
                        strerror(-rc));
@@ -129,7 +129,7 @@ static int disk_make(struct machine *m, int image, const char *seen, bool *ret_r
 
 /* The format and file of every layer are given explicitly, so that qemu does not probe data that a guest has
  * written. */
-static int disk_add(struct machine *m, const char *seen, bool raw)
+static int disk_add(struct vm_launch *m, const char *seen, bool raw)
 {
     json_t *image = json_pack("{s:s, s:b, s:{s:s, s:s, s:b}}", "driver", raw ? "raw" : "qcow2", "read-only", 1, "file",
                               "driver", "file", "filename", seen, "read-only", 1);
@@ -141,13 +141,13 @@ static int disk_add(struct machine *m, const char *seen, bool raw)
     char *text = disk ? json_dumps(disk, JSON_COMPACT) : NULL;
     if (!text)
         return err_set(m->err, EINVAL, "image: its path is not valid UTF-8");
-    arg(m, "-blockdev", arena_strdup(m->arena, text));
+    vm_arg_add(m, "-blockdev", arena_strdup(m->arena, text));
     free(text);
-    arg(m, "-device", "virtio-blk-pci,drive=disk,bootindex=1");
+    vm_arg_add(m, "-device", "virtio-blk-pci,drive=disk,bootindex=1");
     return 0;
 }
 
-static int image_path(struct machine *m, const struct image_name *n, const char **ret, int *ret_lock)
+static int image_path(struct vm_launch *m, const struct image_name *n, const char **ret, int *ret_lock)
 {
     char digest[IMAGE_DIGEST_MAX];
     if (n->kind == IMAGE_FILE) {
@@ -165,7 +165,7 @@ static int image_path(struct machine *m, const struct image_name *n, const char 
     return 0;
 }
 
-static int disk(struct machine *m)
+static int disk(struct vm_launch *m)
 {
     CLEANUP(close_fd) int lock = -1, image = -1;
     struct image_name *n = ARENA_NEW(m->arena, struct image_name);
@@ -184,23 +184,23 @@ static int disk(struct machine *m)
 
 /* ---- other devices ---------------------------------------------------------------------------------------------- */
 
-static int kernel(struct machine *m)
+static int kernel(struct vm_launch *m)
 {
     const char *path = vm_text(m, "kernel"), *initrd = vm_text(m, "initrd"), *append = vm_text(m, "append");
     const char *seen = NULL;
     int rc = path ? file_show(m, path, "kernel", "vm: kernel", &seen, NULL) : 0;
     if (rc < 0 || !path)
         return rc;
-    arg(m, "-kernel", seen);
-    arg(m, "-append", append ? append : "console=ttyS0");
+    vm_arg_add(m, "-kernel", seen);
+    vm_arg_add(m, "-append", append ? append : "console=ttyS0");
     rc = initrd ? file_show(m, initrd, "initrd", "vm: initrd", &seen, NULL) : 0;
     if (rc == 0 && initrd)
-        arg(m, "-initrd", seen);
+        vm_arg_add(m, "-initrd", seen);
     return rc;
 }
 
 /* Tells whether the user can open /dev/kvm, adding the device's group to the user's groups if that is needed. */
-static bool kvm_usable(struct user *u)
+static bool kvm_usable(struct instance_user *u)
 {
     struct stat st;
     if (geteuid() != 0)
@@ -215,7 +215,7 @@ static bool kvm_usable(struct user *u)
     return true;
 }
 
-static int processor(struct machine *m)
+static int processor(struct vm_launch *m)
 {
     const char *accel = vm_text(m, "accel");
     bool must = accel && strcmp(accel, "kvm") == 0, emulated = accel && strcmp(accel, "tcg") == 0;
@@ -224,14 +224,14 @@ static int processor(struct machine *m)
         return err_set(m->err, ENOTSUP, "vm: accel: its user cannot access /dev/kvm on this node");
     int64_t count = (m->limits.cpu_milli + 999) / 1000;
     count = count < 1 ? 1 : count > PROCESSORS_MAX ? PROCESSORS_MAX : count;
-    arg(m, "-machine", "q35,usb=off");
-    arg(m, "-accel", kvm ? "kvm" : "tcg,tb-size=32");
-    arg(m, "-cpu", kvm ? "host" : "max");
-    arg(m, "-smp", arena_fmt(m->arena, "%" PRId64, count));
+    vm_arg_add(m, "-machine", "q35,usb=off");
+    vm_arg_add(m, "-accel", kvm ? "kvm" : "tcg,tb-size=32");
+    vm_arg_add(m, "-cpu", kvm ? "host" : "max");
+    vm_arg_add(m, "-smp", arena_fmt(m->arena, "%" PRId64, count));
     return 0;
 }
 
-static int memory(struct machine *m)
+static int memory(struct vm_launch *m)
 {
     int64_t guest = m->limits.memory_bytes - OWN_BYTES - m->limits.memory_bytes / OWN_PART;
     if (guest < GUEST_BYTES_MIN)
@@ -239,11 +239,11 @@ static int memory(struct machine *m)
                        "a virtual machine needs memory: %" PRId64 "Mi are for qemu itself, and at least "
                        "%" PRId64 "Mi for the guest",
                        OWN_BYTES / MIB, GUEST_BYTES_MIN / MIB);
-    arg(m, "-m", arena_fmt(m->arena, "%" PRId64 "M", guest / MIB));
+    vm_arg_add(m, "-m", arena_fmt(m->arena, "%" PRId64 "M", guest / MIB));
     return 0;
 }
 
-static void network(struct machine *m)
+static void network(struct vm_launch *m)
 {
     CLEANUP(str) struct str net = {0};
     str_add(&net, "user,id=net");
@@ -251,14 +251,14 @@ static void network(struct machine *m)
         const struct vm_port *p = &m->options->ports[i];
         str_addf(&net, ",hostfwd=%s::%u-:%u", p->udp ? "udp" : "tcp", p->port, p->guest);
     }
-    arg(m, "-netdev", arena_strdup(m->arena, net.at));
-    arg(m, "-device", "virtio-net-pci,netdev=net,romfile=");
+    vm_arg_add(m, "-netdev", arena_strdup(m->arena, net.at));
+    vm_arg_add(m, "-device", "virtio-net-pci,netdev=net,romfile=");
 }
 
-static int environment(struct machine *m)
+static int environment(struct vm_launch *m)
 {
     CLEANUP(str) struct str text = {0};
-    const struct user *u = m->options->user;
+    const struct instance_user *u = m->options->user;
     for (size_t i = 0; m->options->env && m->options->env[i]; i++)
         str_add_bytes(&text, m->options->env[i], strlen(m->options->env[i]) + 1);
     if (text.len == 0)
@@ -266,27 +266,27 @@ static int environment(struct machine *m)
     int rc = tree_write(m->bundle, "environment", text.at, text.len, u->uid, u->gid, 0400);
     if (rc < 0)
         return err_set(m->err, -rc, "cannot write the environment: %s", strerror(-rc));
-    arg(m, "-fw_cfg", "name=opt/berth/environment,file=environment");
+    vm_arg_add(m, "-fw_cfg", "name=opt/berth/environment,file=environment");
     return 0;
 }
 
-static int parts(struct machine *m)
+static int parts(struct vm_launch *m)
 {
     char other[CGROUP_LIST_MAX];
     int rc = cgroup_limits_read(m->config, &m->limits, other, m->err);
     if (rc < 0)
         return rc;
     vm_limits(&m->limits, m->config);
-    arg(m, vm_program(), NULL);
-    arg(m, "-nodefaults", NULL);
-    arg(m, "-no-user-config", NULL);
-    arg(m, "-name", arena_fmt(m->arena, "berth-%" PRIu64, m->id));
-    arg(m, "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
-    arg(m, "-display", "none");
-    arg(m, "-chardev", "stdio,id=console,signal=off");
-    arg(m, "-serial", "chardev:console");
-    arg(m, "-qmp", "unix:qmp,server=on,wait=off");
-    arg(m, "-device", "virtio-rng-pci");
+    vm_arg_add(m, vm_program(), NULL);
+    vm_arg_add(m, "-nodefaults", NULL);
+    vm_arg_add(m, "-no-user-config", NULL);
+    vm_arg_add(m, "-name", arena_fmt(m->arena, "berth-%" PRIu64, m->id));
+    vm_arg_add(m, "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
+    vm_arg_add(m, "-display", "none");
+    vm_arg_add(m, "-chardev", "stdio,id=console,signal=off");
+    vm_arg_add(m, "-serial", "chardev:console");
+    vm_arg_add(m, "-qmp", "unix:qmp,server=on,wait=off");
+    vm_arg_add(m, "-device", "virtio-rng-pci");
     rc = processor(m);
     rc = rc ? rc : memory(m);
     rc = rc ? rc : disk(m);
@@ -297,7 +297,7 @@ static int parts(struct machine *m)
     return rc;
 }
 
-static int bundle_open(const struct machine *m)
+static int bundle_open(const struct vm_launch *m)
 {
     CLEANUP(close_fd) int folder = tree_open_instance(m->state_dir, m->id);
     CLEANUP(close_fd) int bundle = folder < 0 ? folder : tree_folder(folder, "bundle", 0700);
@@ -306,7 +306,7 @@ static int bundle_open(const struct machine *m)
     return bundle < 0 ? bundle : take_fd(&bundle);
 }
 
-static int launch_fill(struct machine *m, struct launch *ret)
+static int launch_fill(struct vm_launch *m, struct launch *ret)
 {
     static const char *const env[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/", NULL};
     char path[STATE_PATH_MAX];
@@ -329,7 +329,7 @@ static int launch_fill(struct machine *m, struct launch *ret)
 int vm_make(struct state_dir *p, uint64_t id, const json_t *config, const struct vm_options *options,
             struct arena *arena, struct launch *ret, struct berth_err *err)
 {
-    struct machine m = {.state_dir = p, .id = id, .config = config, .options = options, .arena = arena, .err = err};
+    struct vm_launch m = {.state_dir = p, .id = id, .config = config, .options = options, .arena = arena, .err = err};
     if (!vm_program())
         return err_set(err, ENOTSUP,
                        "this node cannot run virtual machines: qemu for its architecture is not installed");

@@ -27,8 +27,8 @@ struct vm_port {
 };
 
 struct vm_options {
-    struct user *user;      /* gets the group of /dev/kvm if needed */
-    const char *const *env; /* for the guest; NULL-terminated */
+    struct instance_user *user; /* gets the group of /dev/kvm if needed */
+    const char *const *env;     /* for the guest; NULL-terminated */
     const struct vm_port *ports;
     size_t ports_len;
 };
@@ -54,4 +54,4 @@ int vm_power_down(const struct state_dir *p, uint64_t id);
 int vm_disk_write(int fd, uint64_t bytes, const char *image, bool raw);
 /* Reads the disk size and format of an image. -EINVAL: a qcow2 file that is encrypted, needs another file, or is
  * invalid. -EFBIG: too large. */
-int vm_disk_look(int fd, uint64_t *ret_bytes, bool *ret_raw);
+int vm_disk_inspect(int fd, uint64_t *ret_bytes, bool *ret_raw);

@@ -23,7 +23,7 @@
 #define DISK_BYTES_MAX (CLUSTER / 8 * L2_BYTES)
 enum { AT_REFCOUNTS = 1, AT_BLOCK, AT_L1, CLUSTERS };
 
-struct header { /* big-endian */
+struct qcow2_header { /* big-endian */
     uint32_t magic, version;
     uint64_t backing_at;
     uint32_t backing_len, cluster_bits;
@@ -34,11 +34,11 @@ struct header { /* big-endian */
     uint64_t snapshots_at, incompatible, compatible, autoclear;
     uint32_t refcount_order, header_len;
 };
-_Static_assert(sizeof(struct header) == 104, "as the format has it");
+_Static_assert(sizeof(struct qcow2_header) == 104, "as the format has it");
 
-int vm_disk_look(int fd, uint64_t *ret_bytes, bool *ret_raw)
+int vm_disk_inspect(int fd, uint64_t *ret_bytes, bool *ret_raw)
 {
-    struct header h = {0};
+    struct qcow2_header h = {0};
     struct stat st;
     ssize_t n = pread(fd, &h, sizeof h, 0);
     if (n < 0 || fstat(fd, &st) < 0)
@@ -67,8 +67,8 @@ static int header_put(int fd, uint64_t bytes, const char *image, bool raw)
 {
     const char *format = raw ? "raw" : "qcow2";
     uint32_t extension[] = {htobe32(FORMAT_EXTENSION), htobe32((uint32_t)strlen(format)), 0, 0, 0, 0};
-    uint64_t name_at = sizeof(struct header) + sizeof extension;
-    struct header h = {
+    uint64_t name_at = sizeof(struct qcow2_header) + sizeof extension;
+    struct qcow2_header h = {
         .magic = htobe32(MAGIC),
         .version = htobe32(3),
         .backing_at = htobe64(name_at),
@@ -80,7 +80,7 @@ static int header_put(int fd, uint64_t bytes, const char *image, bool raw)
         .refcounts_at = htobe64(AT_REFCOUNTS * CLUSTER),
         .refcounts_clusters = htobe32(1),
         .refcount_order = htobe32(4),
-        .header_len = htobe32(sizeof(struct header)),
+        .header_len = htobe32(sizeof(struct qcow2_header)),
     };
     memcpy(&extension[2], format, strlen(format));
     int rc = put(fd, 0, &h, sizeof h);

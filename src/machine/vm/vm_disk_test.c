@@ -58,7 +58,7 @@ static void written_disk_is_valid_qcow2(void **state)
         bool raw = true;
         char want[64];
         assert_int_equal(vm_disk_write(fd, rows[i].bytes, folder_at(&f, "base"), rows[i].raw), 0);
-        assert_int_equal(vm_disk_look(fd, &bytes, &raw), -EINVAL); /* an image that needs another file is rejected */
+        assert_int_equal(vm_disk_inspect(fd, &bytes, &raw), -EINVAL); /* an image that needs another file is rejected */
         if (!asked(&f, "info", "--output=json", &info)) {
             print_message("skip: there is no qemu-img\n");
             skip();
@@ -106,7 +106,7 @@ static void image_formats_are_detected(void **state)
         bool raw = !rows[i].raw;
         if (rows[i].len == 4)
             assert_int_equal(ftruncate(fd, 4), 0);
-        int rc = vm_disk_look(fd, &bytes, &raw);
+        int rc = vm_disk_inspect(fd, &bytes, &raw);
         if (rc != rows[i].rc)
             fail_msg("%s: %d", rows[i].label, rc);
         if (rc < 0)

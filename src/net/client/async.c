@@ -243,7 +243,7 @@ static void set_ages(struct async_call *c)
     curl_easy_setopt(c->curl, CURLOPT_FRESH_CONNECT, past_s > 2 ? 0L : 1L);
 }
 
-static void set_identity(CURL *h, const struct identity *id)
+static void set_identity(CURL *h, const struct client_identity *id)
 {
     if (id->ca_path) { /* trusts only this CA; reading the system's CAs takes 15 MB */
         curl_easy_setopt(h, CURLOPT_CAINFO, id->ca_path);

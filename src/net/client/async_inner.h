@@ -39,7 +39,7 @@ struct async_call {
 
 enum { PEM_CA, PEM_CERT, PEM_KEY, PEMS };
 
-struct identity {
+struct client_identity {
     char *ca_path, *cert_path, *key_path;
     /* Memory files of the PEM texts, -1: none. libcurl with GnuTLS only reads files, and this way a key is never
      * written to disk. */
@@ -73,7 +73,7 @@ struct async {
     VEC(struct watched *) watched; /* indexed by descriptor */
     size_t idle_max;
     struct curl_slist *connect_to;
-    struct identity identity;
+    struct client_identity identity;
     char *agent;
     /* Time of the last certificate change, by the loop's clock; new requests do not use connections that are older. 0:
      * never changed. */

@@ -32,14 +32,14 @@ static uint64_t draw(struct chaos *c, uint64_t below)
 
 /* ---- server ----------------------------------------------------------------------------------------------------- */
 
-struct watcher {
+struct chaos_watcher {
     struct chaos *chaos;
     struct http_request *x;
 };
 
 static void watcher_drop(void *data)
 {
-    struct watcher *w = data;
+    struct chaos_watcher *w = data;
     w->chaos->kit.dropped++;
     mem_free(w);
 }
@@ -57,7 +57,7 @@ static void stream_forget(struct chaos *c, const struct http_request *x)
 
 static void on_closed(void *ctx)
 {
-    struct watcher *w = ctx;
+    struct chaos_watcher *w = ctx;
     w->chaos->kit.closed++;
     stream_forget(w->chaos, w->x);
 }
@@ -71,7 +71,7 @@ static void stream_end(struct chaos *c, struct http_request *x)
 
 static void on_drained(void *ctx)
 {
-    struct watcher *w = ctx;
+    struct chaos_watcher *w = ctx;
     w->chaos->kit.drained++;
     if (draw(w->chaos, 4) == 0)
         (void)http_stream_send(w->x, "more", 4);
@@ -86,7 +86,7 @@ static void answer(struct chaos *c, struct http_request *x)
         http_answer(x, 200, NULL, "text/plain", body, draw(c, 8) ? draw(c, 100) : draw(c, sizeof body));
         return;
     }
-    struct watcher *w = http_data(x);
+    struct chaos_watcher *w = http_data(x);
     w->x = x;
     vec_push(&c->streams, x);
     c->streamed++;
@@ -101,7 +101,7 @@ static void answer(struct chaos *c, struct http_request *x)
 static int64_t chaos_admit(void *ctx, struct http_request *x)
 {
     struct chaos *c = ctx;
-    struct watcher *w = mem_zalloc(sizeof *w);
+    struct chaos_watcher *w = mem_zalloc(sizeof *w);
     w->chaos = c;
     c->kit.admitted++;
     http_set_data(x, w, watcher_drop);

@@ -85,7 +85,7 @@ struct http_request {
     const char *why;         /* why the target was rejected; NULL: valid */
     const char *line_target; /* libmicrohttpd's buffer of the target in the first line, and its length */
     size_t line_target_len;
-    struct target target;
+    struct request_target target;
     struct str body;
     size_t held; /* bytes counted in the accounts of the connection */
     struct http_text text_left;

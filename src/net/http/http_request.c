@@ -198,7 +198,7 @@ void *request_line(void *ctx, const char *uri, struct MHD_Connection *mhd)
     x->line_target = uri;
     x->line_target_len = strlen(uri);
     if (!target_parse(uri, x->text, &x->target, &x->why))
-        x->target = (struct target){.text = ""};
+        x->target = (struct request_target){.text = ""};
     x->next = s->requests_list;
     if (x->next)
         x->next->prev = x;

@@ -28,14 +28,14 @@ static bool is_token(const char *text)
     return len > 0 && text[len] == 0;
 }
 
-struct walk {
+struct header_scan {
     const char *at, *end; /* start of the next line; end of the header */
     const char *fault;
 };
 
 static enum MHD_Result walk_line(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
 {
-    struct walk *w = ctx;
+    struct header_scan *w = ctx;
 
     (void)kind;
     if (!is_token(name))
@@ -51,7 +51,7 @@ static enum MHD_Result walk_line(void *ctx, enum MHD_ValueKind kind, const char 
 
 const char *strict_fault(const struct http_request *x, const char *method, const char *version, size_t header_bytes)
 {
-    struct walk w = {.end = method + header_bytes};
+    struct header_scan w = {.end = method + header_bytes};
 
     if (!is_token(method))
         return "the method is no word";

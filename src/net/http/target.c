@@ -66,7 +66,7 @@ size_t target_room(const char *raw)
     return n;
 }
 
-const char *target_param(const struct target *t, const char *name)
+const char *target_param(const struct request_target *t, const char *name)
 {
     const char *p = t->text + strlen(t->text) + 1;
     for (size_t i = 0; i < t->params; i++) {
@@ -79,7 +79,7 @@ const char *target_param(const struct target *t, const char *name)
 }
 
 /* Appends the name and value of one parameter to *t and advances *end. Returns NULL, or the error. */
-static const char *param_parse(const char *raw, const char *raw_end, struct target *t, char **end)
+static const char *param_parse(const char *raw, const char *raw_end, struct request_target *t, char **end)
 {
     const char *equals = memchr(raw, '=', (size_t)(raw_end - raw));
     const char *value_raw = equals ? equals + 1 : raw_end;
@@ -101,9 +101,9 @@ static const char *param_parse(const char *raw, const char *raw_end, struct targ
     return NULL;
 }
 
-bool target_parse(const char *raw, char *room, struct target *ret, const char **why)
+bool target_parse(const char *raw, char *room, struct request_target *ret, const char **why)
 {
-    struct target t = {.text = room};
+    struct request_target t = {.text = room};
     const char *query = strchr(raw, '?');
     char *end = decode(raw, query ? query : raw + strlen(raw), false, room);
 

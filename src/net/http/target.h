@@ -12,7 +12,7 @@
 enum { TARGET_PARAMS_MAX = 64 };
 
 /* Decoded texts, each with its NUL, stored one after another: the path, then name and value of each parameter. */
-struct target {
+struct request_target {
     const char *text;
     size_t params;
 };
@@ -21,7 +21,7 @@ struct target {
 size_t target_room(const char *raw);
 /* Parses a target into `room`, which must outlive *ret. Returns false if the target is rejected; *why is then a
  * sentence for the client, and *ret is unchanged. O(length). */
-bool target_parse(const char *raw, char *room, struct target *ret, const char **why);
+bool target_parse(const char *raw, char *room, struct request_target *ret, const char **why);
 
 /* Returns the value of a parameter, "" if the parameter has no value, NULL if the parameter is absent. */
-const char *target_param(const struct target *t, const char *name);
+const char *target_param(const struct request_target *t, const char *name);

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(raw, data, size);
     raw[size] = '\0';
     CLEANUP(mem) char *room = mem_alloc(target_room(raw));
-    struct target t = {0};
+    struct request_target t = {0};
     const char *why = NULL;
 
     if (!target_parse(raw, room, &t, &why)) {

@@ -19,7 +19,7 @@
 static void describe(const char *raw, struct str *to)
 {
     CLEANUP(mem) char *room = mem_alloc(target_room(raw));
-    struct target t = {.text = "untouched", .params = 77};
+    struct request_target t = {.text = "untouched", .params = 77};
     const char *why = NULL;
 
     if (!target_parse(raw, room, &t, &why)) {

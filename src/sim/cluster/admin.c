@@ -5,18 +5,18 @@
 
 #include "sim/cluster/batch.h"
 
-void admin_ask(struct world *w, const char *method, const char *path, json_t *body, const char *query,
+void admin_ask(struct sim_world *w, const char *method, const char *path, json_t *body, const char *query,
                request_callback *then, void *ctx, void (*drop)(void *))
 {
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-    struct ask ask = {.who = "admin",
-                      .method = method,
-                      .path = path,
-                      .token = w->people->admin_token,
-                      .body = text,
-                      .then = then,
-                      .ctx = ctx,
-                      .drop = drop};
+    struct sim_request ask = {.who = "admin",
+                              .method = method,
+                              .path = path,
+                              .token = w->people->admin_token,
+                              .body = text,
+                              .then = then,
+                              .ctx = ctx,
+                              .drop = drop};
     if (query) {
         ask.query[0] = query;
         ask.query[1] = "true";
@@ -29,7 +29,7 @@ void admin_ask(struct world *w, const char *method, const char *path, json_t *bo
 
 /* ---- missing objects -------------------------------------------------------------------------------------------- */
 
-static void token_came(struct world *w, void *ctx, const struct outcome *o)
+static void token_came(struct sim_world *w, void *ctx, const struct request_outcome *o)
 {
     struct sim_user *p = ctx;
     const char *token = json_string_value(json_object_get(o->body, "token"));
@@ -39,7 +39,7 @@ static void token_came(struct world *w, void *ctx, const struct outcome *o)
         (void)snprintf(p->token, sizeof p->token, "%s", token);
 }
 
-static bool person_set_up(struct world *w, struct sim_user *p)
+static bool person_set_up(struct sim_world *w, struct sim_user *p)
 {
     if (p->group[0] && !mirror_find(&w->mirror, KIND_GROUP, p->group)) {
         admin_ask(w, "POST", "/v1/groups", json_pack("{s:s}", "id", p->group), NULL, NULL, NULL, NULL);
@@ -60,10 +60,10 @@ static bool person_set_up(struct world *w, struct sim_user *p)
     return true;
 }
 
-static void node_token_came(struct world *w, void *ctx, const struct outcome *o)
+static void node_token_came(struct sim_world *w, void *ctx, const struct request_outcome *o)
 {
     const char *node = ctx, *token = json_string_value(json_object_get(o->body, "token"));
-    struct people *all = w->people;
+    struct sim_people *all = w->people;
     for (size_t i = 0; i < all->asking.len; i++)
         if (strcmp(all->asking.at[i], node) == 0) {
             mem_free(all->asking.at[i]);
@@ -74,7 +74,7 @@ static void node_token_came(struct world *w, void *ctx, const struct outcome *o)
         agents_add(w, node, token);
 }
 
-static bool is_asking(const struct people *all, const char *node)
+static bool is_asking(const struct sim_people *all, const char *node)
 {
     for (size_t i = 0; i < all->asking.len; i++)
         if (strcmp(all->asking.at[i], node) == 0)
@@ -82,9 +82,9 @@ static bool is_asking(const struct people *all, const char *node)
     return false;
 }
 
-static bool node_set_up(struct world *w, size_t number)
+static bool node_set_up(struct sim_world *w, size_t number)
 {
-    struct people *all = w->people;
+    struct sim_people *all = w->people;
     char id[24];
     (void)snprintf(id, sizeof id, "n%zu", number);
     if (!mirror_find(&w->mirror, KIND_NODE, id)) {
@@ -102,7 +102,7 @@ static bool node_set_up(struct world *w, size_t number)
     return true;
 }
 
-bool admin_set_up(struct world *w)
+bool admin_set_up(struct sim_world *w)
 {
     for (size_t i = 0; i < w->people->at.len; i++)
         if (person_set_up(w, w->people->at.at[i]))
@@ -115,7 +115,7 @@ bool admin_set_up(struct world *w)
 
 /* ---- disturbances ----------------------------------------------------------------------------------------------- */
 
-static void node_act(struct world *w, const char *id)
+static void node_act(struct sim_world *w, const char *id)
 {
     struct random_stream *rng = &w->users_rng;
     char path[128];
@@ -151,7 +151,7 @@ static void node_act(struct world *w, const char *id)
     }
 }
 
-static void user_act(struct world *w, const struct sim_user *p)
+static void user_act(struct sim_world *w, const struct sim_user *p)
 {
     struct random_stream *rng = &w->users_rng;
     const struct mirror_doc *user = mirror_find(&w->mirror, KIND_USER, p->id);
@@ -177,7 +177,7 @@ static void user_act(struct world *w, const struct sim_user *p)
 }
 
 /* Revokes the token of a user, who gets a new one. */
-static void token_act(struct world *w)
+static void token_act(struct sim_world *w)
 {
     struct random_stream *rng = &w->users_rng;
     struct sim_user *p = w->people->at.at[random_below(rng, w->people->at.len)];
@@ -190,7 +190,7 @@ static void token_act(struct world *w)
     admin_ask(w, "DELETE", path, NULL, NULL, NULL, NULL, NULL);
 }
 
-static void settings_act(struct world *w)
+static void settings_act(struct sim_world *w)
 {
     struct random_stream *rng = &w->users_rng;
     if (random_per_mille(rng, 400)) {
@@ -203,7 +203,7 @@ static void settings_act(struct world *w)
               NULL, NULL, NULL);
 }
 
-void admin_act(struct world *w)
+void admin_act(struct sim_world *w)
 {
     struct random_stream *rng = &w->users_rng;
     size_t draw = random_below(rng, 100);

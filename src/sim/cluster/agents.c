@@ -12,13 +12,13 @@
 #define MEASURE_NS_MIN (25 * SECOND)
 #define MEASURE_NS_MAX (100 * SECOND)
 
-struct agents *agents_new(struct world *w)
+struct sim_agents *agents_new(struct sim_world *w)
 {
     (void)w;
-    return mem_zalloc(sizeof(struct agents));
+    return mem_zalloc(sizeof(struct sim_agents));
 }
 
-static void agent_free(struct agent *a)
+static void agent_free(struct sim_agent *a)
 {
     node_free(a->logic);
     machine_done(&a->machine);
@@ -27,7 +27,7 @@ static void agent_free(struct agent *a)
     mem_free(a);
 }
 
-void agents_free(struct agents *all)
+void agents_free(struct sim_agents *all)
 {
     if (!all)
         return;
@@ -39,57 +39,57 @@ void agents_free(struct agents *all)
     mem_free(all);
 }
 
-static struct agent *find(const struct world *w, const char *node)
+static struct sim_agent *find(const struct sim_world *w, const char *node)
 {
     for (size_t i = 0; i < w->agents->at.len; i++) {
-        struct agent *a = w->agents->at.at[i];
+        struct sim_agent *a = w->agents->at.at[i];
         if (!a->removed && !a->of && strcmp(a->node, node) == 0)
             return a;
     }
     return NULL;
 }
 
-bool agents_has(const struct world *w, const char *node)
+bool agents_has(const struct sim_world *w, const char *node)
 {
     return find(w, node) != NULL;
 }
 
-size_t agents_len(const struct world *w)
+size_t agents_len(const struct sim_world *w)
 {
     return w->agents->at.len;
 }
 
-bool agents_has_machine(const struct world *w, size_t which)
+bool agents_has_machine(const struct sim_world *w, size_t which)
 {
     return !w->agents->at.at[which]->removed;
 }
 
 /* ---- process ---------------------------------------------------------------------------------------------------- */
 
-struct posted {
-    struct agent *a;
+struct agent_post {
+    struct sim_agent *a;
     uint64_t life;
-    void (*run)(struct agent *a, void *arg);
+    void (*run)(struct sim_agent *a, void *arg);
     void *arg;
     void (*drop)(void *arg);
 };
 
 static void posted_drop(void *arg)
 {
-    struct posted *p = arg;
+    struct agent_post *p = arg;
     if (p->drop)
         p->drop(p->arg);
     mem_free(p);
 }
 
-static void posted_due(struct world *w, void *arg)
+static void posted_due(struct sim_world *w, void *arg)
 {
-    struct posted *p = arg;
-    struct agent *a = p->a;
+    struct agent_post *p = arg;
+    struct sim_agent *a = p->a;
     if (!a->logic || a->life != p->life)
         return;
     if (a->paused_ns > w->now_ns) { /* delivered when the process continues */
-        struct posted *later = mem_zalloc(sizeof *later);
+        struct agent_post *later = mem_zalloc(sizeof *later);
         *later = *p;
         p->drop = NULL;
         world_schedule(w, a->paused_ns - w->now_ns, posted_due, later, posted_drop);
@@ -98,22 +98,22 @@ static void posted_due(struct world *w, void *arg)
     p->run(a, p->arg);
 }
 
-void agent_post(struct agent *a, int64_t delay_ns, void (*run)(struct agent *a, void *arg), void *arg,
+void agent_post(struct sim_agent *a, int64_t delay_ns, void (*run)(struct sim_agent *a, void *arg), void *arg,
                 void (*drop)(void *arg))
 {
-    struct posted *p = mem_zalloc(sizeof *p);
-    *p = (struct posted){a, a->life, run, arg, drop};
+    struct agent_post *p = mem_zalloc(sizeof *p);
+    *p = (struct agent_post){a, a->life, run, arg, drop};
     world_schedule(a->w, delay_ns, posted_due, p, posted_drop);
 }
 
 static int64_t env_steady_ns(void *ctx)
 {
-    return machine_steady_ns(&((struct agent *)ctx)->machine);
+    return machine_steady_ns(&((struct sim_agent *)ctx)->machine);
 }
 
 static int64_t env_clock_ns(void *ctx)
 {
-    return world_wall_ns(((struct agent *)ctx)->w);
+    return world_wall_ns(((struct sim_agent *)ctx)->w);
 }
 
 static void env_report(void *ctx, uint64_t seq, char *text)
@@ -128,10 +128,10 @@ static void env_reread(void *ctx)
 
 static void env_heard(void *ctx, int64_t sent_ns)
 {
-    ((struct agent *)ctx)->machine.heard_ns = sent_ns;
+    ((struct sim_agent *)ctx)->machine.heard_ns = sent_ns;
 }
 
-static void tick(struct agent *a, void *arg)
+static void tick(struct sim_agent *a, void *arg)
 {
     (void)arg;
     if (a->wake_ns > a->w->now_ns)
@@ -142,7 +142,7 @@ static void tick(struct agent *a, void *arg)
 
 static void env_wake_at(void *ctx, int64_t steady_ns)
 {
-    struct agent *a = ctx;
+    struct sim_agent *a = ctx;
     int64_t at_ns = a->machine.booted_ns + steady_ns;
     if (at_ns <= a->w->now_ns)
         at_ns = a->w->now_ns + MILLISECOND;
@@ -152,21 +152,21 @@ static void env_wake_at(void *ctx, int64_t steady_ns)
     agent_post(a, at_ns - a->w->now_ns, tick, NULL, NULL);
 }
 
-static void measure(struct agent *a, void *arg)
+static void measure(struct sim_agent *a, void *arg)
 {
     (void)arg;
     machine_measure(&a->machine, a->logic);
     agent_post(a, random_range(&a->w->agents_rng, MEASURE_NS_MIN, MEASURE_NS_MAX), measure, NULL, NULL);
 }
 
-static void start_due(struct world *w, void *arg)
+static void start_due(struct sim_world *w, void *arg)
 {
     (void)w;
     agent_start(arg);
 }
 
 /* Ends a superseded process after all its instances have stopped. A supervisor restarts the process. */
-static void exit_when_stopped(struct agent *a, void *arg)
+static void exit_when_stopped(struct sim_agent *a, void *arg)
 {
     (void)arg;
     for (size_t i = 0; i < a->machine.sim_instances.len; i++)
@@ -181,15 +181,15 @@ static void exit_when_stopped(struct agent *a, void *arg)
 
 static void env_superseded(void *ctx, const char *text)
 {
-    struct agent *a = ctx;
+    struct sim_agent *a = ctx;
     (void)text;
     world_trace(a->w, "%s gives way to another one of its name", a->node);
     agent_post(a, 0, exit_when_stopped, NULL, NULL);
 }
 
-void agent_start(struct agent *a)
+void agent_start(struct sim_agent *a)
 {
-    struct world *w = a->w;
+    struct sim_world *w = a->w;
     struct berth_err err;
     if (a->logic || a->machine.off || a->removed)
         return;
@@ -230,7 +230,7 @@ void agent_start(struct agent *a)
     agent_post(a, random_range(&w->agents_rng, SECOND, MEASURE_NS_MAX), measure, NULL, NULL);
 }
 
-void agent_kill(struct agent *a)
+void agent_kill(struct sim_agent *a)
 {
     if (!a->logic)
         return;
@@ -239,7 +239,7 @@ void agent_kill(struct agent *a)
     machine_agent_died(&a->machine);
 }
 
-static void crash_due(struct agent *a, void *arg)
+static void crash_due(struct sim_agent *a, void *arg)
 {
     (void)arg;
     world_trace(a->w, "the agent of %s dies in the middle of it", a->node);
@@ -247,16 +247,16 @@ static void crash_due(struct agent *a, void *arg)
     world_schedule(a->w, random_range(&a->w->agents_rng, 10 * MILLISECOND, 20 * SECOND), start_due, a, NULL);
 }
 
-void agent_crash_soon(struct agent *a)
+void agent_crash_soon(struct sim_agent *a)
 {
     agent_post(a, 0, crash_due, NULL, NULL);
 }
 
 /* ---- machines --------------------------------------------------------------------------------------------------- */
 
-struct agent *agent_new(struct world *w, const char *node, const char *token)
+struct sim_agent *agent_new(struct sim_world *w, const char *node, const char *token)
 {
-    struct agent *a = mem_zalloc(sizeof *a);
+    struct sim_agent *a = mem_zalloc(sizeof *a);
     a->w = w;
     (void)snprintf(a->node, sizeof a->node, "%s", node);
     (void)snprintf(a->token, sizeof a->token, "%s", token);
@@ -266,27 +266,27 @@ struct agent *agent_new(struct world *w, const char *node, const char *token)
     return a;
 }
 
-void agents_add(struct world *w, const char *node, const char *token)
+void agents_add(struct sim_world *w, const char *node, const char *token)
 {
-    struct agent *a = agent_new(w, node, token);
+    struct sim_agent *a = agent_new(w, node, token);
     world_schedule(w, random_range(&w->agents_rng, 0, 5 * SECOND), start_due, a, NULL);
 }
 
-void agent_remove(struct agent *a)
+void agent_remove(struct sim_agent *a)
 {
     agent_kill(a);
     machine_cut_power(&a->machine);
     a->machine.off = a->removed = true;
 }
 
-void agents_remove(struct world *w, const char *node)
+void agents_remove(struct sim_world *w, const char *node)
 {
     for (size_t i = 0; i < w->agents->at.len; i++)
         if (!w->agents->at.at[i]->removed && strcmp(w->agents->at.at[i]->node, node) == 0)
             agent_remove(w->agents->at.at[i]);
 }
 
-bool agent_is_duplicated(const struct agent *a)
+bool agent_is_duplicated(const struct sim_agent *a)
 {
     if (a->was_duplicated)
         return true;
@@ -298,9 +298,9 @@ bool agent_is_duplicated(const struct agent *a)
 
 /* ---- faults ----------------------------------------------------------------------------------------------------- */
 
-void agents_cut(struct world *w, size_t which, int64_t for_ns, enum cut cut)
+void agents_cut(struct sim_world *w, size_t which, int64_t for_ns, enum cut cut)
 {
-    struct agent *a = w->agents->at.at[which];
+    struct sim_agent *a = w->agents->at.at[which];
     static const char *const words[] = {
         [CUT_BOTH] = "is cut off", [CUT_TO_DAEMON] = "is not heard", [CUT_FROM_DAEMON] = "hears nothing"};
     world_trace(w, "%s %s for %" PRId64 " s", a->node, words[cut], for_ns / SECOND);
@@ -310,16 +310,16 @@ void agents_cut(struct world *w, size_t which, int64_t for_ns, enum cut cut)
         a->deaf_ns = w->now_ns + for_ns;
 }
 
-void agents_flap(struct world *w, size_t which, int64_t for_ns)
+void agents_flap(struct sim_world *w, size_t which, int64_t for_ns)
 {
-    struct agent *a = w->agents->at.at[which];
+    struct sim_agent *a = w->agents->at.at[which];
     world_trace(w, "the link of %s comes and goes for %" PRId64 " s", a->node, for_ns / SECOND);
     a->flap_ns = w->now_ns + for_ns;
 }
 
-void agents_kill(struct world *w, size_t which)
+void agents_kill(struct sim_world *w, size_t which)
 {
-    struct agent *a = w->agents->at.at[which];
+    struct sim_agent *a = w->agents->at.at[which];
     struct random_stream *rng = &w->agents_rng;
     if (!a->logic)
         return;
@@ -330,17 +330,17 @@ void agents_kill(struct world *w, size_t which)
         start_due, a, NULL);
 }
 
-void agents_pause(struct world *w, size_t which, int64_t for_ns)
+void agents_pause(struct sim_world *w, size_t which, int64_t for_ns)
 {
-    struct agent *a = w->agents->at.at[which];
+    struct sim_agent *a = w->agents->at.at[which];
     world_trace(w, "the agent of %s is paused for %" PRId64 " s", a->node, for_ns / SECOND);
     if (a->logic)
         a->paused_ns = w->now_ns + for_ns;
 }
 
-void agents_reboot(struct world *w, size_t which)
+void agents_reboot(struct sim_world *w, size_t which)
 {
-    struct agent *a = w->agents->at.at[which];
+    struct sim_agent *a = w->agents->at.at[which];
     struct random_stream *rng = &w->agents_rng;
     if (a->machine.off)
         return;
@@ -353,23 +353,23 @@ void agents_reboot(struct world *w, size_t which)
     world_schedule(w, down_ns, start_due, a, NULL);
 }
 
-static void twin_ends(struct world *w, void *arg)
+static void twin_ends(struct sim_world *w, void *arg)
 {
-    struct agent *a = arg;
+    struct sim_agent *a = arg;
     world_trace(w, "the second machine of %s is switched off", a->node);
     if (!a->removed)
         agent_remove(a);
 }
 
 /* Adds a second machine with a copy of the current disk: instance directories without processes. */
-void agents_duplicate(struct world *w, size_t which)
+void agents_duplicate(struct sim_world *w, size_t which)
 {
-    struct agent *a = w->agents->at.at[which];
+    struct sim_agent *a = w->agents->at.at[which];
     struct random_stream *rng = &w->agents_rng;
     if (a->of || a->removed || w->calm)
         return;
     world_trace(w, "a second machine is %s", a->node);
-    struct agent *twin = agent_new(w, a->node, a->token);
+    struct sim_agent *twin = agent_new(w, a->node, a->token);
     twin->of = a;
     a->was_duplicated = true;
     twin->machine.epoch = a->machine.epoch / 16 * 16;
@@ -378,10 +378,10 @@ void agents_duplicate(struct world *w, size_t which)
     world_schedule(w, random_range(rng, 20 * SECOND, 10 * MINUTE), twin_ends, twin, NULL);
 }
 
-void agents_calm(struct world *w)
+void agents_calm(struct sim_world *w)
 {
     for (size_t i = 0; i < w->agents->at.len; i++) {
-        struct agent *a = w->agents->at.at[i];
+        struct sim_agent *a = w->agents->at.at[i];
         a->mute_ns = a->deaf_ns = a->flap_ns = 0;
         if (a->of && !a->removed)
             agent_remove(a);
@@ -395,9 +395,9 @@ void agents_calm(struct world *w)
 
 /* ---- invariant checks ------------------------------------------------------------------------------------------- */
 
-void agents_lost_check(struct world *w, const char *node)
+void agents_lost_check(struct sim_world *w, const char *node)
 {
-    const struct agent *a = find(w, node);
+    const struct sim_agent *a = find(w, node);
     int64_t since_ns = a && a->heard.ns > w->daemon.started_ns ? a->heard.ns : w->daemon.started_ns;
     world_count_check(w, 5);
     if (w->now_ns - since_ns < LEASE_S * SECOND)
@@ -405,11 +405,11 @@ void agents_lost_check(struct world *w, const char *node)
                      (w->now_ns - since_ns) / SECOND, LEASE_S);
 }
 
-void agents_check(struct world *w)
+void agents_check(struct sim_world *w)
 {
     /* The machine of a deleted node is removed. */
     for (size_t i = 0; i < w->agents->at.len; i++) {
-        struct agent *a = w->agents->at.at[i];
+        struct sim_agent *a = w->agents->at.at[i];
         if (!a->removed && w->daemon.control && !mirror_find(&w->mirror, KIND_NODE, a->node))
             agent_remove(a);
     }

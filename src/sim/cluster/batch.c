@@ -63,7 +63,7 @@ static void roles(struct random_stream *rng, json_t *doc)
 
 /* Adds dependencies on existing jobs, finished or not. Some belong to other users, some are deleted before the request
  * runs. */
-static void after(struct world *w, json_t *doc)
+static void after(struct sim_world *w, json_t *doc)
 {
     struct random_stream *rng = &w->users_rng;
     json_t *list = json_array();
@@ -78,7 +78,7 @@ static void after(struct world *w, json_t *doc)
     set(doc, "after", list);
 }
 
-static void times(struct world *w, json_t *doc)
+static void times(struct sim_world *w, json_t *doc)
 {
     struct random_stream *rng = &w->users_rng;
     if (random_per_mille(rng, 250))
@@ -91,7 +91,7 @@ static void times(struct world *w, json_t *doc)
         set(doc, "min_run", number_text(rng, 0, 120, "s"));
 }
 
-json_t *batch_job(struct world *w)
+json_t *batch_job(struct sim_world *w)
 {
     struct random_stream *rng = &w->users_rng;
     json_t *doc = body_job(rng);
@@ -124,7 +124,7 @@ json_t *batch_job(struct world *w)
     return doc;
 }
 
-json_t *batch_patch(struct world *w)
+json_t *batch_patch(struct sim_world *w)
 {
     struct random_stream *rng = &w->users_rng;
     json_t *doc = json_object();
@@ -175,7 +175,7 @@ static json_t *quota(struct random_stream *rng, int64_t size)
     return doc;
 }
 
-static void quota_act(struct world *w)
+static void quota_act(struct sim_world *w)
 {
     struct random_stream *rng = &w->users_rng;
     char path[128];
@@ -194,7 +194,7 @@ static void quota_act(struct world *w)
 
 /* ---- queues ----------------------------------------------------------------------------------------------------- */
 
-static void queue_act(struct world *w)
+static void queue_act(struct sim_world *w)
 {
     struct random_stream *rng = &w->users_rng;
     const char *name = queue_name(rng);
@@ -223,7 +223,7 @@ static void queue_act(struct world *w)
 
 /* ---- windows and settings --------------------------------------------------------------------------------------- */
 
-static void window_act(struct world *w)
+static void window_act(struct sim_world *w)
 {
     struct random_stream *rng = &w->users_rng;
     size_t nodes = w->mirror.of[KIND_NODE].len;
@@ -244,7 +244,7 @@ static void window_act(struct world *w)
     admin_ask(w, "PUT", path, body, NULL, NULL, NULL, NULL);
 }
 
-static void order_act(struct world *w)
+static void order_act(struct sim_world *w)
 {
     struct random_stream *rng = &w->users_rng;
     json_t *body = json_object();
@@ -263,7 +263,7 @@ static void order_act(struct world *w)
     admin_ask(w, "PATCH", "/v1/system/settings", body, NULL, NULL, NULL, NULL);
 }
 
-void batch_act(struct world *w)
+void batch_act(struct sim_world *w)
 {
     size_t draw = random_below(&w->users_rng, 100);
     if (draw < 45)
@@ -276,7 +276,7 @@ void batch_act(struct world *w)
         order_act(w);
 }
 
-bool batch_calm(struct world *w)
+bool batch_calm(struct sim_world *w)
 {
     const struct mirror_doc *settings = mirror_find(&w->mirror, KIND_SETTING, SETTINGS_ID);
     const char *backfill = settings ? json_string_value(json_object_get(settings->doc, "backfill")) : NULL;

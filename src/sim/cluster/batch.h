@@ -4,11 +4,11 @@
 #include "sim/cluster/users.h"
 
 /* Returns a random job document, as a new reference. */
-json_t *batch_job(struct world *w);
+json_t *batch_job(struct sim_world *w);
 /* Returns a merge patch for a job. */
-json_t *batch_patch(struct world *w);
+json_t *batch_patch(struct sim_world *w);
 /* Does one random action of an administrator on queues, quotas and the order of jobs. */
-void batch_act(struct world *w);
+void batch_act(struct sim_world *w);
 /* Deletes everything that would keep jobs waiting for ever in the calm phase. Returns whether there was something to
  * delete. */
-bool batch_calm(struct world *w);
+bool batch_calm(struct sim_world *w);

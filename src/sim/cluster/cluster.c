@@ -11,9 +11,9 @@ enum { PROGRESS_EVERY = 4096 };
 #define CALM_MIN_NS (2 * MINUTE)
 #define CALM_MAX_NS (90 * MINUTE) /* longer than any fence, any pause and any queue of tasks */
 
-static void run_until(struct world *w, int64_t end_ns)
+static void run_until(struct sim_world *w, int64_t end_ns)
 {
-    struct due due;
+    struct sim_event due;
     while (!w->invariant && w->queue.heap.len && w->queue.heap.at[0].at_ns <= end_ns &&
            event_queue_pop(&w->queue, &due)) {
         w->now_ns = due.at_ns;
@@ -28,7 +28,7 @@ static void run_until(struct world *w, int64_t end_ns)
 }
 
 /* Stops faults and changes, and runs until the cluster has settled. */
-static void calm_down(struct world *w)
+static void calm_down(struct sim_world *w)
 {
     int64_t begin_ns = w->now_ns;
     world_trace(w, "calm");
@@ -44,7 +44,7 @@ static void calm_down(struct world *w)
                      str_text(&w->unsettled));
 }
 
-static int set_up(struct world *w, struct berth_err *err)
+static int set_up(struct sim_world *w, struct berth_err *err)
 {
     char token[TOKEN_TEXT_MAX];
     w->agents = agents_new(w);
@@ -62,7 +62,7 @@ static int set_up(struct world *w, struct berth_err *err)
     return rc;
 }
 
-static void tear_down(struct world *w)
+static void tear_down(struct sim_world *w)
 {
     if (w->daemon.store || w->daemon.control)
         daemon_close(w);
@@ -82,9 +82,9 @@ static void tear_down(struct world *w)
     str_done(&w->breach);
 }
 
-static void result_fill(const struct world *w, struct sim_result *ret)
+static void result_fill(const struct sim_world *w, struct sim_result *ret)
 {
-    const struct counts *c = &w->counts;
+    const struct sim_counts *c = &w->counts;
     *ret = (struct sim_result){
         .events = w->event,
         .requests = c->requests,
@@ -126,7 +126,7 @@ void sim_command(const struct sim_options *o, struct str *to)
         str_addf(to, " --faults=%s", o->faults);
 }
 
-static int breach_tell(const struct world *w, struct berth_err *err)
+static int breach_tell(const struct sim_world *w, struct berth_err *err)
 {
     CLEANUP(str) struct str again = {0};
     sim_command(w->options, &again);
@@ -139,7 +139,7 @@ static int breach_tell(const struct world *w, struct berth_err *err)
 int sim_cluster_run(const struct sim_options *options, struct sim_result *ret, struct berth_err *err)
 {
     double hours = options->hours > 0 ? options->hours : 1;
-    struct world w = {
+    struct sim_world w = {
         .options = options,
         .rng = random_stream_new(options->seed, 1),
         .daemon_rng = random_stream_new(options->seed, 2),

@@ -9,7 +9,7 @@
  * This is not a benchmark and does not simulate policies: durations are chosen to provoke conflicts, not to be
  * realistic.
  *
- * To add a fault: enum fault, and a row in faults.c. To add an invariant: a check in the file of its subject
+ * To add a fault: enum sim_fault_kind, and a row in faults.c. To add an invariant: a check in the file of its subject
  * (placement.c, quota.c, jobs.c, processes.c, states.c, durability.c, liveness.c, watcher.c) that calls world_breach
  * with its number.
  */
@@ -23,7 +23,7 @@
 #include "base/str.h"
 #include "store/store.h"
 
-enum fault {
+enum sim_fault_kind {
     FAULT_DAEMON_KILL,
     FAULT_DAEMON_STOP,
     FAULT_DAEMON_DOWN,
@@ -49,7 +49,7 @@ enum fault {
 struct sim_fault {
     const char *name, *text;
 };
-/* Returns a fault, in order of enum fault; NULL past the end. */
+/* Returns a fault, in order of enum sim_fault_kind; NULL past the end. */
 const struct sim_fault *sim_fault_at(size_t i);
 /* Parses a list of faults to a bit set: "partition,agent-kill", "all", "none", or exclusions "-twin,-clock". Returns
  * -EINVAL for an unknown fault. */

@@ -19,18 +19,18 @@ static int64_t clock_ns(void *ctx)
 
 static int64_t steady_ns(void *ctx)
 {
-    return ((struct world *)ctx)->now_ns;
+    return ((struct sim_world *)ctx)->now_ns;
 }
 
 static void fill_random(void *ctx, void *buf, size_t len)
 {
-    struct world *w = ctx;
+    struct sim_world *w = ctx;
     unsigned char *at = buf;
     for (size_t i = 0; i < len; i++)
         at[i] = (unsigned char)random_next(&w->daemon_rng);
 }
 
-static void worker_task_end(struct world *w)
+static void worker_task_end(struct sim_world *w)
 {
     struct worker_task *e = take_ptr(&w->daemon.worker_task);
     if (!e->worked)
@@ -39,7 +39,7 @@ static void worker_task_end(struct world *w)
     mem_free(e);
 }
 
-static void worker_task_due(struct world *w, void *arg)
+static void worker_task_due(struct sim_world *w, void *arg)
 {
     uint64_t life = (uint64_t)(uintptr_t)arg;
     if (!w->daemon.worker_task || life != w->daemon.life)
@@ -53,7 +53,7 @@ static void worker_task_due(struct world *w, void *arg)
  * the end. */
 static void run(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
 {
-    struct world *w = ctx;
+    struct sim_world *w = ctx;
     struct random_stream *rng = &w->daemon_rng;
     assert(!w->daemon.worker_task);
     if (random_per_mille(rng, 100)) {
@@ -82,9 +82,9 @@ static void run_slow(void *ctx, void (*work)(void *), void (*after)(void *), voi
     after(arg);
 }
 
-static void tick(struct world *w, void *arg)
+static void tick(struct sim_world *w, void *arg)
 {
-    struct daemon *d = &w->daemon;
+    struct sim_daemon *d = &w->daemon;
     if (!d->control || (uint64_t)(uintptr_t)arg != d->life || d->wake_ns != w->now_ns)
         return;
     d->wake_ns = INT64_MAX;
@@ -95,8 +95,8 @@ static void tick(struct world *w, void *arg)
 
 static void wake_at(void *ctx, int64_t at_ns)
 {
-    struct world *w = ctx;
-    struct daemon *d = &w->daemon;
+    struct sim_world *w = ctx;
+    struct sim_daemon *d = &w->daemon;
     int64_t soonest = w->now_ns + random_range(&w->daemon_rng, 20 * MICROSECOND, 2 * MILLISECOND);
     if (d->dying)
         return;
@@ -112,28 +112,28 @@ static void wake_at(void *ctx, int64_t at_ns)
 
 static void heard(void *ctx, const struct store_event *event)
 {
-    struct world *w = ctx;
-    struct heard h = {.key = mem_strdup(event->key),
-                      .value = mem_alloc(event->value.len + 1),
-                      .len = event->value.len,
-                      .gone = event->gone,
-                      .created = event->created,
-                      .revision = event->revision};
+    struct sim_world *w = ctx;
+    struct watched_event h = {.key = mem_strdup(event->key),
+                              .value = mem_alloc(event->value.len + 1),
+                              .len = event->value.len,
+                              .gone = event->gone,
+                              .created = event->created,
+                              .revision = event->revision};
     if (h.len)
         memcpy(h.value, event->value.at, h.len);
     vec_push(&w->heard, h);
 }
 
-static uint64_t activity_count(const struct world *w)
+static uint64_t activity_count(const struct sim_world *w)
 {
     struct scheduler_status mirror_doc = scheduler_status(control_scheduler(w->daemon.control));
     uint64_t x = hash_pair(store_revision(w->daemon.store), w->answered.len);
     return hash_pair(x, hash_pair(mirror_doc.cycles * 1000003 + mirror_doc.plans, mirror_doc.assumed));
 }
 
-static void pump(struct world *w, void *arg)
+static void pump(struct sim_world *w, void *arg)
 {
-    struct daemon *d = &w->daemon;
+    struct sim_daemon *d = &w->daemon;
     if (!d->control || (uint64_t)(uintptr_t)arg != d->life)
         return;
     world_trace(w, "the store writes");
@@ -146,9 +146,9 @@ static void pump(struct world *w, void *arg)
         daemon_schedule_pump(w);
 }
 
-void daemon_schedule_pump(struct world *w)
+void daemon_schedule_pump(struct sim_world *w)
 {
-    struct daemon *d = &w->daemon;
+    struct sim_daemon *d = &w->daemon;
     struct random_stream *rng = &w->daemon_rng;
     if (!d->control || d->dying)
         return;
@@ -165,9 +165,9 @@ void daemon_schedule_pump(struct world *w)
 
 /* ---- start and end ---------------------------------------------------------------------------------------------- */
 
-int daemon_start(struct world *w, struct berth_err *err)
+int daemon_start(struct sim_world *w, struct berth_err *err)
 {
-    struct daemon *d = &w->daemon;
+    struct sim_daemon *d = &w->daemon;
     const struct control_env env = {
         .ctx = w,
         .clock_ns = clock_ns,
@@ -205,9 +205,9 @@ int daemon_start(struct world *w, struct berth_err *err)
 }
 
 /* Shuts down the daemon; anything that it still outputs or writes is ignored. */
-static void shut_down(struct world *w)
+static void shut_down(struct sim_world *w)
 {
-    struct daemon *d = &w->daemon;
+    struct sim_daemon *d = &w->daemon;
     d->dying = true;
     store_unwatch(take_ptr(&d->watch));
     store_memory_fail(d->store, EIO, SIZE_MAX);
@@ -217,7 +217,7 @@ static void shut_down(struct world *w)
     store_drain(d->store);
     control_free(take_ptr(&d->control));
     for (size_t i = 0; i < w->asked.len; i++) {
-        struct asked *a = w->asked.at[i];
+        struct sim_pending_request *a = w->asked.at[i];
         if (!a || a->answered)
             continue;
         if (a->life == d->life)
@@ -227,9 +227,9 @@ static void shut_down(struct world *w)
     d->dying = false;
 }
 
-void daemon_crash(struct world *w, bool orderly)
+void daemon_crash(struct sim_world *w, bool orderly)
 {
-    struct daemon *d = &w->daemon;
+    struct sim_daemon *d = &w->daemon;
     if (!d->control)
         return;
     if (orderly) {
@@ -246,9 +246,9 @@ void daemon_crash(struct world *w, bool orderly)
     d->store = left;
 }
 
-void daemon_close(struct world *w)
+void daemon_close(struct sim_world *w)
 {
-    struct daemon *d = &w->daemon;
+    struct sim_daemon *d = &w->daemon;
     if (d->control) {
         watchers_down(w);
         shut_down(w);

@@ -1,30 +1,30 @@
 /* event_queue.c - a binary heap of events. */
 #include "sim/cluster/event_queue.h"
 
-static bool before(const struct due *a, const struct due *b)
+static bool before(const struct sim_event *a, const struct sim_event *b)
 {
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
 }
 
-static void swap(struct due *a, struct due *b)
+static void swap(struct sim_event *a, struct sim_event *b)
 {
-    struct due t = *a;
+    struct sim_event t = *a;
     *a = *b;
     *b = t;
 }
 
-void event_queue_add(struct event_queue *q, struct due due)
+void event_queue_add(struct event_queue *q, struct sim_event due)
 {
     due.order = ++q->order;
     vec_push(&q->heap, due);
-    struct due *heap = q->heap.at;
+    struct sim_event *heap = q->heap.at;
     for (size_t i = q->heap.len - 1; i > 0 && before(&heap[i], &heap[(i - 1) / 2]); i = (i - 1) / 2)
         swap(&heap[i], &heap[(i - 1) / 2]);
 }
 
-bool event_queue_pop(struct event_queue *q, struct due *ret)
+bool event_queue_pop(struct event_queue *q, struct sim_event *ret)
 {
-    struct due *heap = q->heap.at;
+    struct sim_event *heap = q->heap.at;
     if (q->heap.len == 0)
         return false;
     *ret = heap[0];

@@ -11,23 +11,23 @@
 
 #include "base/vec.h"
 
-struct world;
+struct sim_world;
 
-struct due {
+struct sim_event {
     int64_t at_ns;
     uint64_t order;
-    void (*run)(struct world *w, void *arg);
+    void (*run)(struct sim_world *w, void *arg);
     void *arg;
     void (*drop)(void *arg); /* called after `run`, or if the event never runs; NULL: nothing to free */
 };
 
 struct event_queue {
-    VEC(struct due) heap;
+    VEC(struct sim_event) heap;
     uint64_t order;
 };
 
 /* Adds an event. The queue sets `order`. */
-void event_queue_add(struct event_queue *q, struct due due);
+void event_queue_add(struct event_queue *q, struct sim_event due);
 /* Removes the next event. Returns false if the queue is empty. */
-bool event_queue_pop(struct event_queue *q, struct due *ret);
+bool event_queue_pop(struct event_queue *q, struct sim_event *ret);
 void event_queue_done(struct event_queue *q);

@@ -13,9 +13,9 @@ struct faults {
     int64_t slow_ns;   /* until when every write is slow */
 };
 
-static void trouble(struct world *w, void *arg);
+static void trouble(struct sim_world *w, void *arg);
 
-struct faults *faults_new(struct world *w)
+struct faults *faults_new(struct sim_world *w)
 {
     struct faults *f = mem_zalloc(sizeof *f);
     f->failed_ns = -SETTLES_NS;
@@ -28,24 +28,24 @@ void faults_free(struct faults *f)
     mem_free(f);
 }
 
-bool faults_store_fails(const struct world *w)
+bool faults_store_fails(const struct sim_world *w)
 {
     return w->faults->failing || w->now_ns - w->faults->failed_ns < SETTLES_NS || faults_store_slow(w);
 }
 
-bool faults_store_slow(const struct world *w)
+bool faults_store_slow(const struct sim_world *w)
 {
     return w->faults && w->now_ns < w->faults->slow_ns;
 }
 
-bool faults_allow(const struct world *w, enum fault fault)
+bool faults_allow(const struct sim_world *w, enum sim_fault_kind fault)
 {
     return !w->calm && (w->allowed >> fault & 1);
 }
 
 /* ---- daemon ----------------------------------------------------------------------------------------------------- */
 
-static void start(struct world *w, void *arg)
+static void start(struct sim_world *w, void *arg)
 {
     struct berth_err err;
     (void)arg;
@@ -59,7 +59,7 @@ static void start(struct world *w, void *arg)
     verify_recovered(w);
 }
 
-static void crash(struct world *w, bool orderly, int64_t down_ns)
+static void crash(struct sim_world *w, bool orderly, int64_t down_ns)
 {
     if (!w->daemon.control)
         return;
@@ -74,17 +74,17 @@ static int64_t moment_ns(struct random_stream *rng)
     return random_per_mille(rng, 800) ? random_range(rng, MILLISECOND, 5 * SECOND) : random_range(rng, SECOND, MINUTE);
 }
 
-static void daemon_kill(struct world *w)
+static void daemon_kill(struct sim_world *w)
 {
     crash(w, false, moment_ns(&w->faults_rng));
 }
 
-static void daemon_stop(struct world *w)
+static void daemon_stop(struct sim_world *w)
 {
     crash(w, true, moment_ns(&w->faults_rng));
 }
 
-static void daemon_down(struct world *w)
+static void daemon_down(struct sim_world *w)
 {
     int64_t down_ns = random_range(&w->faults_rng, 2 * MINUTE, 10 * MINUTE);
     crash(w, random_per_mille(&w->faults_rng, 500), down_ns);
@@ -92,7 +92,7 @@ static void daemon_down(struct world *w)
 
 /* ---- store ------------------------------------------------------------------------------------------------------ */
 
-static void store_heals(struct world *w, void *arg)
+static void store_heals(struct sim_world *w, void *arg)
 {
     (void)arg;
     if (!w->faults->failing)
@@ -104,7 +104,7 @@ static void store_heals(struct world *w, void *arg)
         store_memory_fail(w->daemon.store, EIO, 0);
 }
 
-static void store_fails(struct world *w)
+static void store_fails(struct sim_world *w)
 {
     struct random_stream *rng = &w->faults_rng;
     int code = random_per_mille(rng, 500) ? ENOSPC : EIO;
@@ -119,7 +119,7 @@ static void store_fails(struct world *w)
     world_schedule(w, random_range(rng, 10 * MILLISECOND, 90 * SECOND), store_heals, NULL, NULL);
 }
 
-static void disk_slows(struct world *w)
+static void disk_slows(struct sim_world *w)
 {
     w->faults->slow_ns = w->now_ns + random_range(&w->faults_rng, 10 * SECOND, 4 * MINUTE);
     w->faults->failed_ns = w->faults->slow_ns;
@@ -128,7 +128,7 @@ static void disk_slows(struct world *w)
 
 /* ---- clocks ----------------------------------------------------------------------------------------------------- */
 
-static void clock_jumps(struct world *w)
+static void clock_jumps(struct sim_world *w)
 {
     struct random_stream *rng = &w->faults_rng;
     int64_t by_ns = random_per_mille(rng, 100)   ? random_range(rng, -30 * HOUR, 30 * HOUR)
@@ -144,7 +144,7 @@ static void clock_jumps(struct world *w)
 /* ---- agents and their links ------------------------------------------------------------------------------------- */
 
 /* Returns a random agent. Agents without a machine are still in the list. */
-static size_t one(struct world *w)
+static size_t one(struct sim_world *w)
 {
     size_t which = 0;
     for (unsigned tries = 0; tries < 16; tries++) {
@@ -160,43 +160,43 @@ static int64_t while_ns(struct random_stream *rng)
     return random_per_mille(rng, 500) ? random_range(rng, SECOND, MINUTE) : random_range(rng, MINUTE, 12 * MINUTE);
 }
 
-static void agent_kill(struct world *w)
+static void agent_kill(struct sim_world *w)
 {
     agents_kill(w, one(w));
 }
 
-static void agent_pause(struct world *w)
+static void agent_pause(struct sim_world *w)
 {
     int64_t for_ns = while_ns(&w->faults_rng);
     agents_pause(w, one(w), for_ns);
 }
 
-static void reboot(struct world *w)
+static void reboot(struct sim_world *w)
 {
     agents_reboot(w, one(w));
 }
 
-static void partition(struct world *w)
+static void partition(struct sim_world *w)
 {
     int64_t for_ns = while_ns(&w->faults_rng);
     agents_cut(w, one(w), for_ns, CUT_BOTH);
 }
 
-static void one_way(struct world *w)
+static void one_way(struct sim_world *w)
 {
     bool mute = random_per_mille(&w->faults_rng, 500);
     int64_t for_ns = while_ns(&w->faults_rng);
     agents_cut(w, one(w), for_ns, mute ? CUT_TO_DAEMON : CUT_FROM_DAEMON);
 }
 
-static void flap(struct world *w)
+static void flap(struct sim_world *w)
 {
     int64_t for_ns = while_ns(&w->faults_rng);
     agents_flap(w, one(w), for_ns);
 }
 
 /* Cuts off more than a third of the nodes, as a failed switch does. */
-static void mass(struct world *w)
+static void mass(struct sim_world *w)
 {
     struct random_stream *rng = &w->faults_rng;
     size_t every = 1 + random_below(rng, 2);
@@ -204,17 +204,17 @@ static void mass(struct world *w)
         agents_cut(w, i, random_range(rng, 20 * SECOND, 15 * MINUTE), CUT_BOTH);
 }
 
-static void twin(struct world *w)
+static void twin(struct sim_world *w)
 {
     agents_duplicate(w, one(w));
 }
 
-static void impostor(struct world *w)
+static void impostor(struct sim_world *w)
 {
     agents_forge(w, one(w));
 }
 
-static void lie(struct world *w)
+static void lie(struct sim_world *w)
 {
     agents_report_falsely(w, one(w));
 }
@@ -223,7 +223,7 @@ static void lie(struct world *w)
 
 static const struct {
     struct sim_fault fault;
-    void (*run)(struct world *w); /* NULL: a fault of messages (network.c) */
+    void (*run)(struct sim_world *w); /* NULL: a fault of messages (network.c) */
     unsigned weight;
     bool agent; /* needs an agent */
 } rows[SIM_FAULTS] = {
@@ -289,7 +289,7 @@ int sim_faults_parse(const char *list, uint64_t *ret, struct berth_err *err)
     return 0;
 }
 
-static void trouble(struct world *w, void *arg)
+static void trouble(struct sim_world *w, void *arg)
 {
     struct random_stream *rng = &w->faults_rng;
     unsigned rate = w->options->rates.faults ? w->options->rates.faults : 100, total = 0;
@@ -313,7 +313,7 @@ static void trouble(struct world *w, void *arg)
     }
 }
 
-void faults_end(struct world *w)
+void faults_end(struct sim_world *w)
 {
     w->faults->slow_ns = 0;
     store_heals(w, NULL);

@@ -12,7 +12,7 @@ static json_t *item(uint64_t id, const char *state)
 }
 
 /* Returns reports that all instances of the machine are over. */
-static json_t *all_over(struct random_stream *rng, const struct agent *a)
+static json_t *all_over(struct random_stream *rng, const struct sim_agent *a)
 {
     json_t *items = json_array();
     for (size_t i = 0; i < a->machine.sim_instances.len; i++)
@@ -30,7 +30,8 @@ static char *report_text(uint64_t epoch, uint64_t seq, json_t *items)
     return text;
 }
 
-static void forged_report(struct agent *a, const char *node, uint64_t epoch, uint64_t seq, json_t *items, bool stale)
+static void forged_report(struct sim_agent *a, const char *node, uint64_t epoch, uint64_t seq, json_t *items,
+                          bool stale)
 {
     struct forged_report forged_report = {
         .node = node, .epoch = epoch, .seq = seq, .text = report_text(epoch, seq, items), .stale = stale};
@@ -38,10 +39,10 @@ static void forged_report(struct agent *a, const char *node, uint64_t epoch, uin
     network_forged_report(a, &forged_report);
 }
 
-void agents_forge(struct world *w, size_t which)
+void agents_forge(struct sim_world *w, size_t which)
 {
     struct random_stream *rng = &w->agents_rng;
-    struct agent *a = w->agents->at.at[which], *other = w->agents->at.at[random_below(rng, w->agents->at.len)];
+    struct sim_agent *a = w->agents->at.at[which], *other = w->agents->at.at[random_below(rng, w->agents->at.len)];
     const struct accepted_reports *heard = agent_accepted_reports(a);
     world_trace(w, "somebody speaks as %s", a->node);
     switch (random_below(rng, 3)) {
@@ -59,10 +60,10 @@ void agents_forge(struct world *w, size_t which)
 }
 
 /* A genuine agent sends wrong reports: about instances that are not its own, or that never existed. */
-void agents_report_falsely(struct world *w, size_t which)
+void agents_report_falsely(struct sim_world *w, size_t which)
 {
     struct random_stream *rng = &w->agents_rng;
-    struct agent *a = w->agents->at.at[which], *other = w->agents->at.at[random_below(rng, w->agents->at.len)];
+    struct sim_agent *a = w->agents->at.at[which], *other = w->agents->at.at[random_below(rng, w->agents->at.len)];
     uint64_t seq = agent_accepted_reports(a)->seq + 1;
     json_t *items = strcmp(other->node, a->node) != 0 ? all_over(rng, other) : json_array();
     world_trace(w, "%s lies", a->node);

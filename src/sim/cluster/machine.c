@@ -8,24 +8,24 @@
 
 #define GRACE_NS_DEFAULT (10 * SECOND)
 
-static struct world *world_of(const struct machine *m)
+static struct sim_world *world_of(const struct sim_node_machine *m)
 {
     return m->agent->w;
 }
 
-static struct random_stream *rng_of(const struct machine *m)
+static struct random_stream *rng_of(const struct sim_node_machine *m)
 {
     return &m->agent->w->agents_rng;
 }
 
-int64_t machine_steady_ns(const struct machine *m)
+int64_t machine_steady_ns(const struct sim_node_machine *m)
 {
     return world_of(m)->now_ns - m->booted_ns;
 }
 
-void machine_init(struct machine *m, struct agent *agent, int64_t booted_ns)
+void machine_init(struct sim_node_machine *m, struct sim_agent *agent, int64_t booted_ns)
 {
-    *m = (struct machine){.agent = agent, .booted_ns = booted_ns};
+    *m = (struct sim_node_machine){.agent = agent, .booted_ns = booted_ns};
 }
 
 static void sim_instance_free(struct sim_instance *t)
@@ -34,14 +34,14 @@ static void sim_instance_free(struct sim_instance *t)
     mem_free(t);
 }
 
-void machine_done(struct machine *m)
+void machine_done(struct sim_node_machine *m)
 {
     for (size_t i = 0; i < m->sim_instances.len; i++)
         sim_instance_free(m->sim_instances.at[i]);
     vec_done(&m->sim_instances);
 }
 
-struct sim_instance *machine_find(const struct machine *m, uint64_t id)
+struct sim_instance *machine_find(const struct sim_node_machine *m, uint64_t id)
 {
     for (size_t i = 0; i < m->sim_instances.len; i++)
         if (m->sim_instances.at[i]->id == id)
@@ -63,17 +63,18 @@ static void *instance_event_new(uint64_t id)
 }
 
 /* The agent notices that the shim has ended, and reads the outcome. */
-static void agent_sees_end(struct agent *a, void *arg)
+static void agent_sees_end(struct sim_agent *a, void *arg)
 {
     struct sim_instance *t = machine_find(&a->machine, ((struct instance_event *)arg)->id);
     if (!t || t->state != INSTANCE_OVER || t->told)
         return;
     t->told = true;
     world_trace(a->w, "%s sees that %" PRIu64 " is over", a->node, t->id);
-    node_over(a->logic, t->id, &t->end);
+    node_instance_ended(a->logic, t->id, &t->end);
 }
 
-static void sim_instance_end(struct machine *m, struct sim_instance *t, enum node_end end, int code, const char *text)
+static void sim_instance_end(struct sim_node_machine *m, struct sim_instance *t, enum node_end end, int code,
+                             const char *text)
 {
     t->state = INSTANCE_OVER;
     t->kept = true;
@@ -84,20 +85,20 @@ static void sim_instance_end(struct machine *m, struct sim_instance *t, enum nod
 
 /* ---- progress of an instance ------------------------------------------------------------------------------------ */
 
-static int64_t soon(const struct machine *m, int64_t low_ns, int64_t high_ns)
+static int64_t soon(const struct sim_node_machine *m, int64_t low_ns, int64_t high_ns)
 {
     return world_of(m)->now_ns + random_range(rng_of(m), low_ns, high_ns);
 }
 
 /* Returns when the shim fences the instance, in simulation time. The shim reads when the daemon last answered the
  * node. */
-static int64_t shim_due_ns(const struct machine *m, const struct sim_instance *t)
+static int64_t shim_due_ns(const struct sim_node_machine *m, const struct sim_instance *t)
 {
     int64_t heard_ns = m->booted_ns + m->heard_ns;
     return t->fence_ns && t->state != INSTANCE_OVER ? heard_ns + t->fence_ns : INT64_MAX;
 }
 
-static int64_t sim_instance_next_ns(const struct machine *m, const struct sim_instance *t)
+static int64_t sim_instance_next_ns(const struct sim_node_machine *m, const struct sim_instance *t)
 {
     int64_t due_ns = t->state == INSTANCE_ALIVE ? shim_due_ns(m, t) : INT64_MAX;
     due_ns = t->next_ns < due_ns ? t->next_ns : due_ns;
@@ -105,7 +106,7 @@ static int64_t sim_instance_next_ns(const struct machine *m, const struct sim_in
     return t->kill_ns < due_ns ? t->kill_ns : due_ns;
 }
 
-static void agent_sees_health(struct agent *a, void *arg)
+static void agent_sees_health(struct sim_agent *a, void *arg)
 {
     const struct sim_instance *t = machine_find(&a->machine, ((struct instance_event *)arg)->id);
     if (t && t->state == INSTANCE_ALIVE)
@@ -113,7 +114,7 @@ static void agent_sees_health(struct agent *a, void *arg)
 }
 
 /* Does the next random change: a task ends, a service fails, health changes. */
-static void sim_instance_progress(struct machine *m, struct sim_instance *t)
+static void sim_instance_progress(struct sim_node_machine *m, struct sim_instance *t)
 {
     struct random_stream *rng = rng_of(m);
     bool calm = world_of(m)->calm;
@@ -135,16 +136,16 @@ static void sim_instance_progress(struct machine *m, struct sim_instance *t)
 }
 
 struct tree_event {
-    struct machine *m;
+    struct sim_node_machine *m;
     uint64_t id;
 };
 
-static void sim_instance_set_timer(struct machine *m, struct sim_instance *t);
+static void sim_instance_set_timer(struct sim_node_machine *m, struct sim_instance *t);
 
-static void sim_instance_timer(struct world *w, void *arg)
+static void sim_instance_timer(struct sim_world *w, void *arg)
 {
     struct tree_event *e = arg;
-    struct machine *m = e->m;
+    struct sim_node_machine *m = e->m;
     struct sim_instance *t = machine_find(m, e->id);
     if (!t || t->armed_ns > w->now_ns)
         return;
@@ -165,9 +166,9 @@ static void sim_instance_timer(struct world *w, void *arg)
     sim_instance_set_timer(m, t);
 }
 
-static void sim_instance_set_timer(struct machine *m, struct sim_instance *t)
+static void sim_instance_set_timer(struct sim_node_machine *m, struct sim_instance *t)
 {
-    struct world *w = world_of(m);
+    struct sim_world *w = world_of(m);
     int64_t due_ns = sim_instance_next_ns(m, t);
     if (due_ns == INT64_MAX || due_ns >= t->armed_ns)
         return;
@@ -177,7 +178,7 @@ static void sim_instance_set_timer(struct machine *m, struct sim_instance *t)
     world_schedule(w, due_ns > w->now_ns ? due_ns - w->now_ns : 0, sim_instance_timer, e, mem_free);
 }
 
-void machine_calm(struct machine *m)
+void machine_calm(struct sim_node_machine *m)
 {
     for (size_t i = 0; i < m->sim_instances.len; i++) {
         struct sim_instance *t = m->sim_instances.at[i];
@@ -189,7 +190,7 @@ void machine_calm(struct machine *m)
 
 /* ---- starting --------------------------------------------------------------------------------------------------- */
 
-static bool port_taken(const struct machine *m, uint16_t port)
+static bool port_taken(const struct sim_node_machine *m, uint16_t port)
 {
     for (size_t i = 0; i < m->sim_instances.len; i++)
         for (size_t k = 0; k < m->sim_instances.at[i]->ports_len && m->sim_instances.at[i]->state == INSTANCE_ALIVE;
@@ -200,7 +201,7 @@ static bool port_taken(const struct machine *m, uint16_t port)
 }
 
 /* Binds the first free port of each endpoint's block; other programs hold some ports. */
-static bool ports_bind(struct machine *m, struct sim_instance *t)
+static bool ports_bind(struct sim_node_machine *m, struct sim_instance *t)
 {
     size_t i;
     json_t *want;
@@ -222,16 +223,16 @@ static bool ports_bind(struct machine *m, struct sim_instance *t)
 }
 
 /* An awaited port accepts connections one second after the start. Only that decides readiness. */
-static void agent_sees_ports(struct agent *a, void *arg)
+static void agent_sees_ports(struct sim_agent *a, void *arg)
 {
     const struct sim_instance *t = machine_find(&a->machine, ((struct instance_event *)arg)->id);
     if (t && t->state == INSTANCE_ALIVE && !json_object_get(t->config, "health"))
         node_health(a->logic, t->id, true, NULL);
 }
 
-static void launch(struct agent *a, void *arg)
+static void launch(struct sim_agent *a, void *arg)
 {
-    struct machine *m = &a->machine;
+    struct sim_node_machine *m = &a->machine;
     struct sim_instance *t = machine_find(m, ((struct instance_event *)arg)->id);
     struct random_stream *rng = rng_of(m);
     if (!t || t->state != INSTANCE_RECORDED || t->life != a->life)
@@ -245,7 +246,7 @@ static void launch(struct agent *a, void *arg)
         t->state = INSTANCE_OVER;
         t->kept = t->told = true;
         t->end = (struct node_outcome){NODE_FAILED, -1, t->fails ? "/bin/sleep: no such file" : "no port is free"};
-        node_over(a->logic, t->id, &t->end);
+        node_instance_ended(a->logic, t->id, &t->end);
         return;
     }
     world_trace(a->w, "%s launches %" PRIu64 " of %s", a->node, t->id, t->workload);
@@ -263,8 +264,8 @@ static void launch(struct agent *a, void *arg)
 
 static void start(void *ctx, uint64_t id, const json_t *config)
 {
-    struct machine *m = ctx;
-    struct agent *a = m->agent;
+    struct sim_node_machine *m = ctx;
+    struct sim_agent *a = m->agent;
     struct random_stream *rng = rng_of(m);
     bool calm = a->w->calm;
     const char *workload = json_string_value(json_object_get(config, "workload"));
@@ -321,7 +322,7 @@ static int64_t grace_ns(const struct sim_instance *t)
 
 static void stop(void *ctx, uint64_t id, bool now)
 {
-    struct machine *m = ctx;
+    struct sim_node_machine *m = ctx;
     struct sim_instance *t = machine_find(m, id);
     struct random_stream *rng = rng_of(m);
     int64_t now_ns = world_of(m)->now_ns;
@@ -349,7 +350,7 @@ static void stop(void *ctx, uint64_t id, bool now)
 
 static void forget(void *ctx, uint64_t id)
 {
-    struct machine *m = ctx;
+    struct sim_node_machine *m = ctx;
     for (size_t i = 0; i < m->sim_instances.len; i++)
         if (m->sim_instances.at[i]->id == id) {
             instance_forgotten_check(m->agent, m->sim_instances.at[i]);
@@ -363,30 +364,30 @@ const struct node_machine sim_machine = {start, change, stop, forget};
 
 /* ---- start and end of agents ------------------------------------------------------------------------------------ */
 
-void machine_find_all(struct machine *m, struct node *logic)
+void machine_find_all(struct sim_node_machine *m, struct node_agent *logic)
 {
     for (size_t i = 0; i < m->sim_instances.len; i++) {
         struct sim_instance *t = m->sim_instances.at[i];
         if (t->state == INSTANCE_ALIVE) {
-            node_found(logic, t->id, t->config, &(struct node_start){t->ports, t->ports_len});
+            node_adopt(logic, t->id, t->config, &(struct node_start){t->ports, t->ports_len});
             continue;
         }
         if (!t->kept)
             t->end = (struct node_outcome){NODE_FAILED, -1, "nobody knows how it ended"};
         t->state = INSTANCE_OVER;
         t->told = true;
-        node_found_over(logic, t->id, &t->end);
+        node_adopt_ended(logic, t->id, &t->end);
     }
 }
 
-void machine_agent_died(struct machine *m)
+void machine_agent_died(struct sim_node_machine *m)
 {
     for (size_t i = 0; i < m->sim_instances.len; i++)
         if (m->sim_instances.at[i]->state == INSTANCE_RECORDED)
             m->sim_instances.at[i]->state = INSTANCE_OVER; /* without an outcome on disk */
 }
 
-void machine_cut_power(struct machine *m)
+void machine_cut_power(struct sim_node_machine *m)
 {
     for (size_t i = 0; i < m->sim_instances.len; i++) {
         struct sim_instance *t = m->sim_instances.at[i];
@@ -396,7 +397,7 @@ void machine_cut_power(struct machine *m)
     m->heard_ns = 0;
 }
 
-void machine_copy_disk(struct machine *to, const struct machine *from)
+void machine_copy_disk(struct sim_node_machine *to, const struct sim_node_machine *from)
 {
     for (size_t i = 0; i < from->sim_instances.len; i++) {
         from->sim_instances.at[i]->is_duplicated = true;
@@ -414,7 +415,7 @@ void machine_copy_disk(struct machine *to, const struct machine *from)
 /* ---- measuring -------------------------------------------------------------------------------------------------- */
 
 /* Reports usage that rises and falls. */
-static void measure(struct machine *m, struct node *logic, struct sim_instance *t)
+static void measure(struct sim_node_machine *m, struct node_agent *logic, struct sim_instance *t)
 {
     struct random_stream *rng = rng_of(m);
     if (world_of(m)->calm) { /* in the calm phase no node stays under pressure */
@@ -440,7 +441,7 @@ static void measure(struct machine *m, struct node *logic, struct sim_instance *
         node_limit_state(logic, t->id, "io", random_per_mille(rng, 500) ? "memory" : "");
 }
 
-void machine_measure(struct machine *m, struct node *logic)
+void machine_measure(struct sim_node_machine *m, struct node_agent *logic)
 {
     for (size_t i = 0; i < m->sim_instances.len; i++)
         if (m->sim_instances.at[i]->state == INSTANCE_ALIVE)

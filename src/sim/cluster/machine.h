@@ -10,7 +10,7 @@
 #include "node/node.h"
 #include "sim/cluster/world.h"
 
-struct agent;
+struct sim_agent;
 
 enum sim_instance_state {
     INSTANCE_RECORDED, /* on disk, but no process runs */
@@ -44,8 +44,8 @@ struct sim_instance {
     int progress;
 };
 
-struct machine {
-    struct agent *agent;
+struct sim_node_machine {
+    struct sim_agent *agent;
     bool off; /* removed from the cluster */
     int64_t booted_ns;
     /* On disk. */
@@ -56,20 +56,20 @@ struct machine {
 
 extern const struct node_machine sim_machine;
 
-void machine_init(struct machine *m, struct agent *agent, int64_t booted_ns);
-void machine_done(struct machine *m);
+void machine_init(struct sim_node_machine *m, struct sim_agent *agent, int64_t booted_ns);
+void machine_done(struct sim_node_machine *m);
 /* Returns the machine's CLOCK_BOOTTIME. */
-int64_t machine_steady_ns(const struct machine *m);
-struct sim_instance *machine_find(const struct machine *m, uint64_t id);
+int64_t machine_steady_ns(const struct sim_node_machine *m);
+struct sim_instance *machine_find(const struct sim_node_machine *m, uint64_t id);
 /* Reports to a starting agent's logic what is on disk. */
-void machine_find_all(struct machine *m, struct node *logic);
+void machine_find_all(struct sim_node_machine *m, struct node_agent *logic);
 /* Copies the instance directories of another machine, without processes. */
-void machine_copy_disk(struct machine *to, const struct machine *from);
+void machine_copy_disk(struct sim_node_machine *to, const struct sim_node_machine *from);
 /* Ends all processes without recording their outcomes. */
-void machine_cut_power(struct machine *m);
+void machine_cut_power(struct sim_node_machine *m);
 /* Called when the agent process has ended: pending launches are dropped. */
-void machine_agent_died(struct machine *m);
+void machine_agent_died(struct sim_node_machine *m);
 /* Begins the calm phase: long waits end soon. */
-void machine_calm(struct machine *m);
+void machine_calm(struct sim_node_machine *m);
 /* Reports usage and progress of all running instances. */
-void machine_measure(struct machine *m, struct node *logic);
+void machine_measure(struct sim_node_machine *m, struct node_agent *logic);

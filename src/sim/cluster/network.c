@@ -13,8 +13,8 @@
 #define ANSWER_NS_MAX (15 * SECOND) /* then the agent closes the connection */
 
 /* A report or a configuration in transit. */
-struct message {
-    struct agent *agent;
+struct sim_message {
+    struct sim_agent *agent;
     char node[ID_MAX + 1];
     uint64_t epoch, seq, life, question;
     int64_t delivered_ns;
@@ -30,15 +30,15 @@ struct message {
 
 static void message_free(void *arg)
 {
-    struct message *m = arg;
+    struct sim_message *m = arg;
     free(m->body);
     json_decref(m->answer);
     mem_free(m);
 }
 
-static struct message *message_new(struct agent *a)
+static struct sim_message *message_new(struct sim_agent *a)
 {
-    struct message *m = mem_zalloc(sizeof *m);
+    struct sim_message *m = mem_zalloc(sizeof *m);
     m->agent = a;
     m->epoch = a->machine.epoch;
     m->life = a->life;
@@ -47,9 +47,9 @@ static struct message *message_new(struct agent *a)
     return m;
 }
 
-static struct message *message_copy(const struct message *from)
+static struct sim_message *message_copy(const struct sim_message *from)
 {
-    struct message *m = mem_zalloc(sizeof *m);
+    struct sim_message *m = mem_zalloc(sizeof *m);
     *m = *from;
     m->body = from->body ? strdup(from->body) : NULL;
     m->answer = NULL;
@@ -58,7 +58,7 @@ static struct message *message_copy(const struct message *from)
 
 /* ---- link ------------------------------------------------------------------------------------------------------- */
 
-static int64_t latency_ns(struct world *w)
+static int64_t latency_ns(struct sim_world *w)
 {
     struct random_stream *rng = &w->agents_rng;
     if (!faults_allow(w, FAULT_LATE) || random_per_mille(rng, 930))
@@ -68,9 +68,9 @@ static int64_t latency_ns(struct world *w)
     return random_range(rng, 5 * SECOND, 3 * MINUTE); /* certainly out of order */
 }
 
-static bool gets_lost(struct agent *a, bool to_agent)
+static bool gets_lost(struct sim_agent *a, bool to_agent)
 {
-    struct world *w = a->w;
+    struct sim_world *w = a->w;
     if (w->now_ns < (to_agent ? a->deaf_ns : a->mute_ns))
         return true;
     if (w->now_ns < a->flap_ns && (w->now_ns / (7 * SECOND)) % 2)
@@ -88,7 +88,7 @@ static bool is_after(uint64_t epoch, uint64_t seq, uint64_t than_epoch, uint64_t
 /* Returns whether the message must change nothing: its number is not after the last report that this daemon process has
  * accepted, or not after the number in the node's document. Heartbeats that an earlier daemon process accepted are
  * unknown. */
-static bool is_stale(const struct world *w, struct agent *a, const struct message *m)
+static bool is_stale(const struct sim_world *w, struct sim_agent *a, const struct sim_message *m)
 {
     const struct mirror_doc *node = mirror_find(&w->mirror, KIND_NODE, m->node);
     const struct accepted_reports *heard = agent_accepted_reports(a);
@@ -96,16 +96,16 @@ static bool is_stale(const struct world *w, struct agent *a, const struct messag
     return known || (node && !is_after(m->epoch, m->seq, node->node.epoch, node->node.seq));
 }
 
-static void note_unknown(struct agent *a, const json_t *answer)
+static void note_unknown(struct sim_agent *a, const json_t *answer)
 {
     const json_t *unknown = json_object_get(answer, "unknown");
     for (size_t i = 0; i < json_array_size(unknown); i++)
         vec_push(&a->unknown, (uint64_t)json_integer_value(json_array_get(unknown, i)));
 }
 
-static void report_answer(struct agent *a, void *arg)
+static void report_answer(struct sim_agent *a, void *arg)
 {
-    struct message *m = arg;
+    struct sim_message *m = arg;
     if (a->awaiting != m->seq)
         return;
     world_trace(a->w, "%s hears of report %" PRIu64 ".%" PRIu64 ": %d", a->node, m->epoch, m->seq, m->status);
@@ -119,21 +119,21 @@ static void report_answer(struct agent *a, void *arg)
     node_reported(a->logic, m->seq, m->status, m->answer);
 }
 
-static void report_arrives(struct world *w, void *arg)
+static void report_arrives(struct sim_world *w, void *arg)
 {
-    struct message *m = arg;
-    struct agent *a = m->agent;
+    struct sim_message *m = arg;
+    struct sim_agent *a = m->agent;
     (void)w;
     if (a->logic && a->life == m->life && !gets_lost(a, true)) {
-        struct message *in = message_copy(m);
+        struct sim_message *in = message_copy(m);
         in->answer = json_incref(m->answer);
         agent_post(a, 0, report_answer, in, message_free);
     }
 }
 
-static void hang_up(struct agent *a, void *arg)
+static void hang_up(struct sim_agent *a, void *arg)
 {
-    uint64_t seq = ((struct message *)arg)->seq;
+    uint64_t seq = ((struct sim_message *)arg)->seq;
     if (a->awaiting != seq)
         return;
     world_trace(a->w, "%s waits no longer for report %" PRIu64, a->node, seq);
@@ -141,10 +141,10 @@ static void hang_up(struct agent *a, void *arg)
     node_reported(a->logic, seq, 0, NULL);
 }
 
-static void report_answered(struct world *w, void *ctx, const struct outcome *o)
+static void report_answered(struct sim_world *w, void *ctx, const struct request_outcome *o)
 {
-    struct message *m = ctx;
-    struct agent *a = m->agent;
+    struct sim_message *m = ctx;
+    struct sim_agent *a = m->agent;
     struct accepted_reports *heard = agent_accepted_reports(a);
     if (o->status == 200) {
         const struct mirror_doc *node = mirror_find(&w->mirror, KIND_NODE, m->node);
@@ -161,16 +161,16 @@ static void report_answered(struct world *w, void *ctx, const struct outcome *o)
     }
     if (!m->genuine || o->status == 0) /* no answer arrives, so the agent will close the connection */
         return;
-    struct message *back = message_copy(m);
+    struct sim_message *back = message_copy(m);
     back->status = o->status;
     back->answer = json_deep_copy(o->body);
     world_schedule(w, latency_ns(w), report_arrives, back, message_free);
 }
 
-static void report_deliver(struct world *w, void *arg)
+static void report_deliver(struct sim_world *w, void *arg)
 {
-    struct message *sent = arg, *m = message_copy(sent);
-    struct agent *a = sent->agent;
+    struct sim_message *sent = arg, *m = message_copy(sent);
+    struct sim_agent *a = sent->agent;
     char path[128], who[96];
     m->delivered_ns = w->now_ns;
     if (sent->stale && !is_stale(w, a, m)) { /* the daemon was restarted and cannot know that the message is outdated */
@@ -182,23 +182,23 @@ static void report_deliver(struct world *w, void *arg)
     world_trace(w, "report %" PRIu64 ".%" PRIu64 " of %s arrives", m->epoch, m->seq, who);
     bool foreign = strcmp(sent->node, a->node) != 0, stale = is_stale(w, a, m);
     world_count_check(w, foreign ? 22 : 14);
-    struct ask ask = {.who = who,
-                      .method = "POST",
-                      .path = path,
-                      .token = a->token,
-                      .body = sent->body,
-                      .refuse = foreign || stale,
-                      .harmless = foreign || stale,
-                      .invariant = foreign ? 22 : 14,
-                      .then = report_answered,
-                      .ctx = m,
-                      .drop = message_free};
+    struct sim_request ask = {.who = who,
+                              .method = "POST",
+                              .path = path,
+                              .token = a->token,
+                              .body = sent->body,
+                              .refuse = foreign || stale,
+                              .harmless = foreign || stale,
+                              .invariant = foreign ? 22 : 14,
+                              .then = report_answered,
+                              .ctx = m,
+                              .drop = message_free};
     (void)world_request(w, &ask);
 }
 
-static void report_send(struct agent *a, struct message *m)
+static void report_send(struct sim_agent *a, struct sim_message *m)
 {
-    struct world *w = a->w;
+    struct sim_world *w = a->w;
     struct random_stream *rng = &w->agents_rng;
     if (gets_lost(a, false)) {
         message_free(m);
@@ -210,18 +210,18 @@ static void report_send(struct agent *a, struct message *m)
     world_schedule(w, latency_ns(w), report_deliver, m, message_free);
 }
 
-void network_report(struct agent *a, uint64_t seq, char *text)
+void network_report(struct sim_agent *a, uint64_t seq, char *text)
 {
-    struct message *m = message_new(a);
+    struct sim_message *m = message_new(a);
     m->seq = a->awaiting = seq;
     agent_post(a, ANSWER_NS_MAX, hang_up, message_copy(m), message_free);
     m->body = text;
     report_send(a, m);
 }
 
-void network_forged_report(struct agent *a, const struct forged_report *forged_report)
+void network_forged_report(struct sim_agent *a, const struct forged_report *forged_report)
 {
-    struct message *m = message_new(a);
+    struct sim_message *m = message_new(a);
     (void)snprintf(m->node, sizeof m->node, "%s", forged_report->node);
     m->genuine = false;
     m->epoch = forged_report->epoch;
@@ -233,9 +233,9 @@ void network_forged_report(struct agent *a, const struct forged_report *forged_r
 
 /* ---- configuration ---------------------------------------------------------------------------------------------- */
 
-static void config_configure(struct agent *a, void *arg)
+static void config_configure(struct sim_agent *a, void *arg)
 {
-    struct message *m = arg;
+    struct sim_message *m = arg;
     struct berth_err err;
     if (m->question && a->reading == m->question)
         a->reading = 0;
@@ -251,20 +251,20 @@ static void config_configure(struct agent *a, void *arg)
         world_breach(a->w, RULE_LISTED, "%s makes nothing of its configuration: %s", a->node, err.text);
 }
 
-static void config_arrives(struct world *w, void *arg)
+static void config_arrives(struct sim_world *w, void *arg)
 {
-    struct message *m = arg;
-    struct agent *a = m->agent;
+    struct sim_message *m = arg;
+    struct sim_agent *a = m->agent;
     (void)w;
     if (a->logic && a->life == m->life && !gets_lost(a, true)) {
-        struct message *in = message_copy(m);
+        struct sim_message *in = message_copy(m);
         in->answer = json_incref(m->answer);
         agent_post(a, 0, config_configure, in, message_free);
     }
 }
 
 /* Checks that a node's configuration lists exactly its instances, with the state to run or to stop. */
-static void config_verify(struct world *w, const char *node, const json_t *config)
+static void config_verify(struct sim_world *w, const char *node, const json_t *config)
 {
     const json_t *list = json_object_get(config, "instances");
     size_t there = 0;
@@ -287,12 +287,12 @@ static void config_verify(struct world *w, const char *node, const json_t *confi
         world_breach(w, 22, "%s is told of %zu instances, and holds %zu", node, json_array_size(list), there);
 }
 
-static void config_answered(struct world *w, void *ctx, const struct outcome *o)
+static void config_answered(struct sim_world *w, void *ctx, const struct request_outcome *o)
 {
-    struct message *m = ctx;
+    struct sim_message *m = ctx;
     if (o->status == 0)
         return;
-    struct message *back = message_copy(m);
+    struct sim_message *back = message_copy(m);
     back->status = o->status;
     back->revision = o->revision;
     if (o->status == 200) {
@@ -304,43 +304,43 @@ static void config_answered(struct world *w, void *ctx, const struct outcome *o)
     world_schedule(w, latency_ns(w), config_arrives, back, message_free);
 }
 
-static void config_ask(struct world *w, const struct message *m)
+static void config_ask(struct sim_world *w, const struct sim_message *m)
 {
     char path[128];
     (void)snprintf(path, sizeof path, "/v1/nodes/%s/config", m->node);
-    struct ask ask = {.who = m->agent->node,
-                      .method = "GET",
-                      .path = path,
-                      .token = m->agent->token,
-                      .harmless = true,
-                      .invariant = 20,
-                      .then = config_answered,
-                      .ctx = message_copy(m),
-                      .drop = message_free};
+    struct sim_request ask = {.who = m->agent->node,
+                              .method = "GET",
+                              .path = path,
+                              .token = m->agent->token,
+                              .harmless = true,
+                              .invariant = 20,
+                              .then = config_answered,
+                              .ctx = message_copy(m),
+                              .drop = message_free};
     (void)world_request(w, &ask);
 }
 
-static void config_asked(struct world *w, void *arg)
+static void config_asked(struct sim_world *w, void *arg)
 {
-    struct message *m = arg;
+    struct sim_message *m = arg;
     world_trace(w, "%s asks for its configuration", m->node);
     config_ask(w, m);
 }
 
-static void stop_reading(struct agent *a, void *arg)
+static void stop_reading(struct sim_agent *a, void *arg)
 {
-    struct message *m = arg;
+    struct sim_message *m = arg;
     if (a->reading != m->question)
         return;
     a->reading = 0;
     network_reread(a); /* until it has a configuration */
 }
 
-void network_reread(struct agent *a)
+void network_reread(struct sim_agent *a)
 {
     if (a->reading)
         return;
-    struct message *m = message_new(a);
+    struct sim_message *m = message_new(a);
     m->question = a->reading = ++a->asked;
     agent_post(a, ANSWER_NS_MAX, stop_reading, message_copy(m), message_free);
     if (gets_lost(a, false)) {
@@ -351,10 +351,10 @@ void network_reread(struct agent *a)
 }
 
 /* Sends on a stream that was already open, so only the direction to the agent must work. */
-static void config_push(struct world *w, void *arg)
+static void config_push(struct sim_world *w, void *arg)
 {
-    struct message *m = arg;
-    struct agent *a = m->agent;
+    struct sim_message *m = arg;
+    struct sim_agent *a = m->agent;
     a->pushing = false;
     if (!a->logic || a->life != m->life || a->removed)
         return;
@@ -362,10 +362,10 @@ static void config_push(struct world *w, void *arg)
     config_ask(w, m);
 }
 
-void agents_config_changed(struct world *w, const char *node)
+void agents_config_changed(struct sim_world *w, const char *node)
 {
     for (size_t i = 0; i < w->agents->at.len; i++) {
-        struct agent *a = w->agents->at.at[i];
+        struct sim_agent *a = w->agents->at.at[i];
         if (!a->logic || a->pushing || a->removed || strcmp(a->node, node) != 0 || w->now_ns < a->deaf_ns)
             continue;
         a->pushing = true;

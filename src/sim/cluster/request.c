@@ -10,9 +10,9 @@ static const char *keep(struct arena *arena, const char *text)
     return text ? arena_strdup(arena, text) : NULL;
 }
 
-static struct asked *pending_request_new(struct world *w, const struct ask *ask)
+static struct sim_pending_request *pending_request_new(struct sim_world *w, const struct sim_request *ask)
 {
-    struct asked *a = mem_zalloc(sizeof *a);
+    struct sim_pending_request *a = mem_zalloc(sizeof *a);
     arena_init(&a->arena);
     a->world = w;
     a->number = w->asked.len + 1;
@@ -33,7 +33,7 @@ static struct asked *pending_request_new(struct world *w, const struct ask *ask)
     return a;
 }
 
-static void pending_request_free(struct asked *a)
+static void pending_request_free(struct sim_pending_request *a)
 {
     if (!a)
         return;
@@ -49,7 +49,7 @@ static void pending_request_free(struct asked *a)
 
 static const char *query_of(const void *from, const char *name)
 {
-    const struct ask *ask = from;
+    const struct sim_request *ask = from;
     for (size_t i = 0; i + 1 < sizeof ask->query / sizeof *ask->query && ask->query[i]; i += 2)
         if (strcmp(ask->query[i], name) == 0)
             return ask->query[i + 1];
@@ -58,8 +58,8 @@ static const char *query_of(const void *from, const char *name)
 
 static void answer_arrived(void *ctx, struct answer *answer)
 {
-    struct asked *a = ctx;
-    struct world *w = a->world;
+    struct sim_pending_request *a = ctx;
+    struct sim_world *w = a->world;
     if (a->answered)
         world_breach(w, 9, "request %" PRIu64 " (%s %s) is answered twice", a->number, a->ask.method, a->ask.path);
     a->answered = true;
@@ -74,12 +74,12 @@ static void answer_arrived(void *ctx, struct answer *answer)
     vec_push(&w->answered, a);
 }
 
-uint64_t world_request(struct world *w, const struct ask *ask)
+uint64_t world_request(struct sim_world *w, const struct sim_request *ask)
 {
-    struct asked *a = pending_request_new(w, ask);
+    struct sim_pending_request *a = pending_request_new(w, ask);
     char remote[32];
     vec_push(&w->asked, a);
-    struct past past = {0};
+    struct past_request past = {0};
     vec_push(&w->past, past);
     w->counts.requests++;
     w->waiting++;
@@ -89,7 +89,7 @@ uint64_t world_request(struct world *w, const struct ask *ask)
         return a->number;
     }
     (void)snprintf(remote, sizeof remote, "r%" PRIu64, a->number);
-    struct request request = {
+    struct request_input request = {
         .method = a->ask.method,
         .path = a->ask.path,
         .token = a->ask.token,
@@ -112,9 +112,9 @@ static bool is_refusal(int status)
     return status == 400 || status == 401 || status == 403 || status == 404 || status == 405 || status == 413;
 }
 
-static void check(struct world *w, const struct asked *a, const struct outcome *o)
+static void check(struct sim_world *w, const struct sim_pending_request *a, const struct request_outcome *o)
 {
-    const struct ask *ask = &a->ask;
+    const struct sim_request *ask = &a->ask;
     if (is_refusal(o->status) && o->changed)
         world_breach(w, 20, "request %" PRIu64 " (%s %s by %s) was refused with %d, and is in the journal", a->number,
                      ask->method, ask->path, ask->who, o->status);
@@ -132,10 +132,10 @@ static void check(struct world *w, const struct asked *a, const struct outcome *
 }
 
 /* Delivers an answer. The journal was read before, so it has the change of every successful request. */
-static void deliver(struct world *w, struct asked *a)
+static void deliver(struct sim_world *w, struct sim_pending_request *a)
 {
-    struct past *past = &w->past.at[a->number - 1];
-    struct outcome o = {
+    struct past_request *past = &w->past.at[a->number - 1];
+    struct request_outcome o = {
         .status = a->status,
         .body = a->body,
         .text = str_text(&a->text),
@@ -149,7 +149,8 @@ static void deliver(struct world *w, struct asked *a)
     world_mix(w, a->number * 1000 + (uint64_t)a->status);
     check(w, a, &o);
     if (a->ask.key && !w->calm && random_per_mille(&w->rng, 30))
-        o = (struct outcome){.text = "", .changed = o.changed}; /* the answer is lost, so the effect is unknown */
+        o = (struct request_outcome){.text = "",
+                                     .changed = o.changed}; /* the answer is lost, so the effect is unknown */
     guarantees_answered(w, a->number, &a->ask, &o);
     if (w->options->trace && a->ask.who[0] != '.') {
         CLEANUP(str) struct str line = {0};
@@ -162,11 +163,11 @@ static void deliver(struct world *w, struct asked *a)
         a->ask.then(w, a->ask.ctx, &o);
 }
 
-bool requests_settle(struct world *w)
+bool requests_settle(struct sim_world *w)
 {
     bool some = w->answered.len > 0;
     for (size_t i = 0; i < w->answered.len; i++) { /* `then` may send requests, which may be answered at once */
-        struct asked *a = w->answered.at[i];
+        struct sim_pending_request *a = w->answered.at[i];
         deliver(w, a);
         w->asked.at[a->number - 1] = NULL;
         pending_request_free(a);
@@ -175,14 +176,14 @@ bool requests_settle(struct world *w)
     return some;
 }
 
-void requests_record(struct world *w, uint64_t number, uint64_t revision)
+void requests_record(struct sim_world *w, uint64_t number, uint64_t revision)
 {
     if (number == 0 || number > w->past.len) {
         world_breach(w, 26, "revision %" PRIu64 " was made by request %" PRIu64 ", which nobody made", revision,
                      number);
         return;
     }
-    struct past *past = &w->past.at[number - 1];
+    struct past_request *past = &w->past.at[number - 1];
     if (past->changed)
         world_breach(w, 9, "request %" PRIu64 " was carried out twice: revisions %" PRIu64 " and %" PRIu64, number,
                      past->changed, revision);
@@ -192,7 +193,7 @@ void requests_record(struct world *w, uint64_t number, uint64_t revision)
     past->changed = revision;
 }
 
-void requests_done(struct world *w)
+void requests_done(struct sim_world *w)
 {
     for (size_t i = 0; i < w->asked.len; i++)
         pending_request_free(w->asked.at[i]);

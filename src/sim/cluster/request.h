@@ -5,11 +5,11 @@
 
 #include "sim/cluster/world.h"
 
-struct asked {
-    struct world *world;
+struct sim_pending_request {
+    struct sim_world *world;
     uint64_t number, life;
     struct arena arena; /* memory of the texts */
-    struct ask ask;
+    struct sim_request ask;
     bool answered;
     int status;
     uint64_t revision;

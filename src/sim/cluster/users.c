@@ -28,7 +28,7 @@ static void kept_done(struct repeatable_request *k)
     mem_free(k->key);
 }
 
-static void keep(struct sim_user *p, const struct ask *ask)
+static void keep(struct sim_user *p, const struct sim_request *ask)
 {
     size_t at =
         p->kept_len < REPEATABLE_REQUESTS_MAX ? p->kept_len++ : random_below(&p->w->users_rng, REPEATABLE_REQUESTS_MAX);
@@ -39,9 +39,9 @@ static void keep(struct sim_user *p, const struct ask *ask)
 }
 
 /* Sends a request, sometimes with an idempotency key. A request with a key may be repeated. */
-static void user_send(struct sim_user *p, struct ask *ask)
+static void user_send(struct sim_user *p, struct sim_request *ask)
 {
-    struct world *w = p->w;
+    struct sim_world *w = p->w;
     char key[ID_MAX + 32];
     ask->who = p->id;
     if (!ask->token)
@@ -62,7 +62,7 @@ static void user_send(struct sim_user *p, struct ask *ask)
 /* Returns a workload of the kind, mostly one of the user; NULL: none. */
 static const struct mirror_doc *target(struct sim_user *p, enum kind kind)
 {
-    struct world *w = p->w;
+    struct sim_world *w = p->w;
     size_t len = w->mirror.of[kind].len;
     bool any = random_per_mille(&w->users_rng, 80);
     for (size_t tries = 0; tries < 12 && len; tries++) {
@@ -89,7 +89,7 @@ static bool may_change(const struct sim_user *p, const struct mirror_doc *s)
 static void send_json(struct sim_user *p, const char *method, const char *path, json_t *body, bool refuse)
 {
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-    struct ask ask = {.method = method, .path = path, .body = text, .refuse = refuse, .invariant = 21};
+    struct sim_request ask = {.method = method, .path = path, .body = text, .refuse = refuse, .invariant = 21};
     struct random_stream *rng = &p->w->users_rng;
     size_t len = strlen(path), at = 0;
     if (len > 5 && strcmp(path + len - 5, "/hold") == 0) { /* also stops a running job */
@@ -183,13 +183,13 @@ static void act_on(struct sim_user *p, enum kind kind, const char *method, const
     }
     /* If-Match with an outdated revision, so the request must fail. */
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL, match[24];
-    struct ask ask = {.method = method,
-                      .path = path,
-                      .body = text,
-                      .if_match = str_u64(s->revision - 1, match),
-                      .refuse = true,
-                      .harmless = true,
-                      .invariant = 20};
+    struct sim_request ask = {.method = method,
+                              .path = path,
+                              .body = text,
+                              .if_match = str_u64(s->revision - 1, match),
+                              .refuse = true,
+                              .harmless = true,
+                              .invariant = 20};
     user_send(p, &ask);
     free(text);
     json_decref(body);
@@ -231,7 +231,7 @@ static void change(struct sim_user *p)
 }
 
 /* Checks that a user without a role sees only its own workloads. */
-static void list_answered(struct world *w, void *ctx, const struct outcome *o)
+static void list_answered(struct sim_world *w, void *ctx, const struct request_outcome *o)
 {
     const struct sim_user *p = ctx;
     size_t i;
@@ -254,7 +254,7 @@ static void look(struct sim_user *p)
     if (s && random_per_mille(rng, 500))
         (void)snprintf(path, sizeof path, "/v1/%s%s/%s", random_per_mille(rng, 500) ? "" : "why/", kinds[kind].plural,
                        s->id);
-    struct ask ask = {.method = "GET", .path = path, .harmless = true, .invariant = 20, .ctx = p};
+    struct sim_request ask = {.method = "GET", .path = path, .harmless = true, .invariant = 20, .ctx = p};
     if (strcmp(p->role, "user") == 0)
         ask.then = list_answered;
     if (random_per_mille(rng, 200))
@@ -269,13 +269,13 @@ static void wrong_body(struct sim_user *p)
     struct random_stream *rng = &p->w->users_rng;
     size_t len;
     const char *text = body_invalid(rng, &len);
-    struct ask ask = {.method = "POST",
-                      .path = RANDOM_PICK(rng, char *, "/v1/apps", "/v1/jobs", "/v1/vms"),
-                      .body = text,
-                      .body_len = len,
-                      .refuse = true,
-                      .harmless = true,
-                      .invariant = 20};
+    struct sim_request ask = {.method = "POST",
+                              .path = RANDOM_PICK(rng, char *, "/v1/apps", "/v1/jobs", "/v1/vms"),
+                              .body = text,
+                              .body_len = len,
+                              .refuse = true,
+                              .harmless = true,
+                              .invariant = 20};
     user_send(p, &ask);
 }
 
@@ -287,14 +287,14 @@ static void wrong_token(struct sim_user *p)
     size_t len = strlen(token);
     if (len > 4)
         token[len - 1 - random_below(rng, 4)] ^= 1;
-    struct ask ask = {.method = "POST",
-                      .path = "/v1/jobs",
-                      .token =
-                          random_per_mille(rng, 500) ? token : RANDOM_PICK(rng, char *, "", "berth_", "berth_a_b", "x"),
-                      .body = "{}",
-                      .refuse = true,
-                      .harmless = true,
-                      .invariant = 20};
+    struct sim_request ask = {
+        .method = "POST",
+        .path = "/v1/jobs",
+        .token = random_per_mille(rng, 500) ? token : RANDOM_PICK(rng, char *, "", "berth_", "berth_a_b", "x"),
+        .body = "{}",
+        .refuse = true,
+        .harmless = true,
+        .invariant = 20};
     user_send(p, &ask);
 }
 
@@ -317,12 +317,12 @@ static void forbidden_request(struct sim_user *p)
         {"PUT",    "/v1/nowhere",             "{}"                                    },
     };
     size_t at = random_below(rng, sizeof rows / sizeof *rows);
-    struct ask ask = {.method = rows[at].method,
-                      .path = rows[at].path,
-                      .body = *rows[at].body ? rows[at].body : NULL,
-                      .refuse = true,
-                      .harmless = true,
-                      .invariant = 20};
+    struct sim_request ask = {.method = rows[at].method,
+                              .path = rows[at].path,
+                              .body = *rows[at].body ? rows[at].body : NULL,
+                              .refuse = true,
+                              .harmless = true,
+                              .invariant = 20};
     if (strcmp(p->role, "user") == 0 || strcmp(p->role, "viewer") == 0)
         user_send(p, &ask);
 }
@@ -335,7 +335,7 @@ static void repeat(struct sim_user *p)
         return;
     const struct repeatable_request *k = &p->kept[random_below(rng, p->kept_len)];
     const struct repeatable_request *other = random_per_mille(rng, 700) ? k : &p->kept[random_below(rng, p->kept_len)];
-    struct ask ask = {.method = other->method, .path = other->path, .body = other->body, .key = k->key};
+    struct sim_request ask = {.method = other->method, .path = other->path, .body = other->body, .key = k->key};
     user_send(p, &ask);
     if (random_per_mille(rng, 300)) /* concurrently */
         user_send(p, &ask);
@@ -343,7 +343,7 @@ static void repeat(struct sim_user *p)
 
 /* ---- schedule of actions ---------------------------------------------------------------------------------------- */
 
-static void act(struct world *w, struct sim_user *p)
+static void act(struct sim_world *w, struct sim_user *p)
 {
     size_t draw = random_below(&w->users_rng, 100);
     size_t works = w->mirror.of[KIND_JOB].len + w->mirror.of[KIND_APP].len + w->mirror.of[KIND_VM].len;
@@ -369,7 +369,7 @@ static void act(struct world *w, struct sim_user *p)
         repeat(p);
 }
 
-static void user_act_loop(struct world *w, void *arg)
+static void user_act_loop(struct sim_world *w, void *arg)
 {
     struct sim_user *p = arg;
     unsigned rate = w->options->rates.people ? w->options->rates.people : 100;
@@ -384,7 +384,7 @@ static void user_act_loop(struct world *w, void *arg)
         act(w, p);
 }
 
-static void admin_act_loop(struct world *w, void *arg)
+static void admin_act_loop(struct sim_world *w, void *arg)
 {
     unsigned rate = w->options->rates.people ? w->options->rates.people : 100;
     struct random_stream *rng = &w->users_rng;
@@ -397,10 +397,10 @@ static void admin_act_loop(struct world *w, void *arg)
                    arg, NULL);
 }
 
-struct people *sim_users_new(struct world *w, const char *admin_token)
+struct sim_people *sim_users_new(struct sim_world *w, const char *admin_token)
 {
     static const char *const roles[] = {"user", "user", "manager", "user", "viewer", "user", "user", "operator"};
-    struct people *all = mem_zalloc(sizeof *all);
+    struct sim_people *all = mem_zalloc(sizeof *all);
     struct random_stream *rng = &w->users_rng;
     size_t users = w->options->users ? w->options->users : (size_t)random_range(rng, 3, 9);
     (void)snprintf(all->admin_token, sizeof all->admin_token, "%s", admin_token);
@@ -419,7 +419,7 @@ struct people *sim_users_new(struct world *w, const char *admin_token)
     return all;
 }
 
-void sim_users_free(struct people *all)
+void sim_users_free(struct sim_people *all)
 {
     if (!all)
         return;
@@ -435,12 +435,12 @@ void sim_users_free(struct people *all)
     mem_free(all);
 }
 
-const char *sim_users_admin_token(const struct world *w)
+const char *sim_users_admin_token(const struct sim_world *w)
 {
     return w->people->admin_token;
 }
 
-bool sim_users_watcher(const struct world *w, const char **ret_user, const char **ret_token)
+bool sim_users_watcher(const struct sim_world *w, const char **ret_user, const char **ret_token)
 {
     const struct sim_user *p = w->people->at.len ? w->people->at.at[0] : NULL;
     if (!p || !p->token[0])

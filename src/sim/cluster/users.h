@@ -12,7 +12,7 @@ struct repeatable_request {
 };
 
 struct sim_user {
-    struct world *w;
+    struct sim_world *w;
     char id[ID_MAX + 1], group[ID_MAX + 1];
     const char *role;
     char token[TOKEN_TEXT_MAX]; /* "": none yet */
@@ -22,7 +22,7 @@ struct sim_user {
     size_t kept_len;
 };
 
-struct people {
+struct sim_people {
     char admin_token[TOKEN_TEXT_MAX];
     VEC(struct sim_user *) at;
     size_t nodes;       /* desired number of nodes */
@@ -31,8 +31,8 @@ struct people {
 };
 
 /* Does one random action of an administrator (admin.c). */
-void admin_act(struct world *w);
+void admin_act(struct sim_world *w);
 /* Creates missing groups, users, nodes and tokens. Returns false if nothing is missing. */
-bool admin_set_up(struct world *w);
-void admin_ask(struct world *w, const char *method, const char *path, json_t *body, const char *query,
+bool admin_set_up(struct sim_world *w);
+void admin_ask(struct sim_world *w, const char *method, const char *path, json_t *body, const char *query,
                request_callback *then, void *ctx, void (*drop)(void *));

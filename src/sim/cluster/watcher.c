@@ -23,13 +23,13 @@ struct expected_event {
     json_t *doc; /* NULL: deleted */
 };
 
-struct copy {
+struct watched_copy {
     char id[24];
     uint64_t revision;
 };
 
-struct client {
-    struct world *w;
+struct watch_client {
+    struct sim_world *w;
     bool everything;
     char user[ID_MAX + 1], token[TOKEN_TEXT_MAX]; /* of the user without a role */
     struct stream *stream;                        /* NULL: not connected */
@@ -40,13 +40,13 @@ struct client {
     size_t next;       /* index of the next expected event in `due` */
     int64_t behind_ns; /* since when an event is overdue; 0: none */
     int64_t retry_ns;
-    VEC(struct copy) copy;
+    VEC(struct watched_copy) copy;
     struct str text; /* received, not parsed yet */
     uint64_t looks;
 };
 
 struct watchers {
-    struct client at[CLIENTS];
+    struct watch_client at[CLIENTS];
 };
 
 /* ---- visibility ------------------------------------------------------------------------------------------------- */
@@ -62,12 +62,12 @@ static const char *owner_of(const struct mirror *m, const struct mirror_doc *ins
     return job && job->work.owner ? job->work.owner : "";
 }
 
-static bool is_visible_to(const struct client *c, const struct mirror_doc *instance)
+static bool is_visible_to(const struct watch_client *c, const struct mirror_doc *instance)
 {
     return c->everything || strcmp(owner_of(&c->w->mirror, instance), c->user) == 0;
 }
 
-static struct copy *copy_find(struct client *c, const char *id)
+static struct watched_copy *copy_find(struct watch_client *c, const char *id)
 {
     for (size_t i = 0; i < c->copy.len; i++)
         if (strcmp(c->copy.at[i].id, id) == 0)
@@ -76,12 +76,12 @@ static struct copy *copy_find(struct client *c, const char *id)
 }
 
 /* Compares the copy with the collection. Only called when no event is expected. */
-static void compare(struct client *c)
+static void compare(struct watch_client *c)
 {
     size_t visible = 0;
     for (size_t i = 0; i < c->w->mirror.of[KIND_INSTANCE].len; i++) {
         const struct mirror_doc *s = c->w->mirror.of[KIND_INSTANCE].at[i];
-        const struct copy *has = copy_find(c, s->id);
+        const struct watched_copy *has = copy_find(c, s->id);
         if (!is_visible_to(c, s) && !has) /* the job of the instance may have been deleted first */
             continue;
         visible++;
@@ -96,7 +96,7 @@ static void compare(struct client *c)
 
 /* ---- expected events -------------------------------------------------------------------------------------------- */
 
-static void due_drop(struct client *c, size_t n)
+static void due_drop(struct watch_client *c, size_t n)
 {
     if (n == 0)
         return;
@@ -109,7 +109,7 @@ static void due_drop(struct client *c, size_t n)
 
 /* Returns whether the client knows the instance, or is about to. The job may be deleted before its instance: when the
  * clock jumps by weeks, jobs expire while a lost node still has an instance. */
-static bool is_known_to(struct client *c, const char *id)
+static bool is_known_to(struct watch_client *c, const char *id)
 {
     bool is_due = false;
     for (size_t i = 0; i < c->due.len; i++)
@@ -117,7 +117,7 @@ static bool is_known_to(struct client *c, const char *id)
     return is_due || copy_find(c, id);
 }
 
-static void due_add(struct client *c, const struct transaction *t, const struct mirror_change *change)
+static void due_add(struct watch_client *c, const struct transaction *t, const struct mirror_change *change)
 {
     const struct mirror_doc *s = change->now ? change->now : change->old;
     if (!s || !c->listed || !(is_visible_to(c, s) || (!change->now && is_known_to(c, s->id))))
@@ -128,7 +128,7 @@ static void due_add(struct client *c, const struct transaction *t, const struct 
     vec_push(&c->due, expected_event);
 }
 
-void watchers_expect(struct world *w, const struct transaction *t)
+void watchers_expect(struct sim_world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < CLIENTS; i++)
         for (size_t k = 0; k < t->len; k++)
@@ -138,16 +138,16 @@ void watchers_expect(struct world *w, const struct transaction *t)
 
 /* ---- received events -------------------------------------------------------------------------------------------- */
 
-static void copy_apply(struct client *c, const struct expected_event *expected_event)
+static void copy_apply(struct watch_client *c, const struct expected_event *expected_event)
 {
-    struct copy *has = copy_find(c, expected_event->id);
+    struct watched_copy *has = copy_find(c, expected_event->id);
     if (!expected_event->doc) {
         if (has)
             *has = c->copy.at[--c->copy.len];
         return;
     }
     if (!has) {
-        struct copy fresh = {0};
+        struct watched_copy fresh = {0};
         memcpy(fresh.id, expected_event->id, sizeof fresh.id);
         vec_push(&c->copy, fresh);
         has = &c->copy.at[c->copy.len - 1];
@@ -155,7 +155,7 @@ static void copy_apply(struct client *c, const struct expected_event *expected_e
     has->revision = expected_event->revision;
 }
 
-static void same_object(struct client *c, const struct expected_event *expected_event, const json_t *line)
+static void same_object(struct watch_client *c, const struct expected_event *expected_event, const json_t *line)
 {
     json_t *object = json_copy(json_object_get(line, "object"));
     (void)json_object_del(object, "revision");
@@ -165,13 +165,13 @@ static void same_object(struct client *c, const struct expected_event *expected_
     json_decref(object);
 }
 
-static void ended(struct client *c, const char *code)
+static void ended(struct watch_client *c, const char *code)
 {
     if (strcmp(code, "slow") != 0 && strcmp(code, "stopping") != 0)
         c->listed = false; /* the visible collection has changed, or the past was compacted */
 }
 
-static void line_read(struct client *c, const char *text, size_t len)
+static void line_read(struct watch_client *c, const char *text, size_t len)
 {
     json_t *line = json_loadb(text, len, 0, NULL);
     const char *type = json_string_value(json_object_get(line, "type"));
@@ -208,7 +208,7 @@ static void line_read(struct client *c, const char *text, size_t len)
     json_decref(line);
 }
 
-static void lines_read(struct client *c)
+static void lines_read(struct watch_client *c)
 {
     size_t at = 0;
     for (const char *end; at < c->text.len && (end = memchr(c->text.at + at, '\n', c->text.len - at));) {
@@ -231,7 +231,7 @@ static void lines_read(struct client *c)
 
 static bool sink_send(void *ctx, const char *at, size_t len)
 {
-    struct client *c = ctx;
+    struct watch_client *c = ctx;
     const struct sim_sabotage *s = c->w->options->sabotage;
     if (c->everything && s && s->watched && !s->watched(s->ctx, at, len))
         return true;
@@ -241,7 +241,7 @@ static bool sink_send(void *ctx, const char *at, size_t len)
 
 static void sink_end(void *ctx)
 {
-    struct client *c = ctx;
+    struct watch_client *c = ctx;
     c->stream = NULL;
     c->paused = false;
     c->retry_ns = c->w->now_ns + RETRY_NS;
@@ -249,14 +249,14 @@ static void sink_end(void *ctx)
 
 static size_t sink_backlog(void *ctx)
 {
-    return ((struct client *)ctx)->paused ? SIZE_MAX / 2 : 0;
+    return ((struct watch_client *)ctx)->paused ? SIZE_MAX / 2 : 0;
 }
 
 /* ---- connecting ------------------------------------------------------------------------------------------------- */
 
-static void connected(struct world *w, void *ctx, const struct outcome *o)
+static void connected(struct sim_world *w, void *ctx, const struct request_outcome *o)
 {
-    struct client *c = ctx;
+    struct watch_client *c = ctx;
     c->asking = false;
     c->retry_ns = w->now_ns + RETRY_NS;
     if (o->status == 410 || o->status == 401)
@@ -264,13 +264,13 @@ static void connected(struct world *w, void *ctx, const struct outcome *o)
     if (!o->stream)
         return;
     c->stream = take_ptr(o->stream);
-    struct sink sink = {.ctx = c, .send = sink_send, .end = sink_end, .backlog = sink_backlog};
+    struct stream_sink sink = {.ctx = c, .send = sink_send, .end = sink_end, .backlog = sink_backlog};
     stream_start(c->stream, &sink);
 }
 
-static void listed(struct world *w, void *ctx, const struct outcome *o)
+static void listed(struct sim_world *w, void *ctx, const struct request_outcome *o)
 {
-    struct client *c = ctx;
+    struct watch_client *c = ctx;
     size_t i;
     json_t *item;
     c->asking = false;
@@ -286,7 +286,7 @@ static void listed(struct world *w, void *ctx, const struct outcome *o)
     c->revision = c->whole = (uint64_t)json_integer_value(json_object_get(o->body, "revision"));
     json_array_foreach(json_object_get(o->body, "items"), i, item)
     {
-        struct copy copy = {.revision = (uint64_t)json_integer_value(json_object_get(item, "revision"))};
+        struct watched_copy copy = {.revision = (uint64_t)json_integer_value(json_object_get(item, "revision"))};
         (void)snprintf(copy.id, sizeof copy.id, "%" JSON_INTEGER_FORMAT,
                        json_integer_value(json_object_get(item, "id")));
         vec_push(&c->copy, copy);
@@ -294,7 +294,7 @@ static void listed(struct world *w, void *ctx, const struct outcome *o)
     compare(c);
 }
 
-static void connect(struct world *w, struct client *c)
+static void connect(struct sim_world *w, struct watch_client *c)
 {
     char from[24];
     const char *user, *token = sim_users_admin_token(w);
@@ -303,7 +303,7 @@ static void connect(struct world *w, struct client *c)
             return;
         (void)snprintf(c->user, sizeof c->user, "%s", user);
     }
-    struct ask ask = {.who = ".watcher", .method = "GET", .path = "/v1/instances", .token = token, .ctx = c};
+    struct sim_request ask = {.who = ".watcher", .method = "GET", .path = "/v1/instances", .token = token, .ctx = c};
     if (c->listed) {
         while (c->next > 0 && c->due.at[c->next - 1].revision > c->whole) /* the last revision may be incomplete */
             c->next--;
@@ -322,7 +322,7 @@ static void connect(struct world *w, struct client *c)
 /* ---- periodic actions ------------------------------------------------------------------------------------------- */
 
 /* Disconnects, reads slowly, or reads normally. */
-static void change_behaviour(struct world *w, struct client *c)
+static void change_behaviour(struct sim_world *w, struct watch_client *c)
 {
     struct random_stream *rng = &w->rng;
     if (random_per_mille(rng, 2)) {
@@ -338,7 +338,7 @@ static void change_behaviour(struct world *w, struct client *c)
     }
 }
 
-static void client_check(struct world *w, struct client *c)
+static void client_check(struct sim_world *w, struct watch_client *c)
 {
     if (c->text.len)
         lines_read(c);
@@ -358,16 +358,16 @@ static void client_check(struct world *w, struct client *c)
         compare(c);
 }
 
-void watchers_check(struct world *w)
+void watchers_check(struct sim_world *w)
 {
     for (size_t i = 0; i < CLIENTS && w->people; i++)
         client_check(w, &w->watchers->at[i]);
 }
 
-void watchers_down(struct world *w)
+void watchers_down(struct sim_world *w)
 {
     for (size_t i = 0; i < CLIENTS; i++) {
-        struct client *c = &w->watchers->at[i];
+        struct watch_client *c = &w->watchers->at[i];
         if (c->stream)
             stream_stop(take_ptr(&c->stream));
         c->paused = false;
@@ -375,7 +375,7 @@ void watchers_down(struct world *w)
     }
 }
 
-struct watchers *watchers_new(struct world *w)
+struct watchers *watchers_new(struct sim_world *w)
 {
     struct watchers *x = mem_zalloc(sizeof *x);
     for (size_t i = 0; i < CLIENTS; i++)
@@ -388,7 +388,7 @@ struct watchers *watchers_new(struct world *w)
 void watchers_free(struct watchers *x)
 {
     for (size_t i = 0; x && i < CLIENTS; i++) {
-        struct client *c = &x->at[i];
+        struct watch_client *c = &x->at[i];
         due_drop(c, c->due.len);
         vec_done(&c->due);
         vec_done(&c->copy);

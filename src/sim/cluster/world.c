@@ -5,10 +5,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void world_schedule(struct world *w, int64_t delay_ns, void (*run)(struct world *w, void *arg), void *arg,
+void world_schedule(struct sim_world *w, int64_t delay_ns, void (*run)(struct sim_world *w, void *arg), void *arg,
                     void (*drop)(void *arg))
 {
-    struct due due = {.at_ns = w->now_ns + delay_ns, .run = run, .arg = arg, .drop = drop};
+    struct sim_event due = {.at_ns = w->now_ns + delay_ns, .run = run, .arg = arg, .drop = drop};
     event_queue_add(&w->queue, due);
 }
 
@@ -19,7 +19,7 @@ static void add_text(struct str *to, const char *fmt, va_list ap)
     str_add(to, text);
 }
 
-void world_trace(struct world *w, const char *fmt, ...)
+void world_trace(struct sim_world *w, const char *fmt, ...)
 {
     va_list ap;
     str_clear(&w->doing);
@@ -34,7 +34,7 @@ void world_trace(struct world *w, const char *fmt, ...)
     w->options->trace(w->options->ctx, line.at);
 }
 
-void world_breach(struct world *w, int invariant, const char *fmt, ...)
+void world_breach(struct sim_world *w, int invariant, const char *fmt, ...)
 {
     va_list ap;
     if (w->invariant)
@@ -47,12 +47,12 @@ void world_breach(struct world *w, int invariant, const char *fmt, ...)
     va_end(ap);
 }
 
-void world_mix(struct world *w, uint64_t x)
+void world_mix(struct sim_world *w, uint64_t x)
 {
     w->hash = hash_pair(hash_pair(w->hash, x), (uint64_t)w->now_ns);
 }
 
-int64_t world_wall_ns(const struct world *w)
+int64_t world_wall_ns(const struct sim_world *w)
 {
     return INT64_C(1800000000) * SECOND + w->now_ns + w->wall_ns;
 }

@@ -28,12 +28,12 @@ enum { LEASE_S = 45, USERS_MAX = 40, NODES_MAX = 200, HISTORY_REVISIONS = 400 };
 /* Guarantees without a number among the invariants; printed as P10. */
 enum { RULES = 100, RULE_LISTED = RULES + 10 };
 
-struct world;
+struct sim_world;
 
 /* ---- requests (request.c) --------------------------------------------------------------------------------------- */
 
 /* The outcome of a request. */
-struct outcome {
+struct request_outcome {
     int status;             /* 0: no answer, so the effect is unknown */
     const json_t *body;     /* NULL: none */
     const char *text;       /* "" if there is a body */
@@ -41,10 +41,10 @@ struct outcome {
     bool changed;           /* the journal has a change by this request */
     uint64_t revision;
 };
-typedef void request_callback(struct world *w, void *ctx, const struct outcome *reply);
+typedef void request_callback(struct sim_world *w, void *ctx, const struct request_outcome *reply);
 
 /* A request. Texts are copied. `then` is called exactly once. */
-struct ask {
+struct sim_request {
     const char *who; /* for the trace */
     const char *method, *path, *token, *key, *if_match;
     const char *query[8];   /* name, value, ... */
@@ -58,22 +58,22 @@ struct ask {
     void (*drop)(void *ctx); /* frees ctx, after `then`; NULL: not needed */
 };
 /* Sends a request. Returns its number, which the journal records. */
-uint64_t world_request(struct world *w, const struct ask *ask);
+uint64_t world_request(struct sim_world *w, const struct sim_request *ask);
 
-struct asked; /* a running request (request.h) */
+struct sim_pending_request; /* a running request (request.h) */
 
 /* The record of a finished request. */
-struct past {
+struct past_request {
     int16_t status;
     bool over;
     uint64_t changed; /* revision that it made; 0: none */
 };
 
 /* Delivers all answers that have arrived. Returns whether there were any. */
-bool requests_settle(struct world *w);
+bool requests_settle(struct sim_world *w);
 /* Notes that, according to the journal, this request made this revision. */
-void requests_record(struct world *w, uint64_t number, uint64_t revision);
-void requests_done(struct world *w);
+void requests_record(struct sim_world *w, uint64_t number, uint64_t revision);
+void requests_done(struct sim_world *w);
 
 /* ---- daemon (daemon.c) ------------------------------------------------------------------------------------------ */
 
@@ -86,7 +86,7 @@ struct worker_task {
     uint64_t life;
 };
 
-struct daemon {
+struct sim_daemon {
     struct store *store;
     struct control *control; /* NULL: the daemon is down */
     struct store_watch *watch;
@@ -100,16 +100,16 @@ struct daemon {
     size_t log_len;
 };
 
-int daemon_start(struct world *w, struct berth_err *err);
+int daemon_start(struct sim_world *w, struct berth_err *err);
 /* Ends the daemon, as a power failure does or in an orderly way. A copy of the store remains. */
-void daemon_crash(struct world *w, bool orderly);
-void daemon_close(struct world *w);
+void daemon_crash(struct sim_world *w, bool orderly);
+void daemon_close(struct sim_world *w);
 /* Called after the daemon received work: the store may have to be pumped. */
-void daemon_schedule_pump(struct world *w);
+void daemon_schedule_pump(struct sim_world *w);
 
 /* ---- received store events (verify.c) ---------------------------------------------------------------------------- */
 
-struct heard {
+struct watched_event {
     char *key;
     char *value;
     size_t len;
@@ -129,22 +129,22 @@ struct transaction {
 
 /* ---- parts of the simulation ------------------------------------------------------------------------------------ */
 
-struct agents;
-struct people;
+struct sim_agents;
+struct sim_people;
 struct faults;
 struct guarantees;
 struct watchers;
 struct unexplained;
 struct jobs_history;
-struct ids;
+struct id_watermarks;
 
-struct counts {
+struct sim_counts {
     uint64_t requests, refused, reports, transactions, plans, replayed, placements, conflicts, crashes, store_failures;
     uint64_t lost_nodes, double_agents, watched, checks;
     uint64_t checked[SIM_INVARIANTS], faults[SIM_FAULTS];
 };
 
-struct world {
+struct sim_world {
     const struct sim_options *options;
     struct random_stream rng, daemon_rng, agents_rng, users_rng, faults_rng;
     struct event_queue queue;
@@ -157,28 +157,28 @@ struct world {
     struct str doing, unsettled;
     struct log quiet; /* of the agents */
     uint64_t hash;
-    struct counts counts;
+    struct sim_counts counts;
 
-    struct daemon daemon;
-    VEC(struct asked *) asked;    /* by number, from 1; NULL: finished and freed */
-    VEC(struct asked *) answered; /* to be delivered */
-    VEC(struct past) past;        /* by number, from 1 */
-    size_t waiting;               /* number of requests without an answer */
+    struct sim_daemon daemon;
+    VEC(struct sim_pending_request *) asked;    /* by number, from 1; NULL: finished and freed */
+    VEC(struct sim_pending_request *) answered; /* to be delivered */
+    VEC(struct past_request) past;              /* by number, from 1 */
+    size_t waiting;                             /* number of requests without an answer */
 
-    VEC(struct heard) heard;
+    VEC(struct watched_event) heard;
     struct mirror mirror;
     uint64_t log_seq, log_chain;             /* checked so far */
     uint64_t recovered_seq, recovered_chain; /* the same at the last complete check after a crash */
     int64_t jumped_ns;                       /* sum of all jumps of the wall clock, forwards and backwards */
 
-    struct agents *agents;
-    struct people *people;
+    struct sim_agents *agents;
+    struct sim_people *people;
     struct faults *faults;
     struct guarantees *guarantees;
     struct watchers *watchers;
     struct unexplained *unexplained;
     struct jobs_history *jobs;
-    struct ids *ids;
+    struct id_watermarks *ids;
 
     int invariant; /* the broken invariant; 0: none */
     uint64_t breach_event;
@@ -189,86 +189,87 @@ struct world {
 /* ---- world (world.c) -------------------------------------------------------------------------------------------- */
 
 /* Runs `run(w, arg)` after a delay. */
-void world_schedule(struct world *w, int64_t delay_ns, void (*run)(struct world *w, void *arg), void *arg,
+void world_schedule(struct sim_world *w, int64_t delay_ns, void (*run)(struct sim_world *w, void *arg), void *arg,
                     void (*drop)(void *arg));
 /* Describes the current event, for the trace and for a breach. */
-void world_trace(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void world_trace(struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Reports a broken invariant. Only the first report counts. */
-void world_breach(struct world *w, int invariant, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void world_breach(struct sim_world *w, int invariant, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Counts a check of an invariant. */
-static inline void world_count_check(struct world *w, int invariant)
+static inline void world_count_check(struct sim_world *w, int invariant)
 {
     w->counts.checks++;
     w->counts.checked[invariant]++;
 }
 /* Adds to the fingerprint of the run. */
-void world_mix(struct world *w, uint64_t x);
-int64_t world_wall_ns(const struct world *w);
+void world_mix(struct sim_world *w, uint64_t x);
+int64_t world_wall_ns(const struct sim_world *w);
 
 /* Checks everything that the event has caused (verify.c). */
-void world_settle(struct world *w);
-void verify_done(struct world *w);
+void world_settle(struct sim_world *w);
+void verify_done(struct sim_world *w);
 /* Checks the store after a crash: the log from its beginning, its last record unchanged, and every decision
  * replayed. */
-void verify_recovered(struct world *w);
+void verify_recovered(struct sim_world *w);
 /* Checks that replaying the log gives the same decisions (15). */
-void verify_replay(struct world *w);
+void verify_replay(struct sim_world *w);
 
 /* ---- actors ----------------------------------------------------------------------------------------------------- */
 
-struct agents *agents_new(struct world *w);
-void agents_free(struct agents *a);
+struct sim_agents *agents_new(struct sim_world *w);
+void agents_free(struct sim_agents *a);
 /* Adds a machine for this node. Its agent reads configurations and reports from now on, with this token. */
-void agents_add(struct world *w, const char *node, const char *token);
+void agents_add(struct sim_world *w, const char *node, const char *token);
 /* Removes the node's machine with everything that runs on it. */
-void agents_remove(struct world *w, const char *node);
-bool agents_has(const struct world *w, const char *node);
-size_t agents_len(const struct world *w);
-bool agents_has_machine(const struct world *w, size_t which); /* the machine has not been removed */
+void agents_remove(struct sim_world *w, const char *node);
+bool agents_has(const struct sim_world *w, const char *node);
+size_t agents_len(const struct sim_world *w);
+bool agents_has_machine(const struct sim_world *w, size_t which); /* the machine has not been removed */
 /* Faults of agents; `which` is the index of the agent. */
 enum cut { CUT_BOTH, CUT_TO_DAEMON, CUT_FROM_DAEMON };
-void agents_cut(struct world *w, size_t which, int64_t for_ns, enum cut cut);
-void agents_flap(struct world *w, size_t which, int64_t for_ns);
-void agents_kill(struct world *w, size_t which);
-void agents_pause(struct world *w, size_t which, int64_t for_ns);
-void agents_reboot(struct world *w, size_t which);
-void agents_duplicate(struct world *w, size_t which);
-void agents_forge(struct world *w, size_t which);
-void agents_report_falsely(struct world *w, size_t which);
+void agents_cut(struct sim_world *w, size_t which, int64_t for_ns, enum cut cut);
+void agents_flap(struct sim_world *w, size_t which, int64_t for_ns);
+void agents_kill(struct sim_world *w, size_t which);
+void agents_pause(struct sim_world *w, size_t which, int64_t for_ns);
+void agents_reboot(struct sim_world *w, size_t which);
+void agents_duplicate(struct sim_world *w, size_t which);
+void agents_forge(struct sim_world *w, size_t which);
+void agents_report_falsely(struct sim_world *w, size_t which);
 /* Called when the configuration of a node has changed: pushes it to listening agents. */
-void agents_config_changed(struct world *w, const char *node);
+void agents_config_changed(struct sim_world *w, const char *node);
 /* Called when the daemon declares the node lost: checks that the node was silent long enough. */
-void agents_lost_check(struct world *w, const char *node);
-void agents_check(struct world *w);
+void agents_lost_check(struct sim_world *w, const char *node);
+void agents_check(struct sim_world *w);
 /* Restores all links. */
-void agents_calm(struct world *w);
+void agents_calm(struct sim_world *w);
 /* Checks that every superseded agent has stopped its instances. */
-void superseded_agents_check(struct world *w);
+void superseded_agents_check(struct sim_world *w);
 /* Writes to w->unrest which processes or directories are left but should be gone. */
-void instances_settled(struct world *w);
+void instances_settled(struct sim_world *w);
 
 /* Creates the administrator, groups, users and nodes, then starts random actions. */
-struct people *sim_users_new(struct world *w, const char *admin_token);
-void sim_users_free(struct people *p);
-const char *sim_users_admin_token(const struct world *w);
+struct sim_people *sim_users_new(struct sim_world *w, const char *admin_token);
+void sim_users_free(struct sim_people *p);
+const char *sim_users_admin_token(const struct sim_world *w);
 /* Returns name and token of a user without the administrator role, for a watch; false: there is none yet. */
-bool sim_users_watcher(const struct world *w, const char **ret_user, const char **ret_token);
+bool sim_users_watcher(const struct sim_world *w, const char **ret_user, const char **ret_token);
 
-struct faults *faults_new(struct world *w);
+struct faults *faults_new(struct sim_world *w);
 void faults_free(struct faults *f);
 /* Returns whether the fault may happen now. */
-bool faults_allow(const struct world *w, enum fault fault);
+bool faults_allow(const struct sim_world *w, enum sim_fault_kind fault);
 /* Ends all faults. */
-void faults_end(struct world *w);
+void faults_end(struct sim_world *w);
 /* Returns whether the store rejects writes, or did so a moment ago. */
-bool faults_store_fails(const struct world *w);
+bool faults_store_fails(const struct sim_world *w);
 /* Returns whether every write takes seconds. */
-bool faults_store_slow(const struct world *w);
+bool faults_store_slow(const struct sim_world *w);
 
 /* ---- invariant checks ------------------------------------------------------------------------------------------- */
 
 /* Each function checks one transaction; the mirror is in the state after it. */
-void placements_verify(struct world *w, const struct transaction *t); /* 1, 2, 3, 5, 10, 12 (placement.c, node_fit.c) */
+void placements_verify(struct sim_world *w,
+                       const struct transaction *t); /* 1, 2, 3, 5, 10, 12 (placement.c, node_fit.c) */
 /* Returns whether this workload prefers two copies over none. */
 bool prefers_two_copies(const struct mirror_doc *work);
 /* The same for the document that an instance was placed from, which may be kept without its kind. */
@@ -284,40 +285,41 @@ bool fit_has_room(const struct mirror *m, const struct mirror_doc *node, const s
 /* Returns the amount of a resource that the shape requests. */
 int64_t fit_request(const struct berth_shape *shape, const char *resource);
 
-void quotas_verify(struct world *w, const struct transaction *t); /* 11 (quota.c) */
+void quotas_verify(struct sim_world *w, const struct transaction *t); /* 11 (quota.c) */
 /* Returns whether all quotas of the workload have room for one more pod. */
 bool quota_has_room(const struct mirror *m, const struct mirror_doc *work);
 
 struct jobs_history *jobs_history_new(void);
 void jobs_history_free(struct jobs_history *j);
-void jobs_verify(struct world *w, const struct transaction *t); /* 17, 19 (jobs.c) */
+void jobs_verify(struct sim_world *w, const struct transaction *t); /* 17, 19 (jobs.c) */
 
-void instances_verify(struct world *w, const struct transaction *t); /* 5, 6, 24, P10 (processes.c) */
+void instances_verify(struct sim_world *w, const struct transaction *t); /* 5, 6, 24, P10 (processes.c) */
 
-struct ids *ids_new(void);
-void ids_free(struct ids *i);
-void states_verify(struct world *w, const struct transaction *t); /* 8, 13, 22 (states.c) */
+struct id_watermarks *ids_new(void);
+void ids_free(struct id_watermarks *i);
+void states_verify(struct sim_world *w, const struct transaction *t); /* 8, 13, 22 (states.c) */
 /* 4: each instance that ran has exactly one usage record */
-void usage_records_verify(struct world *w, const struct transaction *t);
+void usage_records_verify(struct sim_world *w, const struct transaction *t);
 /* 4, and compares the daemon's state with the mirror */
-void states_check(struct world *w);
+void states_check(struct sim_world *w);
 
 /* Guarantees to clients: 7, 9, 20. */
 struct guarantees *guarantees_new(void);
 void guarantees_free(struct guarantees *p);
-void guarantees_answered(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *reply);
+void guarantees_answered(struct sim_world *w, uint64_t number, const struct sim_request *ask,
+                         const struct request_outcome *reply);
 /* Forgets the keys of a deleted user. */
-void guarantees_verify(struct world *w, const struct transaction *t);
+void guarantees_verify(struct sim_world *w, const struct transaction *t);
 
-struct watchers *watchers_new(struct world *w);
+struct watchers *watchers_new(struct sim_world *w);
 void watchers_free(struct watchers *x);
-void watchers_expect(struct world *w, const struct transaction *t); /* 28: notes which events they must receive */
-void watchers_check(struct world *w);
-void watchers_down(struct world *w); /* the daemon is down, so all streams have ended */
+void watchers_expect(struct sim_world *w, const struct transaction *t); /* 28: notes which events they must receive */
+void watchers_check(struct sim_world *w);
+void watchers_down(struct sim_world *w); /* the daemon is down, so all streams have ended */
 
 /* 17 and 18: no pod is forgotten, and the cluster settles in the calm phase (liveness.c). */
 struct unexplained *unexplained_new(void);
 void unexplained_free(struct unexplained *l);
-void unexplained_check(struct world *w);
+void unexplained_check(struct sim_world *w);
 /* Returns whether the cluster has settled; otherwise w->unrest says what is missing. */
-bool has_settled(struct world *w);
+bool has_settled(struct sim_world *w);

@@ -52,7 +52,7 @@ static uint64_t text_hash(uint64_t seed, const char *text)
     return hash_bytes(text ? text : "", text ? strlen(text) : 0, seed);
 }
 
-static uint64_t request_hash(const struct ask *ask)
+static uint64_t request_hash(const struct sim_request *ask)
 {
     uint64_t h = text_hash(text_hash(1, ask->method), ask->path);
     for (size_t i = 0; i < sizeof ask->query / sizeof *ask->query; i++)
@@ -69,7 +69,7 @@ static struct key_use *find(struct guarantees *p, const char *who, const char *k
 }
 
 /* Notes a request after its answer, so concurrent requests with one key are checked by their answers. */
-static void keep(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *o)
+static void keep(struct sim_world *w, uint64_t number, const struct sim_request *ask, const struct request_outcome *o)
 {
     struct key_use p = {.who = mem_strdup(ask->who),
                         .key = mem_strdup(ask->key),
@@ -91,7 +91,7 @@ static bool same_body(const json_t *a, const json_t *b)
     return a && b ? json_equal(a, b) : a == b;
 }
 
-static void again(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *o,
+static void again(struct sim_world *w, uint64_t number, const struct sim_request *ask, const struct request_outcome *o,
                   const struct key_use *p)
 {
     bool same = p->request == request_hash(ask), good = o->status >= 200 && o->status < 300;
@@ -112,7 +112,8 @@ static void again(struct world *w, uint64_t number, const struct ask *ask, const
                      ask->method, ask->path, ask->who, p->number, p->status, o->status);
 }
 
-void guarantees_answered(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *o)
+void guarantees_answered(struct sim_world *w, uint64_t number, const struct sim_request *ask,
+                         const struct request_outcome *o)
 {
     bool good = o->status >= 200 && o->status < 300;
     if (good && o->changed && o->revision != w->past.at[number - 1].changed)
@@ -130,7 +131,7 @@ void guarantees_answered(struct world *w, uint64_t number, const struct ask *ask
 }
 
 /* A new user with the name of a deleted one is another user. */
-void guarantees_verify(struct world *w, const struct transaction *t)
+void guarantees_verify(struct sim_world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < t->len; i++)
         for (size_t k = 0; k < w->guarantees->at.len && t->changes[i].kind == KIND_USER && !t->changes[i].now; k++)

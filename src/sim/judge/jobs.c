@@ -62,7 +62,7 @@ static bool has_come(const struct mirror_doc *of, enum after_when when)
     }
 }
 
-static void dependencies_verify(struct world *w, const struct mirror_doc *job)
+static void dependencies_verify(struct sim_world *w, const struct mirror_doc *job)
 {
     const struct job_terms *t = &job->work.job;
     for (size_t i = 0; i < t->after_len; i++) {
@@ -83,7 +83,7 @@ static void dependencies_verify(struct world *w, const struct mirror_doc *job)
 /* ---- requeue ---------------------------------------------------------------------------------------------------- */
 
 /* Checks that a requeued job has the next attempt number, and that nothing of its last attempt continues. */
-static void requeue_verify(struct world *w, const struct mirror_doc *old, const struct mirror_doc *now)
+static void requeue_verify(struct sim_world *w, const struct mirror_doc *old, const struct mirror_doc *now)
 {
     if (is_over(now) || now->work.job.finished_ns)
         world_breach(w, 17, "job %s was queued again, and is over", now->id);
@@ -110,21 +110,21 @@ static int64_t decided_ns(const struct transaction *t)
     return json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "now"));
 }
 
-static bool is_lost(const struct world *w, const struct berth_instance *x)
+static bool is_lost(const struct sim_world *w, const struct berth_instance *x)
 {
     const struct mirror_doc *node = mirror_find(&w->mirror, KIND_NODE, x->node);
     return node && node->node.node.state == BERTH_NODE_LOST;
 }
 
 /* Returns whether the pod counts. A pod on a lost node may be replaced, and then does not count. */
-static bool counts(const struct world *w, const struct mirror_doc *work, const struct berth_instance *x)
+static bool counts(const struct sim_world *w, const struct mirror_doc *work, const struct berth_instance *x)
 {
     return x->state != BERTH_STOPPING &&
            !(work->work.workload.on_lost == BERTH_LOST_REPLACE && x->state != BERTH_ENDED && is_lost(w, x));
 }
 
 /* Counts the pods of the workload that were placed or finished before the transaction. */
-static uint32_t placed_before(const struct world *w, const struct transaction *t, const struct mirror_doc *work)
+static uint32_t placed_before(const struct sim_world *w, const struct transaction *t, const struct mirror_doc *work)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++) {
@@ -148,7 +148,7 @@ static uint32_t gang_min_of(const struct berth_workload *d)
 }
 
 /* Returns whether a task was lost with its node, or a reservation could not be kept. Either breaks a gang. */
-static bool lost_task(const struct world *w, const struct transaction *t, const char *gang)
+static bool lost_task(const struct sim_world *w, const struct transaction *t, const char *gang)
 {
     for (size_t i = 0; i < t->len; i++) {
         const struct mirror_doc *old =
@@ -161,7 +161,7 @@ static bool lost_task(const struct world *w, const struct transaction *t, const 
     return false;
 }
 
-static bool gang_was_broken(const struct world *w, const struct transaction *t, const char *gang)
+static bool gang_was_broken(const struct sim_world *w, const struct transaction *t, const char *gang)
 {
     if (gang && *gang && lost_task(w, t, gang))
         return true;
@@ -201,7 +201,7 @@ static const struct mirror_doc *as_it_was(const struct transaction *t, const cha
 }
 
 /* Returns whether something other than preemption explains the stop. */
-static bool is_explained(const struct world *w, const struct transaction *t, const struct mirror_doc *was)
+static bool is_explained(const struct sim_world *w, const struct transaction *t, const struct mirror_doc *was)
 {
     const struct mirror *m = &w->mirror;
     const struct berth_instance *x = &was->instance.instance;
@@ -248,7 +248,7 @@ static bool has_guarantees(const struct mirror *m)
 }
 
 /* Returns the highest priority of other workloads that this transaction places; false: none. */
-static bool placed_for(const struct world *w, const struct transaction *t, const char *victim, int64_t *ret)
+static bool placed_for(const struct sim_world *w, const struct transaction *t, const char *victim, int64_t *ret)
 {
     bool some = false;
     for (size_t i = 0; i < t->len; i++) {
@@ -272,7 +272,7 @@ static bool order_changed(const struct mirror *m, const struct transaction *t)
     return false;
 }
 
-static void count_stop(struct world *w, const struct berth_instance *x)
+static void count_stop(struct sim_world *w, const struct berth_instance *x)
 {
     struct jobs_history *j = w->jobs;
     for (size_t i = 0; i < j->at.len; i++) {
@@ -294,7 +294,7 @@ static void count_stop(struct world *w, const struct berth_instance *x)
 }
 
 /* A gang is preempted as a whole, or keeps its minimum. */
-static void gang_rest_verify(struct world *w, const struct mirror_doc *work)
+static void gang_rest_verify(struct sim_world *w, const struct mirror_doc *work)
 {
     uint32_t left = 0, done = 0, least = gang_min_of(&work->work.workload);
     for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++) {
@@ -308,7 +308,7 @@ static void gang_rest_verify(struct world *w, const struct mirror_doc *work)
         world_breach(w, 19, "of gang job %s %u tasks are left, and its minimum is %u", work->id, left + done, least);
 }
 
-static void victim_verify(struct world *w, const struct transaction *t, const struct mirror_doc *was)
+static void victim_verify(struct sim_world *w, const struct transaction *t, const struct mirror_doc *was)
 {
     const struct berth_instance *x = &was->instance.instance;
     const struct mirror_doc *work = mirror_find(&w->mirror, KIND_JOB, x->workload);
@@ -334,7 +334,7 @@ static void victim_verify(struct world *w, const struct transaction *t, const st
         gang_rest_verify(w, work);
 }
 
-void jobs_verify(struct world *w, const struct transaction *t)
+void jobs_verify(struct sim_world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < t->len; i++) {
         const struct mirror_doc *old = t->changes[i].old, *now = t->changes[i].now;

@@ -58,7 +58,7 @@ static uint32_t instances_of(const struct mirror *m, const char *workload)
     return n;
 }
 
-static bool is_pending(struct world *w, const struct mirror_doc *work, uint32_t ordinal)
+static bool is_pending(struct sim_world *w, const struct mirror_doc *work, uint32_t ordinal)
 {
     struct berth_pending p;
     if (!scheduler_pending(control_scheduler(w->daemon.control), work->id, &p))
@@ -71,7 +71,7 @@ static bool is_pending(struct world *w, const struct mirror_doc *work, uint32_t 
     return false;
 }
 
-static void breach(struct world *w, const struct missing *m)
+static void breach(struct sim_world *w, const struct missing *m)
 {
     struct scheduler *scheduler = control_scheduler(w->daemon.control);
     struct berth_workload_view mirror_doc = {.id = ""};
@@ -86,7 +86,7 @@ static void breach(struct world *w, const struct missing *m)
                  p.ordinals_len, mirror_doc.replicas, mirror_doc.suspended ? "" : " not");
 }
 
-static void note(struct world *w, const char *workload, uint32_t ordinal)
+static void note(struct sim_world *w, const char *workload, uint32_t ordinal)
 {
     struct unexplained *l = w->unexplained;
     for (size_t i = 0; i < l->at.len; i++) {
@@ -116,8 +116,8 @@ static bool is_paused(const struct mirror *m, const struct mirror_doc *work)
 
 /* Calls `tell` for pods without an instance. Pods of a service are interchangeable, so only their number counts; `tell`
  * gets the first missing one. */
-static void each_missing(struct world *w,
-                         void (*tell)(struct world *w, const struct mirror_doc *work, uint32_t ordinal))
+static void each_missing(struct sim_world *w,
+                         void (*tell)(struct sim_world *w, const struct mirror_doc *work, uint32_t ordinal))
 {
     for (unsigned k = KIND_APP; k <= KIND_VM; k++)
         for (size_t i = 0; i < w->mirror.of[k].len; i++) {
@@ -134,13 +134,13 @@ static void each_missing(struct world *w,
         }
 }
 
-static void unexplained_note(struct world *w, const struct mirror_doc *work, uint32_t ordinal)
+static void unexplained_note(struct sim_world *w, const struct mirror_doc *work, uint32_t ordinal)
 {
     if (!is_pending(w, work, ordinal))
         note(w, work->id, ordinal);
 }
 
-void unexplained_check(struct world *w)
+void unexplained_check(struct sim_world *w)
 {
     struct unexplained *l = w->unexplained;
     if (w->now_ns < l->next_ns || !w->daemon.control)
@@ -174,7 +174,7 @@ static bool has_label(const struct berth_workload *w, const char *key)
 
 /* Checks work conservation: a waiting pod fits on no node. Gangs and pods with topology constraints are excluded,
  * because they have further requirements. */
-static void waiting_pod_check(struct world *w, const struct mirror_doc *work, uint32_t ordinal)
+static void waiting_pod_check(struct sim_world *w, const struct mirror_doc *work, uint32_t ordinal)
 {
     const struct berth_workload *d = &work->work.workload;
     if (d->gang || d->shape.spread_len || d->shape.near_len || has_label(d, "app") || !quota_has_room(&w->mirror, work))
@@ -186,7 +186,7 @@ static void waiting_pod_check(struct world *w, const struct mirror_doc *work, ui
     }
 }
 
-static void instance_settled(struct world *w, const struct mirror_doc *s)
+static void instance_settled(struct sim_world *w, const struct mirror_doc *s)
 {
     const struct berth_instance *i = &s->instance.instance;
     const struct mirror_doc *node = mirror_find(&w->mirror, KIND_NODE, i->node),
@@ -206,7 +206,7 @@ static void instance_settled(struct world *w, const struct mirror_doc *s)
 }
 
 /* Checks that everything of a job has ended, and that its document then says so. */
-static void job_settled(struct world *w, const struct mirror_doc *job)
+static void job_settled(struct sim_world *w, const struct mirror_doc *job)
 {
     uint32_t done = 0;
     for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++) {
@@ -222,7 +222,7 @@ static void job_settled(struct world *w, const struct mirror_doc *job)
         str_addf(&w->unsettled, "all tasks of job %s are done, and it is not over", job->id);
 }
 
-bool has_settled(struct world *w)
+bool has_settled(struct sim_world *w)
 {
     str_clear(&w->unsettled);
     w->counts.checks++;

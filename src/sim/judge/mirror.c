@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 
-struct seen_key {
+struct mirror_key {
     enum kind kind;
     const char *id;
 };
@@ -22,13 +22,13 @@ static uint64_t key_hash(enum kind kind, const char *id)
 static bool same_key(const void *ctx, uint32_t slot, const void *key)
 {
     const struct mirror_doc *s = ((const struct mirror *)ctx)->slots.at[slot];
-    const struct seen_key *k = key;
+    const struct mirror_key *k = key;
     return s->kind == k->kind && strcmp(s->id, k->id) == 0;
 }
 
 static struct mirror_doc *find(const struct mirror *m, enum kind kind, const char *id)
 {
-    struct seen_key key = {kind, id};
+    struct mirror_key key = {kind, id};
     uint32_t slot = map_find(&m->map, key_hash(kind, id), same_key, m, &key);
     return slot == MAP_NONE ? NULL : m->slots.at[slot];
 }

@@ -51,8 +51,8 @@ struct mirror_change {
 };
 
 void mirror_done(struct mirror *m);
-/* Applies an event. The caller frees *ret_old with mirror_doc_free; NULL: the key was absent. Returns -EBADMSG for a key of
- * an unknown kind or an unreadable document. */
+/* Applies an event. The caller frees *ret_old with mirror_doc_free; NULL: the key was absent. Returns -EBADMSG for a
+ * key of an unknown kind or an unreadable document. */
 int mirror_apply(struct mirror *m, const struct store_event *event, struct mirror_doc **ret_old,
                  const struct mirror_doc **ret_now, struct berth_err *err);
 void mirror_doc_free(struct mirror_doc *s);

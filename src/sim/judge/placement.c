@@ -44,7 +44,7 @@ static bool awaits(const struct berth_instance *i, uint64_t id)
     return false;
 }
 
-static void no_duplicate_verify(struct world *w, const struct mirror_doc *now, const struct mirror_doc *work,
+static void no_duplicate_verify(struct sim_world *w, const struct mirror_doc *now, const struct mirror_doc *work,
                                 bool promoted)
 {
     const struct berth_instance *i = &now->instance.instance;
@@ -71,7 +71,7 @@ static void no_duplicate_verify(struct world *w, const struct mirror_doc *now, c
 
 /* ---- 10: gangs -------------------------------------------------------------------------------------------------- */
 
-static uint32_t tasks_in(const struct world *w, const struct mirror_doc *work, bool done_too)
+static uint32_t tasks_in(const struct sim_world *w, const struct mirror_doc *work, bool done_too)
 {
     uint32_t n = 0;
     for (size_t k = 0; k < w->mirror.of[KIND_INSTANCE].len; k++) {
@@ -97,7 +97,7 @@ bool mirror_should_run(const struct mirror *m, const struct mirror_doc *work)
            !owner_disabled(m, work);
 }
 
-static void gang_verify(struct world *w, const char *gang)
+static void gang_verify(struct sim_world *w, const char *gang)
 {
     static const enum kind all[] = {KIND_APP, KIND_JOB, KIND_VM};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
@@ -117,7 +117,7 @@ static void gang_verify(struct world *w, const char *gang)
 
 /* Pods of a service are interchangeable: an excess pod may replace another and be migrated, before or after it has
  * stopped. */
-static bool takes_over(const struct world *w, const struct berth_instance *i)
+static bool takes_over(const struct sim_world *w, const struct berth_instance *i)
 {
     for (size_t k = 0; k < i->waits_len; k++) {
         const struct mirror_doc *other = mirror_instance(&w->mirror, i->waits[k]);
@@ -128,7 +128,7 @@ static bool takes_over(const struct world *w, const struct berth_instance *i)
     return i->replaces != 0;
 }
 
-static void new_instance_verify(struct world *w, const struct transaction *t, const struct mirror_doc *now)
+static void new_instance_verify(struct sim_world *w, const struct transaction *t, const struct mirror_doc *now)
 {
     const struct berth_instance *i = &now->instance.instance;
     const struct mirror_doc *work = mirror_work(&w->mirror, i->workload);
@@ -163,7 +163,7 @@ static void new_instance_verify(struct world *w, const struct transaction *t, co
         gang_verify(w, work->work.workload.gang);
 }
 
-static void promoted_verify(struct world *w, const struct mirror_doc *old, const struct mirror_doc *now)
+static void promoted_verify(struct sim_world *w, const struct mirror_doc *old, const struct mirror_doc *now)
 {
     const struct berth_instance *was = &old->instance.instance, *i = &now->instance.instance;
     const struct mirror_doc *work = mirror_work(&w->mirror, i->workload);
@@ -184,7 +184,7 @@ static void promoted_verify(struct world *w, const struct mirror_doc *old, const
 }
 
 /* Checks an instance deleted by a plan: a reservation, or an instance on a lost node that its agent has fenced. */
-static void lost_instance_verify(struct world *w, const struct transaction *t, const struct mirror_doc *old)
+static void lost_instance_verify(struct sim_world *w, const struct transaction *t, const struct mirror_doc *old)
 {
     const struct berth_instance *i = &old->instance.instance;
     const struct mirror_doc *node = mirror_find(&w->mirror, KIND_NODE, i->node),
@@ -214,7 +214,7 @@ static void lost_instance_verify(struct world *w, const struct transaction *t, c
                      i->id, i->workload, i->node, (now_ns - node->node.node.since_ns) / SECOND, fence_ns / SECOND);
 }
 
-void placements_verify(struct world *w, const struct transaction *t)
+void placements_verify(struct sim_world *w, const struct transaction *t)
 {
     for (size_t k = 0; k < t->len; k++) {
         const struct mirror_doc *old = t->changes[k].old, *now = t->changes[k].now;

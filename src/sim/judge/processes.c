@@ -11,7 +11,7 @@
 
 /* ---- P10: only listed instances run ----------------------------------------------------------------------------- */
 
-static const json_t *listed(const struct agent *a, uint64_t id)
+static const json_t *listed(const struct sim_agent *a, uint64_t id)
 {
     const json_t *items = json_object_get(a->listed, "instances");
     for (size_t i = 0; i < json_array_size(items); i++)
@@ -20,15 +20,15 @@ static const json_t *listed(const struct agent *a, uint64_t id)
     return NULL;
 }
 
-bool agent_lists(const struct agent *a, uint64_t id)
+bool agent_lists(const struct sim_agent *a, uint64_t id)
 {
     const char *state = json_string_value(json_object_get(listed(a, id), "state"));
     return state && strcmp(state, "run") == 0;
 }
 
-void instance_start_check(struct agent *a, uint64_t id, const json_t *config)
+void instance_start_check(struct sim_agent *a, uint64_t id, const json_t *config)
 {
-    struct world *w = a->w;
+    struct sim_world *w = a->w;
     const json_t *item = listed(a, id);
     world_count_check(w, RULE_LISTED);
     if (!agent_lists(a, id) || !json_equal(item, config))
@@ -39,7 +39,7 @@ void instance_start_check(struct agent *a, uint64_t id, const json_t *config)
         world_breach(w, RULE_LISTED, "%s starts %" PRIu64 " although another one speaks for its node", a->node, id);
 }
 
-static bool is_unknown(const struct agent *a, uint64_t id)
+static bool is_unknown(const struct sim_agent *a, uint64_t id)
 {
     for (size_t i = 0; i < a->unknown.len; i++)
         if (a->unknown.at[i] == id)
@@ -48,7 +48,7 @@ static bool is_unknown(const struct agent *a, uint64_t id)
 }
 
 /* Checks that a listed instance keeps running until its fence, even without the daemon. */
-void instance_stop_check(struct agent *a, const struct sim_instance *t)
+void instance_stop_check(struct sim_agent *a, const struct sim_instance *t)
 {
     int64_t silent_ns = machine_steady_ns(&a->machine) - a->machine.heard_ns;
     int64_t fence_ns = json_integer_value(json_object_get(listed(a, t->id), "fence_ns"));
@@ -64,7 +64,7 @@ void instance_stop_check(struct agent *a, const struct sim_instance *t)
 
 static bool same_id(const void *ctx, uint32_t at, const void *id)
 {
-    return ((const struct agents *)ctx)->ids.at[at] == *(const uint64_t *)id;
+    return ((const struct sim_agents *)ctx)->ids.at[at] == *(const uint64_t *)id;
 }
 
 /* Returns whether one of the instances replaces the other, so that both run for a while. */
@@ -81,9 +81,9 @@ static bool may_have_two_copies(const struct mirror *m, const struct sim_instanc
     return t->twice || (now && prefers_two_copies(now));
 }
 
-static void started_once_verify(struct world *w, const struct agent *a, const struct sim_instance *t)
+static void started_once_verify(struct sim_world *w, const struct sim_agent *a, const struct sim_instance *t)
 {
-    struct agents *all = w->agents;
+    struct sim_agents *all = w->agents;
     world_count_check(w, 6);
     if (t->is_duplicated) /* the state of the other machine is unknown */
         return;
@@ -95,9 +95,9 @@ static void started_once_verify(struct world *w, const struct agent *a, const st
     vec_push(&all->ids, t->id);
 }
 
-static void no_duplicate_verify(struct world *w, const struct agent *a, const struct sim_instance *t)
+static void no_duplicate_verify(struct sim_world *w, const struct sim_agent *a, const struct sim_instance *t)
 {
-    struct agents *all = w->agents;
+    struct sim_agents *all = w->agents;
     world_count_check(w, 5);
     for (size_t i = 0; i < all->at.len; i++)
         for (size_t k = 0; k < all->at.at[i]->machine.sim_instances.len; k++) {
@@ -111,9 +111,9 @@ static void no_duplicate_verify(struct world *w, const struct agent *a, const st
         }
 }
 
-void instance_began_check(struct agent *a, struct sim_instance *t)
+void instance_began_check(struct sim_agent *a, struct sim_instance *t)
 {
-    struct world *w = a->w;
+    struct sim_world *w = a->w;
     const struct mirror_doc *i = mirror_instance(&w->mirror, t->id),
                             *from = i ? mirror_placed_from(&w->mirror, i) : NULL;
     t->twice = from && preferred_two_copies(&w->mirror, t->workload, from);
@@ -127,10 +127,10 @@ void instance_began_check(struct agent *a, struct sim_instance *t)
 }
 
 /* Checks that a superseded agent stops its instances at once. */
-void superseded_agents_check(struct world *w)
+void superseded_agents_check(struct sim_world *w)
 {
     for (size_t i = 0; i < w->agents->at.len; i++) {
-        const struct agent *a = w->agents->at.at[i];
+        const struct sim_agent *a = w->agents->at.at[i];
         if (!a->was_superseded || !a->logic || a->paused_ns > w->now_ns - SUPERSEDED_STOP_NS || a->removed ||
             w->now_ns - a->superseded_ns < SUPERSEDED_STOP_NS)
             continue;
@@ -144,13 +144,13 @@ void superseded_agents_check(struct world *w)
 
 /* ---- instances that the daemon considers over ------------------------------------------------------------------- */
 
-static void over_verify(struct world *w, const struct transaction *t, const struct mirror_doc *old)
+static void over_verify(struct sim_world *w, const struct transaction *t, const struct mirror_doc *old)
 {
     const struct berth_instance *i = &old->instance.instance;
     bool by_plan = strcmp(t->verb, "unit") == 0;
     world_count_check(w, 5);
     for (size_t k = 0; k < w->agents->at.len; k++) {
-        const struct agent *a = w->agents->at.at[k];
+        const struct sim_agent *a = w->agents->at.at[k];
         const struct sim_instance *sim_instance = machine_find(&a->machine, i->id);
         if (sim_instance && sim_instance->state == INSTANCE_ALIVE && !sim_instance->is_duplicated && !a->removed &&
             mirror_find(&w->mirror, KIND_NODE, a->node) && (!by_plan || !may_have_two_copies(&w->mirror, sim_instance)))
@@ -159,7 +159,7 @@ static void over_verify(struct world *w, const struct transaction *t, const stru
     }
 }
 
-void instances_verify(struct world *w, const struct transaction *t)
+void instances_verify(struct sim_world *w, const struct transaction *t)
 {
     for (size_t k = 0; k < t->len; k++) {
         const struct mirror_doc *old = t->changes[k].old, *now = t->changes[k].now;
@@ -174,7 +174,7 @@ void instances_verify(struct world *w, const struct transaction *t)
 
 /* ---- 24: nothing is left ---------------------------------------------------------------------------------------- */
 
-void instance_forgotten_check(struct agent *a, const struct sim_instance *t)
+void instance_forgotten_check(struct sim_agent *a, const struct sim_instance *t)
 {
     world_count_check(a->w, 24);
     if (t->state != INSTANCE_OVER)
@@ -182,7 +182,7 @@ void instance_forgotten_check(struct agent *a, const struct sim_instance *t)
                      t->state == INSTANCE_ALIVE ? "runs" : "is being started");
 }
 
-static void instance_settled(struct world *w, const struct agent *a, const struct sim_instance *t)
+static void instance_settled(struct sim_world *w, const struct sim_agent *a, const struct sim_instance *t)
 {
     const struct mirror_doc *s = mirror_instance(&w->mirror, t->id);
     bool here = s && strcmp(s->instance.instance.node, a->node) == 0 && state_holds(s->instance.instance.state);
@@ -193,11 +193,11 @@ static void instance_settled(struct world *w, const struct agent *a, const struc
         str_addf(&w->unsettled, "%" PRIu64 " of %s does not run on %s", t->id, t->workload, a->node);
 }
 
-void instances_settled(struct world *w)
+void instances_settled(struct sim_world *w)
 {
     world_count_check(w, 24);
     for (size_t i = 0; i < w->agents->at.len && !w->unsettled.len; i++) {
-        const struct agent *a = w->agents->at.at[i];
+        const struct sim_agent *a = w->agents->at.at[i];
         for (size_t k = 0; k < a->machine.sim_instances.len && !w->unsettled.len && !a->removed; k++)
             instance_settled(w, a, a->machine.sim_instances.at[k]);
     }

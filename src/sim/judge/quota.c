@@ -9,7 +9,7 @@
 enum { BOUNDS_MAX = 32, QUEUES_ABOVE_MAX = 16 };
 
 /* Limits that apply to a workload. */
-struct bound {
+struct limit_source {
     const struct mirror_doc *of; /* a user, a group, a queue, or an array */
     const struct berth_amount *limits;
     size_t limits_len;
@@ -17,19 +17,19 @@ struct bound {
     struct berth_amount parallel; /* of an array */
 };
 
-struct bounds {
-    struct bound at[BOUNDS_MAX];
+struct limit_sources {
+    struct limit_source at[BOUNDS_MAX];
     size_t len;
 };
 
-static void bound_add(struct bounds *b, const struct mirror_doc *of, const struct quota_doc *quota)
+static void bound_add(struct limit_sources *b, const struct mirror_doc *of, const struct quota_doc *quota)
 {
     if (b->len < BOUNDS_MAX)
-        b->at[b->len++] = (struct bound){
+        b->at[b->len++] = (struct limit_source){
             .of = of, .limits = quota->limits, .limits_len = quota->limits_len, .totals = quota->totals_len};
 }
 
-static void queues_add(const struct mirror *m, const char *queue, struct bounds *b)
+static void queues_add(const struct mirror *m, const char *queue, struct limit_sources *b)
 {
     for (size_t i = 0; queue && *queue && i < QUEUES_ABOVE_MAX; i++) {
         const struct mirror_doc *s = mirror_find(m, KIND_QUEUE, queue);
@@ -41,9 +41,9 @@ static void queues_add(const struct mirror *m, const char *queue, struct bounds 
 }
 
 /* Returns the bounds of a workload. A finished workload has none, even while its last instances stop. */
-static struct bounds bounds_of(const struct mirror *m, const struct mirror_doc *work)
+static struct limit_sources bounds_of(const struct mirror *m, const struct mirror_doc *work)
 {
-    struct bounds b = {.len = 0};
+    struct limit_sources b = {.len = 0};
     const struct work_doc *d = &work->work;
     if (d->cancelled || d->failed || d->ended)
         return b;
@@ -57,20 +57,20 @@ static struct bounds bounds_of(const struct mirror *m, const struct mirror_doc *
         return b;
     queues_add(m, d->job.queue && *d->job.queue ? d->job.queue : QUEUE_DEFAULT, &b);
     if (d->job.array.parallel && b.len < BOUNDS_MAX)
-        b.at[b.len++] = (struct bound){
+        b.at[b.len++] = (struct limit_source){
             .of = work, .limits_len = 1, .parallel = {"pods", d->job.array.parallel}
         };
     return b;
 }
 
-static const struct berth_amount *limit_at(const struct bound *b, size_t i)
+static const struct berth_amount *limit_at(const struct limit_source *b, size_t i)
 {
     return b->parallel.resource ? &b->parallel : &b->limits[i];
 }
 
-static bool is_under(const struct mirror *m, const struct mirror_doc *work, const struct bound *bound)
+static bool is_under(const struct mirror *m, const struct mirror_doc *work, const struct limit_source *bound)
 {
-    struct bounds b = bounds_of(m, work);
+    struct limit_sources b = bounds_of(m, work);
     for (size_t i = 0; i < b.len; i++)
         if (b.at[i].of == bound->of)
             return true;
@@ -85,7 +85,7 @@ static int64_t need_of(const struct berth_shape *shape, const char *resource)
     return shape ? (int64_t)shape->gpu.count * milli : 0;
 }
 
-struct use {
+struct quota_amount_use {
     int64_t active, promised; /* current use, and use after all stops */
 };
 
@@ -96,7 +96,7 @@ static bool is_there(const struct berth_instance *i)
 
 /* Returns the use of an instance. A migrating pod has two instances and counts once, as the larger one: the new
  * instance counts only its excess while the old one exists. */
-static struct use use_by(const struct mirror *m, const struct mirror_doc *s, const char *resource)
+static struct quota_amount_use use_by(const struct mirror *m, const struct mirror_doc *s, const char *resource)
 {
     const struct berth_instance *x = &s->instance.instance;
     const struct mirror_doc *old = x->replaces ? mirror_instance(m, x->replaces) : NULL;
@@ -108,7 +108,7 @@ static struct use use_by(const struct mirror *m, const struct mirror_doc *s, con
         both = need_of(from ? &from->work.workload.shape : NULL, resource);
         both = both < need ? both : need;
     }
-    struct use use = {0};
+    struct quota_amount_use use = {0};
     if (is_there(x) && x->state != BERTH_RESERVED)
         use.active = both && o->state != BERTH_RESERVED ? need - both : need;
     if (is_there(x) && x->state != BERTH_STOPPING)
@@ -117,7 +117,7 @@ static struct use use_by(const struct mirror *m, const struct mirror_doc *s, con
 }
 
 /* Counts workloads with at least one placed pod. */
-static int64_t jobs_of(const struct mirror *m, const struct bound *bound)
+static int64_t jobs_of(const struct mirror *m, const struct limit_source *bound)
 {
     int64_t n = 0;
     for (unsigned k = KIND_APP; k <= KIND_VM; k++)
@@ -133,9 +133,9 @@ static int64_t jobs_of(const struct mirror *m, const struct bound *bound)
     return n;
 }
 
-static struct use use_of(const struct mirror *m, const struct bound *bound, const char *resource)
+static struct quota_amount_use use_of(const struct mirror *m, const struct limit_source *bound, const char *resource)
 {
-    struct use use = {0};
+    struct quota_amount_use use = {0};
     if (strcmp(resource, "jobs") == 0) {
         use.active = use.promised = jobs_of(m, bound);
         return use;
@@ -146,7 +146,7 @@ static struct use use_of(const struct mirror *m, const struct bound *bound, cons
         const struct mirror_doc *work = is_there(x) ? mirror_work(m, x->workload) : NULL;
         if (!work || !is_under(m, work, bound))
             continue;
-        struct use more = use_by(m, s, resource);
+        struct quota_amount_use more = use_by(m, s, resource);
         use.active += more.active;
         use.promised += more.promised;
     }
@@ -167,8 +167,8 @@ static bool was_there(const struct mirror *m, const struct mirror_doc *work, uin
 
 /* ---- checks ----------------------------------------------------------------------------------------------------- */
 
-static void breach(struct world *w, const struct berth_instance *x, const struct bound *b,
-                   const struct berth_amount *limit, struct use use)
+static void breach(struct sim_world *w, const struct berth_instance *x, const struct limit_source *b,
+                   const struct berth_amount *limit, struct quota_amount_use use)
 {
     world_breach(w, 11,
                  "%s/%u is %s as %" PRIu64 ": %s %s has %" PRId64 " of %s, and promised %" PRId64
@@ -178,28 +178,29 @@ static void breach(struct world *w, const struct berth_instance *x, const struct
 }
 
 /* Called for each newly assigned or reserved pod: checks all limits that apply to the pod. */
-static void placed_verify(struct world *w, const struct transaction *t, const struct mirror_doc *s)
+static void placed_verify(struct sim_world *w, const struct transaction *t, const struct mirror_doc *s)
 {
     const struct berth_instance *x = &s->instance.instance;
     const struct mirror_doc *work = is_there(x) ? mirror_work(&w->mirror, x->workload) : NULL;
     if (!work)
         return;
-    struct bounds b = bounds_of(&w->mirror, work);
+    struct limit_sources b = bounds_of(&w->mirror, work);
     world_count_check(w, 11);
     for (size_t i = 0; i < b.len; i++)
         for (size_t k = 0; k < b.at[i].limits_len; k++) {
             const struct berth_amount *limit = limit_at(&b.at[i], k);
             bool jobs = strcmp(limit->resource, "jobs") == 0, first = jobs && !was_there(&w->mirror, work, t->revision);
-            struct use more = jobs ? (struct use){first, first} : use_by(&w->mirror, s, limit->resource);
+            struct quota_amount_use more =
+                jobs ? (struct quota_amount_use){first, first} : use_by(&w->mirror, s, limit->resource);
             if (more.active == 0 && more.promised == 0)
                 continue;
-            struct use use = use_of(&w->mirror, &b.at[i], limit->resource);
+            struct quota_amount_use use = use_of(&w->mirror, &b.at[i], limit->resource);
             if ((more.active && use.active > limit->amount) || (more.promised && use.promised > limit->amount))
                 breach(w, x, &b.at[i], limit, use);
         }
 }
 
-void quotas_verify(struct world *w, const struct transaction *t)
+void quotas_verify(struct sim_world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < t->len; i++) {
         const struct mirror_doc *old = t->changes[i].old, *now = t->changes[i].now;
@@ -213,14 +214,14 @@ void quotas_verify(struct world *w, const struct transaction *t)
 
 bool quota_has_room(const struct mirror *m, const struct mirror_doc *work)
 {
-    struct bounds b = bounds_of(m, work);
+    struct limit_sources b = bounds_of(m, work);
     for (size_t i = 0; i < b.len; i++) {
         for (size_t k = 0; k < b.at[i].limits_len; k++) {
             const struct berth_amount *limit = limit_at(&b.at[i], k);
             bool jobs = strcmp(limit->resource, "jobs") == 0;
             int64_t need =
                 jobs ? !was_there(m, work, UINT64_MAX) : need_of(&work->work.workload.shape, limit->resource);
-            struct use use = use_of(m, &b.at[i], limit->resource);
+            struct quota_amount_use use = use_of(m, &b.at[i], limit->resource);
             int64_t held = use.promised > use.active ? use.promised : use.active;
             if (need > 0 && held + need > limit->amount)
                 return false;

@@ -9,7 +9,7 @@
 
 enum { COMPARE_EVERY = 997 }; /* events between complete comparisons; larger states are compared less often */
 
-struct ids {
+struct id_watermarks {
     uint64_t last[KINDS];  /* highest number so far, of kinds with numeric ids */
     uint64_t floor[KINDS]; /* the same when this daemon process started */
     uint64_t life;
@@ -18,12 +18,12 @@ struct ids {
     uint64_t compare_at;      /* event after which everything is compared again */
 };
 
-struct ids *ids_new(void)
+struct id_watermarks *ids_new(void)
 {
-    return mem_zalloc(sizeof(struct ids));
+    return mem_zalloc(sizeof(struct id_watermarks));
 }
 
-void ids_free(struct ids *i)
+void ids_free(struct id_watermarks *i)
 {
     for (unsigned k = 0; i && k < KINDS; k++)
         vec_done(&i->used[k]);
@@ -34,9 +34,9 @@ void ids_free(struct ids *i)
 
 /* Checks that no id is used twice, and none that an earlier daemon process could have used. The ids of one plan may be
  * committed in another order than assigned. */
-static void id_verify(struct world *w, const struct mirror_doc *now)
+static void id_verify(struct sim_world *w, const struct mirror_doc *now)
 {
-    struct ids *ids = w->ids;
+    struct id_watermarks *ids = w->ids;
     int64_t number = 0;
     if (kinds[now->kind].grammar != ID_NUMBER)
         return;
@@ -80,7 +80,7 @@ static bool runs_anew(const struct transaction *t)
     return t->asked && strstr(t->verb, "requeue");
 }
 
-static void instance_verify(struct world *w, const struct transaction *t, const struct mirror_doc *old,
+static void instance_verify(struct sim_world *w, const struct transaction *t, const struct mirror_doc *old,
                             const struct mirror_doc *now)
 {
     const struct berth_instance *was = old ? &old->instance.instance : NULL, *is = now ? &now->instance.instance : NULL;
@@ -100,7 +100,7 @@ static void instance_verify(struct world *w, const struct transaction *t, const 
                      t->who, t->verb);
 }
 
-static void node_verify(struct world *w, const struct transaction *t, const struct mirror_doc *old,
+static void node_verify(struct sim_world *w, const struct transaction *t, const struct mirror_doc *old,
                         const struct mirror_doc *now)
 {
     if (old && now && !node_transition_ok(old->node.node.state, now->node.node.state))
@@ -111,7 +111,7 @@ static void node_verify(struct world *w, const struct transaction *t, const stru
                      now->node.epoch);
 }
 
-static void workload_verify(struct world *w, const struct transaction *t, const struct mirror_doc *old,
+static void workload_verify(struct sim_world *w, const struct transaction *t, const struct mirror_doc *old,
                             const struct mirror_doc *now)
 {
     if (!old || !now)
@@ -144,7 +144,7 @@ static bool is_its_own(const struct mirror_doc *instance, const char *node, cons
 }
 
 /* Returns whether the fact is the health of a workload, which follows from a report about one of its pods. */
-static bool notes_health(const struct world *w, const struct transaction *t, const char *node, const char *fact)
+static bool notes_health(const struct sim_world *w, const struct transaction *t, const char *node, const char *fact)
 {
     if (strncmp(fact, "since/", 6) != 0)
         return false;
@@ -217,7 +217,7 @@ static bool leaves_by_it(const struct transaction *t, const char *node)
     return false;
 }
 
-static void agent_change_verify(struct world *w, const struct transaction *t, const struct mirror_change *c)
+static void agent_change_verify(struct sim_world *w, const struct transaction *t, const struct mirror_change *c)
 {
     const struct mirror_doc *s = c->now ? c->now : c->old;
     const char *node = t->who + 5;
@@ -260,7 +260,7 @@ static size_t records_of(const struct transaction *t, uint64_t instance)
 }
 
 /* Checks that the transaction that ends an instance writes its usage record, once. */
-static void usage_verify(struct world *w, const struct transaction *t, const struct mirror_doc *old,
+static void usage_verify(struct sim_world *w, const struct transaction *t, const struct mirror_doc *old,
                          const struct mirror_doc *now)
 {
     const struct instance_doc *was = old ? &old->instance : NULL;
@@ -271,7 +271,7 @@ static void usage_verify(struct world *w, const struct transaction *t, const str
                      was ? was->instance.id : now->instance.instance.id, ends ? "ends" : "goes on", records);
 }
 
-void states_verify(struct world *w, const struct transaction *t)
+void states_verify(struct sim_world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < t->len; i++) {
         const struct mirror_change *c = &t->changes[i];
@@ -288,7 +288,7 @@ void states_verify(struct world *w, const struct transaction *t)
     }
 }
 
-void usage_records_verify(struct world *w, const struct transaction *t)
+void usage_records_verify(struct sim_world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < t->len; i++)
         if (t->changes[i].kind == KIND_INSTANCE)
@@ -297,7 +297,7 @@ void usage_records_verify(struct world *w, const struct transaction *t)
 
 /* ---- memory of the daemon --------------------------------------------------------------------------------------- */
 
-static void compare(struct world *w)
+static void compare(struct sim_world *w)
 {
     const struct state *s = control_state(w->daemon.control);
     for (unsigned k = 0; k < KINDS; k++) {
@@ -314,9 +314,9 @@ static void compare(struct world *w)
     }
 }
 
-void states_check(struct world *w)
+void states_check(struct sim_world *w)
 {
-    struct ids *ids = w->ids;
+    struct id_watermarks *ids = w->ids;
     struct berth_err err;
     size_t objects = 0;
     if (!w->daemon.control)

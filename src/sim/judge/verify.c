@@ -11,7 +11,7 @@
 #include "control/sched/scheduler.h"
 #include "sim/cluster/request.h"
 
-static void store_event_free(struct heard *h)
+static void store_event_free(struct watched_event *h)
 {
     mem_free(h->key);
     mem_free(h->value);
@@ -20,7 +20,7 @@ static void store_event_free(struct heard *h)
 /* ---- transactions ----------------------------------------------------------------------------------------------- */
 
 struct reading {
-    struct world *w;
+    struct sim_world *w;
     size_t at; /* index of the first event that is not checked yet */
 };
 
@@ -36,7 +36,7 @@ static bool changed(const struct transaction *t, const char *key)
 }
 
 /* Checks that the record lists exactly the keys of the transaction. Deleting an absent key changes nothing. */
-static void keys_verify(struct world *w, const struct transaction *t)
+static void keys_verify(struct sim_world *w, const struct transaction *t)
 {
     const json_t *changes = json_object_get(t->record, "changes");
     world_count_check(w, 26);
@@ -87,7 +87,7 @@ static void change_print(const struct mirror_change *c, struct str *to)
 }
 
 /* Writes one line of the trace per transaction. */
-static void transaction_print(struct world *w, const struct transaction *t)
+static void transaction_print(struct sim_world *w, const struct transaction *t)
 {
     CLEANUP(str) struct str line = {0};
     str_addf(&line, "                      = %" PRIu64 " %s %s:", t->revision, t->who, t->verb);
@@ -96,7 +96,7 @@ static void transaction_print(struct world *w, const struct transaction *t)
     w->options->trace(w->options->ctx, line.at);
 }
 
-static void transaction_verify(struct world *w, struct transaction *t)
+static void transaction_verify(struct sim_world *w, struct transaction *t)
 {
     const char *remote = member_text(t->record, "remote");
     t->verb = member_text(t->record, "kind");
@@ -131,12 +131,12 @@ static void transaction_verify(struct world *w, struct transaction *t)
 /* Applies the events of one revision to the mirror, and checks the revision. */
 static void revision_take(struct reading *r, uint64_t revision, const json_t *record)
 {
-    struct world *w = r->w;
+    struct sim_world *w = r->w;
     VEC(struct mirror_change) changes = {0};
     VEC(struct mirror_doc *) olds = {0};
     struct berth_err err;
     for (; r->at < w->heard.len && w->heard.at[r->at].revision == revision; r->at++) {
-        const struct heard *h = &w->heard.at[r->at];
+        const struct watched_event *h = &w->heard.at[r->at];
         struct store_event event = {
             .key = h->key, .value = {h->value, h->len},
                  .gone = h->gone, .created = h->created, .revision = revision
@@ -163,7 +163,7 @@ static void revision_take(struct reading *r, uint64_t revision, const json_t *re
 
 /* ---- journal ---------------------------------------------------------------------------------------------------- */
 
-static void record_check(struct world *w, const struct store_record *record, uint64_t seq, uint64_t chain)
+static void record_check(struct sim_world *w, const struct store_record *record, uint64_t seq, uint64_t chain)
 {
     uint64_t now =
         hash_bytes(record->record.at, record->record.len, hash_pair(hash_pair(chain, record->seq), record->revision));
@@ -176,7 +176,7 @@ static void record_check(struct world *w, const struct store_record *record, uin
 static int record_read(void *ctx, const struct store_record *record)
 {
     struct reading *r = ctx;
-    struct world *w = r->w;
+    struct sim_world *w = r->w;
     record_check(w, record, w->log_seq, w->log_chain);
     w->log_seq = record->seq;
     w->log_chain = record->chain;
@@ -191,7 +191,7 @@ static int record_read(void *ctx, const struct store_record *record)
     return w->invariant ? 1 : 0;
 }
 
-static bool journal_settle(struct world *w)
+static bool journal_settle(struct sim_world *w)
 {
     struct reading r = {.w = w};
     struct berth_err err;
@@ -212,7 +212,7 @@ static bool journal_settle(struct world *w)
 
 /* ---- log of the daemon ------------------------------------------------------------------------------------------ */
 
-static void line_read(struct world *w, const char *line)
+static void line_read(struct sim_world *w, const char *line)
 {
     static const struct {
         const char *event;
@@ -236,9 +236,9 @@ static void line_read(struct world *w, const char *line)
     }
 }
 
-static void log_settle(struct world *w)
+static void log_settle(struct sim_world *w)
 {
-    struct daemon *d = &w->daemon;
+    struct sim_daemon *d = &w->daemon;
     if (!d->log.out)
         return;
     (void)fflush(d->log.out);
@@ -254,7 +254,7 @@ static void log_settle(struct world *w)
 
 /* ---- all checks ------------------------------------------------------------------------------------------------- */
 
-void world_settle(struct world *w)
+void world_settle(struct sim_world *w)
 {
     if (w->options->sabotage && w->options->sabotage->after_event && w->daemon.store)
         w->options->sabotage->after_event(w->options->sabotage->ctx, w->daemon.store, w->event);
@@ -281,7 +281,7 @@ static void differs(void *ctx, const struct replay_difference *d)
                  d->cycle, d->revision, d->what, d->replayed, d->recorded);
 }
 
-void verify_replay(struct world *w)
+void verify_replay(struct sim_world *w)
 {
     struct replay_options options = {.differs = differs, .ctx = w};
     struct replay_result result;
@@ -294,7 +294,7 @@ void verify_replay(struct world *w)
 }
 
 struct again {
-    struct world *w;
+    struct sim_world *w;
     uint64_t seq, chain;
 };
 
@@ -322,7 +322,7 @@ static int entry_check(void *ctx, const struct store_entry *entry)
     return 0;
 }
 
-void verify_recovered(struct world *w)
+void verify_recovered(struct sim_world *w)
 {
     struct again log = {.w = w}, keys = {.w = w};
     struct berth_err err;
@@ -354,7 +354,7 @@ void verify_recovered(struct world *w)
     }
 }
 
-void verify_done(struct world *w)
+void verify_done(struct sim_world *w)
 {
     for (size_t i = 0; i < w->heard.len; i++)
         store_event_free(&w->heard.at[i]);

@@ -6,7 +6,7 @@
 
 #include "sim/trace/trace_engine.h"
 
-struct run {
+struct rlscheduler_run {
     const struct sim_setup *s;
     struct sim_engine e;
     void *memory; /* of the predictor */
@@ -18,12 +18,12 @@ struct run {
     int64_t start_ns; /* earliest start of the selected job */
 };
 
-static int64_t end_of(const struct run *r, uint32_t job)
+static int64_t end_of(const struct rlscheduler_run *r, uint32_t job)
 {
     return r->e.out->at[job].start_ns + r->s->trace->jobs[job].run_ns;
 }
 
-static void note_started(struct run *r)
+static void note_started(struct rlscheduler_run *r)
 {
     for (size_t i = 0; i < r->e.started.len; i++) {
         uint32_t job = r->e.started.at[i];
@@ -35,7 +35,7 @@ static void note_started(struct run *r)
 /* Remembers the first pending job, which is the selected one. */
 static void look(void *ctx, struct berth_plan *plan)
 {
-    struct run *r = ctx;
+    struct rlscheduler_run *r = ctx;
     r->seen = SIM_NO_JOB;
     if (berth_plan_pendings(plan) == 0)
         return;
@@ -45,7 +45,7 @@ static void look(void *ctx, struct berth_plan *plan)
 }
 
 /* Starts jobs in order, up to the first that does not fit, which is selected. */
-static int choose(struct run *r, int64_t now_ns, struct berth_err *err)
+static int choose(struct rlscheduler_run *r, int64_t now_ns, struct berth_err *err)
 {
     int rc = sim_engine_plan(&r->e, &r->choose, now_ns, look, r, err);
     if (rc)
@@ -63,7 +63,7 @@ static int choose(struct run *r, int64_t now_ns, struct berth_err *err)
 }
 
 /* Backfills jobs that fit and end before the start of the selected job, not exactly at that time. */
-static int fill(struct run *r, int64_t now_ns, struct berth_err *err)
+static int fill(struct rlscheduler_run *r, int64_t now_ns, struct berth_err *err)
 {
     r->window.start_ns = r->start_ns - 1; /* without the additional 1 ns of submit */
     if (r->window.start_ns <= now_ns)
@@ -76,7 +76,7 @@ static int fill(struct run *r, int64_t now_ns, struct berth_err *err)
 
 /* Submits the next job. Expected run times are 1 ns longer, because a job whose end at this moment is not processed yet
  * still runs. */
-static int submit(struct run *r, struct berth_err *err)
+static int submit(struct rlscheduler_run *r, struct berth_err *err)
 {
     uint32_t job = (uint32_t)r->arrived++;
     const struct sim_job *j = &r->s->trace->jobs[job];
@@ -86,7 +86,7 @@ static int submit(struct run *r, struct berth_err *err)
     return sim_engine_submit(&r->e, job, predicted < INT64_MAX ? predicted + 1 : 0, 0, err);
 }
 
-static int end(struct run *r, size_t at, int64_t now_ns, struct berth_err *err)
+static int end(struct rlscheduler_run *r, size_t at, int64_t now_ns, struct berth_err *err)
 {
     uint32_t job = r->running.at[at];
     memmove(&r->running.at[at], &r->running.at[at + 1], (--r->running.len - at) * sizeof *r->running.at);
@@ -95,7 +95,7 @@ static int end(struct run *r, size_t at, int64_t now_ns, struct berth_err *err)
     return sim_engine_end(&r->e, job, err);
 }
 
-static int step(struct run *r, int64_t *now_ns, struct berth_err *err)
+static int step(struct rlscheduler_run *r, int64_t *now_ns, struct berth_err *err)
 {
     const struct sim_trace *t = r->s->trace;
     size_t first = 0;
@@ -114,7 +114,7 @@ static int step(struct run *r, int64_t *now_ns, struct berth_err *err)
 }
 
 /* Makes two policies of one: for selection, and for backfilling. */
-static void policies(struct run *r)
+static void policies(struct rlscheduler_run *r)
 {
     const char *const *node = &r->s->nodes[0].id;
     r->choose = r->fill = *r->s->policy;
@@ -129,7 +129,7 @@ static void policies(struct run *r)
 
 int sim_rlscheduler_run(const struct sim_setup *s, struct sim_outcomes *ret, struct berth_err *err)
 {
-    struct run r = {.s = s, .selected = SIM_NO_JOB, .seen = SIM_NO_JOB};
+    struct rlscheduler_run r = {.s = s, .selected = SIM_NO_JOB, .seen = SIM_NO_JOB};
     struct sim_outcomes out = {0};
     int64_t now = 0;
     int rc = sim_engine_init(&r.e, s, &out, err);

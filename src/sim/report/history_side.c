@@ -7,7 +7,7 @@
 
 enum what { TASK_ENDS, ENDS, COMES, BEGINS, TASK_BEGINS }; /* the order at one moment */
 
-struct event {
+struct side_event {
     int64_t at_ns;
     uint32_t job;
     enum what what;
@@ -16,7 +16,7 @@ struct event {
 
 static int by_time(const void *a, const void *b)
 {
-    const struct event *x = a, *y = b;
+    const struct side_event *x = a, *y = b;
     if (x->at_ns != y->at_ns)
         return x->at_ns < y->at_ns ? -1 : 1;
     if (x->what != y->what)
@@ -24,7 +24,7 @@ static int by_time(const void *a, const void *b)
     return (x->job > y->job) - (x->job < y->job);
 }
 
-struct sweep {
+struct history_sweep {
     const struct sim_history *h;
     struct sim_outcomes *out;
     struct idle_sampler idle;
@@ -39,13 +39,13 @@ static bool is_elastic(const struct sim_job *j)
     return sim_job_min_tasks(j) < j->tasks;
 }
 
-static void hold_place(struct sweep *s, size_t place, int64_t amount)
+static void hold_place(struct history_sweep *s, size_t place, int64_t amount)
 {
     if (s->h->places.at[place].node != UINT32_MAX)
         s->held[s->h->places.at[place].node] += amount;
 }
 
-static void hold(struct sweep *s, uint32_t job, int sign)
+static void hold(struct history_sweep *s, uint32_t job, int sign)
 {
     const struct sim_job *j = &s->h->trace.jobs[job];
     const struct sim_history_run *run = &s->h->runs[job];
@@ -57,7 +57,7 @@ static void hold(struct sweep *s, uint32_t job, int sign)
         hold_place(s, i, sign * sim_task_held(j, s->by_gpus));
 }
 
-static void happen(struct sweep *s, const struct event *e)
+static void happen(struct history_sweep *s, const struct side_event *e)
 {
     int64_t task = sim_task_held(&s->h->trace.jobs[e->job], s->by_gpus);
     switch (e->what) {
@@ -76,7 +76,7 @@ static void happen(struct sweep *s, const struct event *e)
     }
 }
 
-static void moment_close(struct sweep *s, int64_t at_ns)
+static void moment_close(struct history_sweep *s, int64_t at_ns)
 {
     size_t len = s->now.waiting < s->out->queue_lengths_len ? s->now.waiting : s->out->queue_lengths_len - 1;
     s->now.at_ns = at_ns;
@@ -89,18 +89,18 @@ static void moment_close(struct sweep *s, int64_t at_ns)
     idle_sampler_close(&s->idle, at_ns);
 }
 
-static struct event *events_of(const struct sim_history *h, size_t *ret_len)
+static struct side_event *events_of(const struct sim_history *h, size_t *ret_len)
 {
-    struct event *events = mem_zarray(3 * h->trace.len + 2 * h->places.len + 1, sizeof *events);
+    struct side_event *events = mem_zarray(3 * h->trace.len + 2 * h->places.len + 1, sizeof *events);
     size_t len = 0;
     for (uint32_t i = 0; i < h->trace.len; i++) {
         const struct sim_history_run *run = &h->runs[i];
-        events[len++] = (struct event){h->trace.jobs[i].submit_ns, i, COMES, 0};
-        events[len++] = (struct event){run->start_ns, i, BEGINS, 0};
-        events[len++] = (struct event){run->end_ns, i, ENDS, 0};
+        events[len++] = (struct side_event){h->trace.jobs[i].submit_ns, i, COMES, 0};
+        events[len++] = (struct side_event){run->start_ns, i, BEGINS, 0};
+        events[len++] = (struct side_event){run->end_ns, i, ENDS, 0};
         for (size_t n = run->places; n < run->places + run->places_len && is_elastic(&h->trace.jobs[i]); n++) {
-            events[len++] = (struct event){h->places.at[n].start_ns, i, TASK_BEGINS, n};
-            events[len++] = (struct event){h->places.at[n].end_ns, i, TASK_ENDS, n};
+            events[len++] = (struct side_event){h->places.at[n].start_ns, i, TASK_BEGINS, n};
+            events[len++] = (struct side_event){h->places.at[n].end_ns, i, TASK_ENDS, n};
         }
     }
     qsort(events, len, sizeof *events, by_time);
@@ -148,7 +148,7 @@ static void outcomes_begin(const struct sim_history *h, bool by_gpus, struct sim
 void sim_history_side(const struct sim_history *h, struct sim_side *side)
 {
     *side = (struct sim_side){.label = mem_strdup("recorded")};
-    struct sweep s = {.h = h, .out = &side->out, .by_gpus = sim_fleet_total(&h->fleet).gpus > 0};
+    struct history_sweep s = {.h = h, .out = &side->out, .by_gpus = sim_fleet_total(&h->fleet).gpus > 0};
     size_t nodes = h->fleet.nodes.len;
     outcomes_begin(h, s.by_gpus, &side->out);
     idle_sampler_init(&s.idle, &h->trace, s.by_gpus, &side->samples);
@@ -157,7 +157,7 @@ void sim_history_side(const struct sim_history *h, struct sim_side *side)
     for (size_t i = 0; i < nodes; i++)
         s.there[i] = node_has(&h->fleet.nodes.at[i], s.by_gpus);
     size_t len;
-    struct event *events = events_of(h, &len);
+    struct side_event *events = events_of(h, &len);
     for (size_t i = 0; i < len; i++) {
         happen(&s, &events[i]);
         if (i + 1 == len || events[i + 1].at_ns != events[i].at_ns)

@@ -24,13 +24,13 @@ static bool by_gpus(const struct sim_report *r)
 
 /* ---- over time -------------------------------------------------------------------------------------------------- */
 
-struct span {
+struct time_span {
     int64_t from_ns, to_ns;
 };
 
-static struct span span_of(const struct sim_report *r)
+static struct time_span span_of(const struct sim_report *r)
 {
-    struct span s = {r->trace->jobs[0].submit_ns, r->trace->jobs[0].submit_ns + SIM_SECOND_NS};
+    struct time_span s = {r->trace->jobs[0].submit_ns, r->trace->jobs[0].submit_ns + SIM_SECOND_NS};
     for (size_t i = 0; i < r->sides_len; i++)
         for (size_t k = 0; k < r->trace->len; k++)
             s.to_ns = r->sides[i].out.at[k].end_ns > s.to_ns ? r->sides[i].out.at[k].end_ns : s.to_ns;
@@ -38,7 +38,7 @@ static struct span span_of(const struct sim_report *r)
 }
 
 /* Fills bins of equal length with means over time; a point's value holds until the next point. */
-static void bins_fill(const struct sim_side *side, struct span span,
+static void bins_fill(const struct sim_side *side, struct time_span span,
                       double (*value)(const struct sim_side *s, size_t i), double bins[BINS])
 {
     double width = (double)(span.to_ns - span.from_ns) / BINS;
@@ -66,7 +66,7 @@ static double waiting_at(const struct sim_side *s, size_t i)
 static void over_time(const struct sim_report *r, struct str *s, struct plot_axis y, const char *label,
                       double (*value)(const struct sim_side *s, size_t i))
 {
-    struct span span = span_of(r);
+    struct time_span span = span_of(r);
     double(*bins)[BINS] = mem_zarray(r->sides_len, sizeof *bins), xs[BINS];
     bool fits = y.max > 0;
     for (size_t b = 0; b < BINS; b++)
@@ -158,18 +158,18 @@ static void draw_waits(const struct sim_report *r, struct str *s)
 
 /* ---- slowdown by size and by user ------------------------------------------------------------------------------- */
 
-struct mean {
+struct job_mean {
     double sum, jobs;
 };
 
-static double mean_of(const struct mean *m)
+static double mean_of(const struct job_mean *m)
 {
     return m->jobs > 0 ? m->sum / m->jobs : nothing;
 }
 
 /* Draws bars of means from 1 upwards, on a common scale. */
 static void draw_means(const struct sim_report *r, struct str *s, const char *label, const char *title,
-                       const char *const *classes, size_t len, const struct mean *means, size_t stride)
+                       const char *const *classes, size_t len, const struct job_mean *means, size_t stride)
 {
     double top = 2, ys[SIZES > USERS ? SIZES : USERS];
     for (size_t i = 0; i < r->sides_len; i++)
@@ -213,7 +213,7 @@ static void size_label(char buf[static LABEL], size_t class)
 
 static void draw_sizes(const struct sim_report *r, struct str *s)
 {
-    struct mean *means = mem_zarray(r->sides_len * SIZES, sizeof *means);
+    struct job_mean *means = mem_zarray(r->sides_len * SIZES, sizeof *means);
     char labels[SIZES][LABEL];
     const char *classes[SIZES];
     size_t last = 0;
@@ -236,26 +236,26 @@ static void draw_sizes(const struct sim_report *r, struct str *s)
     mem_free(means);
 }
 
-struct user {
+struct user_jobs {
     sym name;
     size_t jobs;
 };
 
 static int busiest(const void *a, const void *b)
 {
-    const struct user *x = a, *y = b;
+    const struct user_jobs *x = a, *y = b;
     if (x->jobs != y->jobs)
         return x->jobs > y->jobs ? -1 : 1;
     return (x->name > y->name) - (x->name < y->name);
 }
 
 /* Finds the users with the most jobs, at most USERS. Returns their number. */
-static size_t users_of(const struct sim_report *r, struct user *ret)
+static size_t users_of(const struct sim_report *r, struct user_jobs *ret)
 {
     size_t len = 0;
     for (size_t k = 0; k < r->trace->len; k++)
         len = r->trace->jobs[k].user >= len ? r->trace->jobs[k].user + 1 : len;
-    struct user *users = mem_zarray(len + 1, sizeof *users);
+    struct user_jobs *users = mem_zarray(len + 1, sizeof *users);
     for (size_t k = 0; k < r->trace->len; k++) {
         users[r->trace->jobs[k].user].name = r->trace->jobs[k].user;
         users[r->trace->jobs[k].user].jobs++;
@@ -272,8 +272,8 @@ static size_t users_of(const struct sim_report *r, struct user *ret)
 
 static void draw_users(const struct sim_report *r, struct str *s)
 {
-    struct mean *means = mem_zarray(r->sides_len * USERS, sizeof *means);
-    struct user users[USERS];
+    struct job_mean *means = mem_zarray(r->sides_len * USERS, sizeof *means);
+    struct user_jobs users[USERS];
     const char *classes[USERS];
     size_t len = users_of(r, users);
     for (size_t u = 0; u < len; u++) {
@@ -295,7 +295,7 @@ static void draw_users(const struct sim_report *r, struct str *s)
 /* Computes the means by load. Returns the number of bins with data. */
 static size_t fragments_of(const struct sim_side *side, double xs[LOADS + 1], double ys[LOADS + 1])
 {
-    struct mean bins[LOADS] = {0};
+    struct job_mean bins[LOADS] = {0};
     size_t len = 0;
     for (size_t k = 0; k < side->samples.len; k++) {
         const struct sim_sample *sample = &side->samples.at[k];

@@ -1,4 +1,6 @@
-/* distributions.h - draws from standard distributions with a generator of random.h, with the same bits on every machine. */
+/* distributions.h - draws from standard distributions with a generator of random.h, with the same bits on every
+ * machine.
+ */
 #pragma once
 
 #include "sim/random.h"

@@ -46,7 +46,7 @@ static const unsigned char day_lublin[HOURS] = {28, 22, 18,  14, 11, 10, 18, 30,
 
 /* ---- sizes and run times ---------------------------------------------------------------------------------------- */
 
-struct program {
+struct user_program {
     double run_s; /* median */
     uint32_t tasks, gpus, gpu_milli;
     int64_t procs; /* of all tasks */
@@ -78,15 +78,15 @@ static double run_lublin(struct random_stream *c, int64_t size)
     return math_exp(first ? draw_gamma(c, 4.2, 0.94) : draw_gamma(c, 312, 0.03));
 }
 
-static struct program program_lublin(struct random_stream *c, const struct sim_generate *g)
+static struct user_program program_lublin(struct random_stream *c, const struct sim_generate *g)
 {
     int64_t size = size_lublin(c, g->procs);
-    return (struct program){.run_s = run_lublin(c, size), .tasks = 1, .procs = size};
+    return (struct user_program){.run_s = run_lublin(c, size), .tasks = 1, .procs = size};
 }
 
-static struct program program_usual(struct random_stream *c, const struct sim_generate *g)
+static struct user_program program_usual(struct random_stream *c, const struct sim_generate *g)
 {
-    struct program p = {.run_s = math_exp(7 + 1.6 * draw_normal(c)), .tasks = 1};
+    struct user_program p = {.run_s = math_exp(7 + 1.6 * draw_normal(c)), .tasks = 1};
     p.procs =
         within(math_pow(2, (double)(int64_t)(draw_uniform(c) * draw_uniform(c) * (math_log2((double)g->procs) + 1))), 1,
                g->procs);
@@ -94,7 +94,7 @@ static struct program program_usual(struct random_stream *c, const struct sim_ge
 }
 
 /* Requests a share of one GPU, one to eight GPUs on a node, or several nodes with eight. */
-static void program_on_gpus(struct random_stream *c, const struct sim_generate *g, struct program *p)
+static void program_on_gpus(struct random_stream *c, const struct sim_generate *g, struct user_program *p)
 {
     static const struct {
         unsigned percent;
@@ -123,12 +123,12 @@ static void program_on_gpus(struct random_stream *c, const struct sim_generate *
 /* ---- kinds ------------------------------------------------------------------------------------------------------ */
 
 /* clang-format off */
-static const struct kind {
+static const struct trace_kind {
     const char *name, *sentence;
     double (*gap)(struct random_stream *c);
     const unsigned char *day;
     unsigned weekend; /* percent of a working day */
-    struct program (*program)(struct random_stream *c, const struct sim_generate *g);
+    struct user_program (*program)(struct random_stream *c, const struct sim_generate *g);
     bool each; /* every job is drawn separately; otherwise from its user's programs */
 } kinds[] = {
     {"lublin",  "sizes, run times and bursts after Lublin and Feitelson, with their daily cycle",
@@ -152,16 +152,17 @@ const char *sim_generate_at(size_t i, const char **ret_sentence)
 
 /* ---- jobs ------------------------------------------------------------------------------------------------------- */
 
-struct people {
-    struct program *programs; /* indexed by [user][PROGRAMS] */
-    double *shares;           /* cumulative share of each user, 0 to 1 */
+struct trace_users {
+    struct user_program *programs; /* indexed by [user][PROGRAMS] */
+    double *shares;                /* cumulative share of each user, 0 to 1 */
 };
 
 /* Draws the users. The k-th user submits 1/k times as many jobs as the first. */
-static struct people users_draw(const struct sim_generate *g, const struct kind *kind)
+static struct trace_users users_draw(const struct sim_generate *g, const struct trace_kind *kind)
 {
     struct random_stream c = random_stream_new(g->seed, STREAM_USERS);
-    struct people p = {mem_zarray(g->users * PROGRAMS, sizeof *p.programs), mem_zarray(g->users, sizeof *p.shares)};
+    struct trace_users p = {mem_zarray(g->users * PROGRAMS, sizeof *p.programs),
+                            mem_zarray(g->users, sizeof *p.shares)};
     double sum = 0;
     for (size_t i = 0; i < g->users; i++)
         p.shares[i] = sum += 1 / (double)(i + 1);
@@ -175,7 +176,7 @@ static struct people users_draw(const struct sim_generate *g, const struct kind 
     return p;
 }
 
-static size_t user_draw(struct random_stream *c, const struct people *p, size_t users)
+static size_t user_draw(struct random_stream *c, const struct trace_users *p, size_t users)
 {
     double x = draw_uniform(c);
     size_t low = 0, high = users - 1;
@@ -200,12 +201,12 @@ static int64_t request_s(struct random_stream *c, double run_s)
     return 7 * 86400;
 }
 
-static struct sim_job job_draw(struct random_stream *c, const struct sim_generate *g, const struct kind *kind,
-                               const struct people *people, struct intern *words)
+static struct sim_job job_draw(struct random_stream *c, const struct sim_generate *g, const struct trace_kind *kind,
+                               const struct trace_users *people, struct intern *words)
 {
     char user[32], name[48];
     size_t who = user_draw(c, people, g->users), what = random_below(c, PROGRAMS);
-    struct program p = people->programs[who * PROGRAMS + what];
+    struct user_program p = people->programs[who * PROGRAMS + what];
     double run_s = p.run_s * math_exp(0.4 * draw_normal(c));
     if (kind->each) {
         p = kind->program(c, g);
@@ -241,7 +242,7 @@ static double work_of(const struct sim_generate *g, const struct sim_job *job)
 /* ---- arrivals --------------------------------------------------------------------------------------------------- */
 
 /* Maps the x-th hour of uniform activity to an hour of a real week. */
-static double hour_of(const struct kind *kind, double x)
+static double hour_of(const struct trace_kind *kind, double x)
 {
     double weights[DAYS * HOURS], sum = 0;
     for (size_t i = 0; i < DAYS * HOURS; i++)
@@ -254,7 +255,7 @@ static double hour_of(const struct kind *kind, double x)
 }
 
 /* Sets arrival times that give the requested load: exactly for whole weeks, approximately for a part of a week. */
-static void arrive(const struct sim_generate *g, const struct kind *kind, struct sim_trace *t)
+static void arrive(const struct sim_generate *g, const struct trace_kind *kind, struct sim_trace *t)
 {
     struct random_stream c = random_stream_new(g->seed, STREAM_GAPS);
     double work = 0, sum = 0, at = 0;
@@ -274,7 +275,7 @@ static void arrive(const struct sim_generate *g, const struct kind *kind, struct
     mem_free(gaps);
 }
 
-static const struct kind *kind_find(const char *name, struct berth_err *err)
+static const struct trace_kind *kind_find(const char *name, struct berth_err *err)
 {
     CLEANUP(str) struct str known = {0};
     for (size_t i = 0; i < KINDS; i++) {
@@ -299,12 +300,12 @@ static int check(const struct sim_generate *g, struct berth_err *err)
 
 int sim_generate(const struct sim_generate *g, struct sim_trace *t, struct berth_err *err)
 {
-    const struct kind *kind = kind_find(g->kind, err);
+    const struct trace_kind *kind = kind_find(g->kind, err);
     int rc = kind ? check(g, err) : -EINVAL;
     if (rc || !kind)
         return rc;
     struct random_stream c = random_stream_new(g->seed, STREAM_JOBS);
-    struct people people = users_draw(g, kind);
+    struct trace_users people = users_draw(g, kind);
     for (size_t i = 0; i < g->jobs; i++) {
         struct sim_job job = job_draw(&c, g, kind, &people, &t->words);
         sim_trace_add(t, &job);

@@ -45,7 +45,7 @@ static bool is_dropped(const struct sim_history_options *o, const char *what, co
 /* ---- records ---------------------------------------------------------------------------------------------------- */
 
 /* Collects nodes as they are at the end, and the last document of each job and instance, including deleted ones. */
-struct reading {
+struct history_reader {
     const struct sim_history_options *o;
     struct berth_err *err;
     struct docset nodes, work;
@@ -67,7 +67,7 @@ static bool is_work(const char *key)
 
 static int document(void *ctx, const char *key, uint64_t revision, struct bytes doc)
 {
-    struct reading *r = ctx;
+    struct history_reader *r = ctx;
     docset_put(&r->nodes, key, revision, doc);
     docset_put(&r->work, key, revision, doc);
     return 0;
@@ -75,7 +75,7 @@ static int document(void *ctx, const char *key, uint64_t revision, struct bytes 
 
 static int record(void *ctx, const struct store_record *record)
 {
-    struct reading *r = ctx;
+    struct history_reader *r = ctx;
     struct bytes changes = {0}, change, key, doc;
     CLEANUP(str) struct str text = {0};
     const char *at = NULL;
@@ -98,7 +98,7 @@ static int record(void *ctx, const struct store_record *record)
 
 static void progress(void *ctx, uint64_t done, uint64_t total)
 {
-    struct reading *r = ctx;
+    struct history_reader *r = ctx;
     if (r->o->progress)
         r->o->progress(r->o->ctx, done, total);
 }
@@ -110,7 +110,7 @@ static json_t *doc_of(const struct docset_document *d)
     return json_loadb(d->text, d->len, 0, NULL);
 }
 
-static void nodes_take(struct reading *r, struct sim_history *h)
+static void nodes_take(struct history_reader *r, struct sim_history *h)
 {
     docset_sort(&r->nodes);
     h->docs = json_array();
@@ -145,17 +145,17 @@ static uint32_t node_find(const struct sim_history *h, const char *id)
 
 /* ---- instances -------------------------------------------------------------------------------------------------- */
 
-struct task {
+struct history_task {
     uint64_t job;
     uint32_t ordinal, node;
     int64_t start_ns, end_ns; /* 0: no start, or no end, is recorded */
 };
 
-typedef VEC(struct task) task_list;
+typedef VEC(struct history_task) task_list;
 
 static int by_job(const void *a, const void *b)
 {
-    const struct task *x = a, *y = b;
+    const struct history_task *x = a, *y = b;
     if (x->job != y->job)
         return x->job < y->job ? -1 : 1;
     if (x->ordinal != y->ordinal)
@@ -171,7 +171,7 @@ static void task_take(const struct docset_document *from, const struct sim_histo
     if (!doc || instance_doc_read(doc, scratch, &d, NULL) < 0)
         return;
     bool ran = d.instance.state == BERTH_RUNNING || d.instance.state == BERTH_ENDED;
-    struct task task = {
+    struct history_task task = {
         .job = strtoull(d.instance.workload, NULL, 10),
         .ordinal = d.instance.ordinal,
         .node = d.instance.node ? node_find(h, d.instance.node) : UINT32_MAX,
@@ -214,8 +214,8 @@ static size_t tasks_find(const task_list *tasks, uint64_t job)
 
 /* ---- jobs ------------------------------------------------------------------------------------------------------- */
 
-struct taking {
-    struct reading *r;
+struct history_build {
+    struct history_reader *r;
     struct sim_history *h;
     task_list tasks;
     VEC(struct sim_history_run) runs; /* in order of insertion; until sorting, a job's id is its index here */
@@ -230,7 +230,7 @@ static int64_t request_of(const struct berth_shape *shape, const char *resource)
     return 0;
 }
 
-static void job_add(struct taking *t, const struct work_doc *d, uint32_t tasks, int64_t start_ns, int64_t end_ns,
+static void job_add(struct history_build *t, const struct work_doc *d, uint32_t tasks, int64_t start_ns, int64_t end_ns,
                     size_t from, size_t len)
 {
     struct sim_history *h = t->h;
@@ -241,7 +241,7 @@ static void job_add(struct taking *t, const struct work_doc *d, uint32_t tasks, 
         run.end_ns = end_ns == 0 && t->r->last_ns > start_ns ? t->r->last_ns : start_ns + 1;
     }
     for (size_t i = from; i < from + len; i++) {
-        const struct task *task = &t->tasks.at[i];
+        const struct history_task *task = &t->tasks.at[i];
         bool ended = task->end_ns && task->end_ns < run.end_ns;
         struct sim_history_task place = {task->node, task->start_ns, ended ? task->end_ns : run.end_ns};
         if (place.start_ns > place.end_ns)
@@ -270,7 +270,7 @@ static void job_add(struct taking *t, const struct work_doc *d, uint32_t tasks, 
     vec_push(&t->ids, (int64_t)strtoll(d->meta.id, NULL, 10));
 }
 
-static void job_take(struct taking *t, const struct docset_document *from, struct arena *scratch)
+static void job_take(struct history_build *t, const struct docset_document *from, struct arena *scratch)
 {
     CLEANUP(json) json_t *doc = doc_of(from);
     struct work_doc d;
@@ -293,7 +293,7 @@ static void job_take(struct taking *t, const struct docset_document *from, struc
     }
     bool together = (d.workload.gang && *d.workload.gang) || d.workload.replicas <= 1 || first == end;
     for (size_t i = first; i < end && !together; i++) {
-        const struct task *task = &t->tasks.at[i];
+        const struct history_task *task = &t->tasks.at[i];
         job_add(t, &d, 1, task->start_ns, task->end_ns ? task->end_ns : end_ns, i, 1);
     }
     for (size_t i = first; i < end && together; i++) {
@@ -307,7 +307,7 @@ static void job_take(struct taking *t, const struct docset_document *from, struc
 }
 
 /* Sorts jobs by submission, moves the runs with their jobs, and restores the ids. */
-static void jobs_sort(struct taking *t)
+static void jobs_sort(struct history_build *t)
 {
     struct sim_history *h = t->h;
     sim_trace_sort(&h->trace);
@@ -319,9 +319,9 @@ static void jobs_sort(struct taking *t)
     }
 }
 
-static void jobs_take(struct reading *r, struct sim_history *h)
+static void jobs_take(struct history_reader *r, struct sim_history *h)
 {
-    struct taking t = {.r = r, .h = h};
+    struct history_build t = {.r = r, .h = h};
     struct arena scratch;
     docset_sort(&r->work);
     arena_init(&scratch);
@@ -349,7 +349,7 @@ static void jobs_take(struct reading *r, struct sim_history *h)
 int sim_history_read(struct journal *j, const struct sim_history_options *o, struct sim_history *h,
                      struct berth_err *err)
 {
-    struct reading r = {.o = o, .err = err, .nodes = {.keeps = is_node}, .work = {.keeps = is_work}};
+    struct history_reader r = {.o = o, .err = err, .nodes = {.keeps = is_node}, .work = {.keeps = is_work}};
     struct journal_visitor visitor = {.document = document, .record = record, .progress = progress, .ctx = &r};
     struct journal_range all = {0};
     *h = (struct sim_history){0};

@@ -14,7 +14,7 @@
 
 enum { ID_MAX = 32 };
 
-struct placed {
+struct muri_job_state {
     double put_s;  /* remaining seconds last reported to the cluster; below 0: never reported */
     uint64_t plan; /* the last plan that gave it a place */
     bool stands;   /* has instances */
@@ -25,7 +25,7 @@ struct muri_cluster {
     struct berth_policy policy;
     bool keeps; /* running jobs keep their place; otherwise every plan starts with an empty cluster */
     uint64_t plans, instances;
-    struct placed *jobs;
+    struct muri_job_state *jobs;
 };
 
 /* ---- policies --------------------------------------------------------------------------------------------------- */
@@ -116,7 +116,7 @@ static int part_put(struct muri_cluster *c, uint32_t at, const struct berth_work
 int muri_cluster_put(struct muri_cluster *c, uint32_t at, const struct muri_job *job, double seconds,
                      struct berth_err *err)
 {
-    struct placed *p = &c->jobs[at];
+    struct muri_job_state *p = &c->jobs[at];
     char gang[ID_MAX];
     if (p->put_s == seconds || (p->stands && p->put_s >= 0)) /* a job that keeps its place keeps its expected end */
         return 0;
@@ -137,19 +137,19 @@ int muri_cluster_put(struct muri_cluster *c, uint32_t at, const struct muri_job 
     return rc;
 }
 
-struct ids {
+struct id_list {
     VEC(uint64_t) at;
 };
 
 static void collect(void *ctx, const struct berth_instance_view *instance)
 {
-    struct ids *ids = ctx;
+    struct id_list *ids = ctx;
     vec_push(&ids->at, instance->id);
 }
 
 void muri_cluster_remove(struct muri_cluster *c, uint32_t at)
 {
-    struct ids ids = {0};
+    struct id_list ids = {0};
     for (int whole = 0; whole < 2; whole++) {
         char id[ID_MAX];
         part_id(id, at, whole);

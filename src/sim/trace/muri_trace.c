@@ -7,13 +7,13 @@
 #include "sim/protocol/muri.h"
 #include "sim/trace/trace_csv.h"
 
-struct row {
+struct muri_row {
     int64_t id, gpus;
     double submit_ms, iterations, iteration_ms;
     const char *model;
 };
 
-#define AT(field) offsetof(struct row, field)
+#define AT(field) offsetof(struct muri_row, field)
 static const struct sim_column columns[] = {
     {"job_id",         SIM_CELL_WHOLE,  AT(id),           true, -9e15, 9e15},
     {"num_gpu",        SIM_CELL_WHOLE,  AT(gpus),         true, 1,     1e6 },
@@ -35,7 +35,7 @@ static int by_submission(const void *a, const void *b)
 int muri_trace_read(const char *path, struct muri_trace *t, struct berth_err *err)
 {
     CLEANUP(sim_csv) struct sim_csv csv = {0};
-    struct row row = {0};
+    struct muri_row row = {0};
     int rc = sim_csv_open(&csv, path, columns, sizeof columns / sizeof *columns, false, err);
     if (rc)
         return rc;

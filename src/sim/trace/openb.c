@@ -74,17 +74,17 @@ static int compare_requests(const void *a, const void *b)
     return strcmp(y->spec, x->spec);
 }
 
-struct demand {
+struct typical_demand {
     struct berth_typical_pod *at;
     struct berth_amount *cpu;
     size_t len;
 };
 
-static struct demand demand_of(const struct openb_trace *t)
+static struct typical_demand demand_of(const struct openb_trace *t)
 {
     const struct openb_pod **order = mem_array(t->pods_len + 1, sizeof *order);
-    struct demand d = {.at = mem_zarray(t->pods_len + 1, sizeof *d.at),
-                       .cpu = mem_zarray(t->pods_len + 1, sizeof *d.cpu)};
+    struct typical_demand d = {.at = mem_zarray(t->pods_len + 1, sizeof *d.at),
+                               .cpu = mem_zarray(t->pods_len + 1, sizeof *d.cpu)};
     for (size_t i = 0; i < t->pods_len; i++)
         order[i] = &t->pods[i];
     qsort(order, t->pods_len, sizeof *order, compare_requests);
@@ -112,10 +112,10 @@ static struct demand demand_of(const struct openb_trace *t)
 
 /* ---- run -------------------------------------------------------------------------------------------------------- */
 
-struct run {
+struct openb_run {
     const struct openb_trace *trace;
     struct berth_cluster *cluster;
-    struct demand demand;
+    struct typical_demand demand;
     struct berth_policy policy;  /* for plans */
     struct berth_policy measure; /* for measuring fragmentation */
     uint64_t seed, instances;
@@ -126,7 +126,7 @@ struct run {
     struct openb_result result;
 };
 
-static int put_nodes(struct run *r, struct berth_err *err)
+static int put_nodes(struct openb_run *r, struct berth_err *err)
 {
     int rc = 0;
     for (size_t i = 0; i < r->trace->nodes_len && rc == 0; i++) {
@@ -147,7 +147,7 @@ static int put_nodes(struct run *r, struct berth_err *err)
     return rc;
 }
 
-static int put_pod(struct run *r, size_t i, const char *id, struct berth_err *err)
+static int put_pod(struct openb_run *r, size_t i, const char *id, struct berth_err *err)
 {
     const struct openb_pod *pod = &r->trace->pods[r->trace->arrivals[i]];
     const struct berth_amount needs[] = {
@@ -173,7 +173,7 @@ static double to_cents(double value)
 }
 
 /* Records the state after a pod. The published means are of values rounded to two digits, except for fragmentation. */
-static void note(struct run *r)
+static void note(struct openb_run *r)
 {
     struct openb_result *to = &r->result;
     double all = (double)to->gpu_milli, idle = (double)(to->gpu_milli - to->used_milli);
@@ -188,7 +188,7 @@ static void note(struct run *r)
 }
 
 /* Measures the change by the last pod, in the snapshot that is made for the next pod. */
-static int settle(struct run *r, const struct berth_snapshot *s, struct berth_err *err)
+static int settle(struct openb_run *r, const struct berth_snapshot *s, struct berth_err *err)
 {
     struct berth_fragmentation now;
     int rc = 0;
@@ -203,8 +203,8 @@ static int settle(struct run *r, const struct berth_snapshot *s, struct berth_er
     return rc;
 }
 
-static int take(struct run *r, const struct berth_snapshot *s, const struct berth_plan *p, const struct openb_pod *pod,
-                struct berth_err *err)
+static int take(struct openb_run *r, const struct berth_snapshot *s, const struct berth_plan *p,
+                const struct openb_pod *pod, struct berth_err *err)
 {
     struct berth_action a = berth_plan_action(p, 0);
     struct berth_fragmentation before;
@@ -223,7 +223,7 @@ static int take(struct run *r, const struct berth_snapshot *s, const struct bert
 }
 
 /* Handles the arrival of one pod. */
-static int step(struct run *r, size_t i, struct berth_err *err)
+static int step(struct openb_run *r, size_t i, struct berth_err *err)
 {
     const struct openb_pod *pod = &r->trace->pods[r->trace->arrivals[i]];
     struct berth_plan *p = NULL;
@@ -251,7 +251,7 @@ static int step(struct run *r, size_t i, struct berth_err *err)
     return rc;
 }
 
-static int steps(struct run *r, const struct openb_options *o, struct berth_err *err)
+static int steps(struct openb_run *r, const struct openb_options *o, struct berth_err *err)
 {
     size_t len = r->trace->arrivals_len;
     int rc = put_nodes(r, err);
@@ -288,7 +288,7 @@ int openb_run(const struct openb_trace *t, const struct openb_options *o, struct
     int rc = policy_find(o->policy, &policy, err);
     if (rc)
         return rc;
-    struct run r = {.trace = t, .seed = o->seed, .cluster = berth_cluster_new(), .demand = demand_of(t)};
+    struct openb_run r = {.trace = t, .seed = o->seed, .cluster = berth_cluster_new(), .demand = demand_of(t)};
     r.measure = (struct berth_policy){.demand = r.demand.at, .demand_len = r.demand.len};
     r.policy = policy.foresees ? r.measure : (struct berth_policy){0};
     r.policy.profile = berth_profile_find(policy.profile);

@@ -6,13 +6,13 @@
 #include "sim/trace/predict.h"
 
 /* Past runs of one user, or of one program of a user. */
-struct kind {
+struct run_history {
     sym user, name; /* name 0: all runs of the user */
     struct past_runs past_runs;
 };
 
-struct memory {
-    VEC(struct kind *) kinds;
+struct run_histories {
+    VEC(struct run_history *) kinds;
     struct map map; /* (user, name) -> index in `kinds` */
     struct past_runs all;
 };
@@ -20,12 +20,12 @@ struct memory {
 static void *begin(const struct sim_trace *t)
 {
     (void)t;
-    return mem_zalloc(sizeof(struct memory));
+    return mem_zalloc(sizeof(struct run_histories));
 }
 
 static void end(void *state)
 {
-    struct memory *m = state;
+    struct run_histories *m = state;
     for (size_t i = 0; i < m->kinds.len; i++)
         mem_free(m->kinds.at[i]);
     vec_done(&m->kinds);
@@ -35,27 +35,27 @@ static void end(void *state)
 
 static bool same(const void *ctx, uint32_t value, const void *key)
 {
-    const struct memory *m = ctx;
-    const struct kind *k = key, *x = m->kinds.at[value];
+    const struct run_histories *m = ctx;
+    const struct run_history *k = key, *x = m->kinds.at[value];
     return x->user == k->user && x->name == k->name;
 }
 
-static uint64_t hash_of(const struct kind *k)
+static uint64_t hash_of(const struct run_history *k)
 {
     return hash_pair(k->user, k->name);
 }
 
 /* Returns NULL if none of these jobs has ended. */
-static struct kind *find(const struct memory *m, sym user, sym name)
+static struct run_history *find(const struct run_histories *m, sym user, sym name)
 {
-    struct kind key = {.user = user, .name = name};
+    struct run_history key = {.user = user, .name = name};
     uint32_t at = map_find(&m->map, hash_of(&key), same, m, &key);
     return at == MAP_NONE ? NULL : m->kinds.at[at];
 }
 
-static struct past_runs *open(struct memory *m, sym user, sym name)
+static struct past_runs *open(struct run_histories *m, sym user, sym name)
 {
-    struct kind *k = find(m, user, name);
+    struct run_history *k = find(m, user, name);
     if (!k) {
         k = mem_zalloc(sizeof *k);
         k->user = user;
@@ -73,8 +73,8 @@ static int64_t size_of(const struct sim_job *j)
 
 static int64_t predict(void *state, const struct sim_job *job, int64_t now_ns)
 {
-    const struct memory *m = state;
-    const struct kind *own = job->name ? find(m, job->user, job->name) : NULL;
+    const struct run_histories *m = state;
+    const struct run_history *own = job->name ? find(m, job->user, job->name) : NULL;
     (void)now_ns;
     if (!own)
         own = find(m, job->user, 0);
@@ -84,8 +84,8 @@ static int64_t predict(void *state, const struct sim_job *job, int64_t now_ns)
 
 static void ended(void *state, const struct sim_job *job, int64_t now_ns)
 {
-    struct memory *m = state;
-    struct past past = {job->run_ns, job->request_ns, size_of(job)};
+    struct run_histories *m = state;
+    struct past_run past = {job->run_ns, job->request_ns, size_of(job)};
     struct past_runs *named = job->name ? open(m, job->user, job->name) : NULL;
     (void)now_ns;
     if (!named || past_run_counts(named->len)) {

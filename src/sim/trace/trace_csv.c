@@ -9,12 +9,12 @@
 #include "base/str.h"
 #include "wire/text/quantity.h"
 
-struct row {
+struct trace_row {
     int64_t id, submit_ns, run_ns, request_ns, priority, tasks, cpu_milli, memory_bytes, gpus, gpu_milli;
     const char *user, *group, *name, *queue;
 };
 
-#define AT(field) offsetof(struct row, field)
+#define AT(field) offsetof(struct trace_row, field)
 #define SECONDS_MAX 9e9 /* about 285 years */
 
 /* clang-format off */
@@ -63,7 +63,7 @@ const char *sim_trace_csv_column(size_t i, const char **ret_sentence)
     return columns[i].name;
 }
 
-static int take(struct sim_trace *t, const struct sim_csv *csv, const struct row *row, struct berth_err *err)
+static int take(struct sim_trace *t, const struct sim_csv *csv, const struct trace_row *row, struct berth_err *err)
 {
     if (row->gpu_milli % 1000 && row->gpus != 1)
         return sim_lines_error(&csv->lines, err, "gpu_milli: a share is of one GPU; gpus must be 1");
@@ -94,7 +94,7 @@ int sim_trace_csv_read(const char *path, struct sim_trace *t, struct berth_err *
     if (rc)
         return rc;
     do {
-        struct row row = {.id = (int64_t)t->len + 1, .tasks = 1, .cpu_milli = 1000};
+        struct trace_row row = {.id = (int64_t)t->len + 1, .tasks = 1, .cpu_milli = 1000};
         rc = sim_csv_next(&csv, &row, err);
         if (rc > 0 && take(t, &csv, &row, err) < 0)
             rc = -EINVAL;
@@ -138,7 +138,7 @@ static void add_word(struct str *s, const char *word)
     str_add_char(s, '"');
 }
 
-static void add_cell(struct str *s, const struct sim_column *column, const struct row *row)
+static void add_cell(struct str *s, const struct sim_column *column, const struct trace_row *row)
 {
     const void *at = (const char *)row + column->offset;
     char seconds[32], quantity[QUANTITY_TEXT_MAX];
@@ -161,7 +161,7 @@ void sim_trace_csv_write(const struct sim_trace *t, FILE *to)
     (void)fputc('\n', to);
     for (size_t i = 0; i < t->len; i++) {
         const struct sim_job *job = &t->jobs[i];
-        struct row row = {
+        struct trace_row row = {
             job->id,    job->submit_ns, job->run_ns,       job->request_ns, job->priority,
             job->tasks, job->cpu_milli, job->memory_bytes, job->gpus,       job->gpu_milli,
         };

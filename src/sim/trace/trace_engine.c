@@ -268,7 +268,7 @@ static void action_take(struct sim_engine *e, const struct berth_action *a, int6
     switch (a->op) {
     case BERTH_PLACE:
     case BERTH_RESERVE: {
-        struct sim_instance i = {job, e->jobs[job].first, a->op == BERTH_PLACE};
+        struct engine_instance i = {job, e->jobs[job].first, a->op == BERTH_PLACE};
         e->jobs[job].first = (uint32_t)e->instances.len;
         vec_push(&e->instances, i);
         if (e->jobs[job].placed == 0 && e->s->nodes_len > 1)
@@ -315,7 +315,7 @@ static int plan_once(struct sim_engine *e, const struct berth_policy *policy, in
  * cluster. */
 static int partial_stop_remove(struct sim_engine *e, uint64_t id, struct berth_err *err)
 {
-    const struct sim_instance *gone = &e->instances.at[id - 1];
+    const struct engine_instance *gone = &e->instances.at[id - 1];
     uint32_t *at = &e->jobs[gone->job].first;
     while (*at != NO_INSTANCE && *at != id - 1)
         at = &e->instances.at[*at].next;

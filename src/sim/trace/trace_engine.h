@@ -10,7 +10,7 @@
 
 #define SIM_NO_JOB UINT32_MAX
 
-struct sim_instance {
+struct engine_instance {
     uint32_t job, next;
     bool placed; /* otherwise reserved */
 };
@@ -27,7 +27,7 @@ struct sim_engine {
         uint32_t name;        /* number in its workload's id */
         bool waits;
     } * jobs;
-    VEC(struct sim_instance) instances; /* indexed by id - 1 */
+    VEC(struct engine_instance) instances; /* indexed by id - 1 */
     VEC(uint32_t) named;   /* job by name, or SIM_NO_JOB; names are reused, because the planner keeps every word */
     uint32_t last;         /* last assigned name */
     VEC(uint32_t) started; /* jobs started by the last plan */

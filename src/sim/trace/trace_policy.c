@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-static const struct order {
+static const struct policy_order {
     struct sim_named is;
     const char *ranking;
     const char *after; /* the ranking of jobs after the reservations; NULL: the same */

@@ -6,22 +6,22 @@
 enum { PROGRESS_EVERY = 256 };
 
 /* The order at one moment; submissions are processed between the two. */
-enum kind { KIND_EXPIRY, KIND_END };
+enum engine_event_kind { KIND_EXPIRY, KIND_END };
 
-struct event {
+struct engine_event {
     int64_t at_ns;
     uint64_t order; /* order of insertion: the job that started first ends first */
     uint32_t job;
-    enum kind kind;
+    enum engine_event_kind kind;
 };
 
-struct run {
+struct engine_run {
     const struct sim_setup *s;
     struct sim_engine e;
     void *memory; /* of the predictor */
-    VEC(struct event) heap;
+    VEC(struct engine_event) heap;
     uint64_t order;
-    struct due {
+    struct due_events {
         uint64_t end, expiry; /* the valid events; others belong to a start that was undone */
     } * due;
     VEC(uint32_t) ending;  /* at this moment */
@@ -31,16 +31,16 @@ struct run {
 
 /* ---- heap of events --------------------------------------------------------------------------------------------- */
 
-static bool is_before(const struct event *a, const struct event *b)
+static bool is_before(const struct engine_event *a, const struct engine_event *b)
 {
     if (a->at_ns != b->at_ns)
         return a->at_ns < b->at_ns;
     return a->kind != b->kind ? a->kind < b->kind : a->order < b->order;
 }
 
-static uint64_t event_add(struct run *r, enum kind kind, int64_t at_ns, uint32_t job)
+static uint64_t event_add(struct engine_run *r, enum engine_event_kind kind, int64_t at_ns, uint32_t job)
 {
-    struct event x = {at_ns, ++r->order, job, kind};
+    struct engine_event x = {at_ns, ++r->order, job, kind};
     vec_push(&r->heap, x);
     size_t i = r->heap.len - 1;
     for (; i > 0 && is_before(&x, &r->heap.at[(i - 1) / 2]); i = (i - 1) / 2)
@@ -49,9 +49,9 @@ static uint64_t event_add(struct run *r, enum kind kind, int64_t at_ns, uint32_t
     return x.order;
 }
 
-static struct event event_take(struct run *r)
+static struct engine_event event_take(struct engine_run *r)
 {
-    struct event first = r->heap.at[0], last = r->heap.at[--r->heap.len];
+    struct engine_event first = r->heap.at[0], last = r->heap.at[--r->heap.len];
     size_t i = 0, len = r->heap.len;
     for (size_t child; (child = 2 * i + 1) < len; i = child) {
         child += child + 1 < len && is_before(&r->heap.at[child + 1], &r->heap.at[child]);
@@ -74,7 +74,7 @@ static int64_t cut(const struct sim_job *j, int64_t predicted_ns)
     return predicted_ns > 1 ? predicted_ns : 1;
 }
 
-static void watch_expiry(struct run *r, uint32_t job)
+static void watch_expiry(struct engine_run *r, uint32_t job)
 {
     int64_t predicted = r->e.jobs[job].predicted_ns;
     r->due[job].expiry = 0;
@@ -84,7 +84,7 @@ static void watch_expiry(struct run *r, uint32_t job)
 
 /* Extends the prediction of a running job. After its requested time the job is expected to run twice as long, as in the
  * planner. */
-static int expire(struct run *r, uint32_t job, struct berth_err *err)
+static int expire(struct engine_run *r, uint32_t job, struct berth_err *err)
 {
     const struct sim_predictor *p = r->s->predictor;
     const struct sim_job *j = &r->s->trace->jobs[job];
@@ -98,7 +98,7 @@ static int expire(struct run *r, uint32_t job, struct berth_err *err)
 }
 
 /* Predicts the waiting jobs of a user again, after one of the user's jobs has ended. */
-static int predict_again(struct run *r, sym user, int64_t now_ns, struct berth_err *err)
+static int predict_again(struct engine_run *r, sym user, int64_t now_ns, struct berth_err *err)
 {
     size_t kept = 0;
     int rc = 0;
@@ -120,13 +120,13 @@ static int predict_again(struct run *r, sym user, int64_t now_ns, struct berth_e
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
-static int decide(struct run *r, int64_t now_ns, struct berth_err *err)
+static int decide(struct engine_run *r, int64_t now_ns, struct berth_err *err)
 {
     if (r->e.waiting == 0 && r->e.small == 0)
         return 0;
     int rc = sim_engine_plan(&r->e, r->s->policy, now_ns, NULL, NULL, err);
     for (size_t i = 0; i < r->e.stopped.len; i++)
-        r->due[r->e.stopped.at[i]] = (struct due){0};
+        r->due[r->e.stopped.at[i]] = (struct due_events){0};
     for (size_t i = 0; rc == 0 && i < r->e.started.len; i++) {
         uint32_t job = r->e.started.at[i];
         if (r->e.jobs[job].waits)
@@ -137,7 +137,7 @@ static int decide(struct run *r, int64_t now_ns, struct berth_err *err)
     return rc;
 }
 
-static int submit(struct run *r, int64_t now_ns, struct berth_err *err)
+static int submit(struct engine_run *r, int64_t now_ns, struct berth_err *err)
 {
     uint32_t job = (uint32_t)r->arrived++;
     const struct sim_job *j = &r->s->trace->jobs[job];
@@ -150,7 +150,7 @@ static int submit(struct run *r, int64_t now_ns, struct berth_err *err)
     return decide(r, now_ns, err);
 }
 
-static int end(struct run *r, uint32_t job, int64_t now_ns, struct berth_err *err)
+static int end(struct engine_run *r, uint32_t job, int64_t now_ns, struct berth_err *err)
 {
     const struct sim_job *j = &r->s->trace->jobs[job];
     int rc = 0;
@@ -168,7 +168,7 @@ static int end(struct run *r, uint32_t job, int64_t now_ns, struct berth_err *er
 }
 
 /* Frees the resources of jobs that end now as predicted, before any submission. */
-static int free_predicted_ends(struct run *r, int64_t now_ns, struct berth_err *err)
+static int free_predicted_ends(struct engine_run *r, int64_t now_ns, struct berth_err *err)
 {
     int rc = 0;
     for (size_t i = 0; i < r->ending.len && rc == 0; i++) {
@@ -183,12 +183,12 @@ static int free_predicted_ends(struct run *r, int64_t now_ns, struct berth_err *
 }
 
 /* Corrects predictions, and collects the jobs that end. */
-static int take_events(struct run *r, int64_t now_ns, struct berth_err *err)
+static int take_events(struct engine_run *r, int64_t now_ns, struct berth_err *err)
 {
     int rc = 0;
     r->ending.len = 0;
     while (rc == 0 && r->heap.len && r->heap.at[0].at_ns == now_ns) {
-        struct event x = event_take(r);
+        struct engine_event x = event_take(r);
         if (x.kind == KIND_EXPIRY && r->due[x.job].expiry == x.order)
             rc = expire(r, x.job, err);
         if (x.kind == KIND_END && r->due[x.job].end == x.order)
@@ -197,7 +197,7 @@ static int take_events(struct run *r, int64_t now_ns, struct berth_err *err)
     return rc;
 }
 
-static void note_point(struct run *r, int64_t now_ns)
+static void note_point(struct engine_run *r, int64_t now_ns)
 {
     struct sim_outcomes *o = r->e.out;
     if (!r->s->points)
@@ -209,7 +209,7 @@ static void note_point(struct run *r, int64_t now_ns)
     o->points[o->points_len++] = (struct sim_queue_point){now_ns, r->e.waiting, r->e.running, r->e.held};
 }
 
-static int moment(struct run *r, int64_t now_ns, struct berth_err *err)
+static int moment(struct engine_run *r, int64_t now_ns, struct berth_err *err)
 {
     const struct sim_trace *t = r->s->trace;
     int rc = take_events(r, now_ns, err);
@@ -225,7 +225,7 @@ static int moment(struct run *r, int64_t now_ns, struct berth_err *err)
     return rc;
 }
 
-static int go(struct run *r, struct berth_err *err)
+static int go(struct engine_run *r, struct berth_err *err)
 {
     const struct sim_trace *t = r->s->trace;
     int rc = 0;
@@ -240,7 +240,7 @@ static int go(struct run *r, struct berth_err *err)
 
 int sim_trace_run(const struct sim_setup *s, struct sim_outcomes *ret, struct berth_err *err)
 {
-    struct run r = {.s = s};
+    struct engine_run r = {.s = s};
     struct sim_outcomes out = {0};
     int rc = sim_engine_init(&r.e, s, &out, err);
     if (rc)

@@ -10,7 +10,7 @@
 #include "sim/trace/trace.h"
 
 /* The columns, in order; -1 in a file: unknown. */
-enum column {
+enum swf_column {
     COLUMN_ID,
     COLUMN_SUBMIT,
     COLUMN_WAIT,

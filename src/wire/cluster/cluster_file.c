@@ -13,7 +13,7 @@
 
 enum { SCRATCH_MAX = 4 * 1024 * 1024, PROGRESS_EVERY = 1024 };
 
-struct load {
+struct cluster_file_load {
     struct cluster_file *file;
     struct reader reader;
     struct arena scratch; /* memory of the current entry */
@@ -27,22 +27,22 @@ struct load {
 };
 
 /* One list of the file, with the function that reads and adds an entry. */
-struct section {
+struct file_section {
     const char *name;
     const char *id_key;
-    int (*put)(struct load *l, const struct section *s, size_t i, const json_t *value);
-    size_t at; /* offset of the list in struct top */
+    int (*put)(struct cluster_file_load *l, const struct file_section *s, size_t i, const json_t *value);
+    size_t at; /* offset of the list in struct file_top */
 };
 
 /* ---- the whole file ---------------------------------------------------------------------------------------------- */
 
-struct top {
+struct file_top {
     int64_t version, now_ns;
     uint64_t seed;
     const json_t *resources, *profiles, *nodes, *volumes, *workloads, *instances, *facts;
 };
 
-#define AT(field) offsetof(struct top, field)
+#define AT(field) offsetof(struct file_top, field)
 static const struct key top_rows[] = {
     KEY("version", "1", "version of the format; default: 1", i64_read, .at = AT(version)),
     KEY("now", "time", "the time to plan for; default: 0", time_read, .at = AT(now_ns)),
@@ -63,7 +63,7 @@ static KEY_TABLE(top_keys, "the file", top_rows);
 /* ---- entries ----------------------------------------------------------------------------------------------------- */
 
 /* Prepends the entry with the error: `nodes[3] "web": ...`. */
-static int in_entry(struct load *l, const struct section *s, size_t i, const json_t *value, int rc)
+static int in_entry(struct cluster_file_load *l, const struct file_section *s, size_t i, const json_t *value, int rc)
 {
     const json_t *id = json_object_get(value, s->id_key);
     char buf[QUOTE_MAX];
@@ -78,7 +78,7 @@ static int in_entry(struct load *l, const struct section *s, size_t i, const jso
 
 /* Rejects a name that an earlier entry of the list has, because in the model the later entry would silently replace the
  * earlier one. */
-static int name_check_unique(struct load *l, const struct section *s, size_t i, const char *name)
+static int name_check_unique(struct cluster_file_load *l, const struct file_section *s, size_t i, const char *name)
 {
     sym known = intern_find(&l->names, name);
     if (known != MAP_NONE && known < l->entries.len) {
@@ -92,14 +92,14 @@ static int name_check_unique(struct load *l, const struct section *s, size_t i, 
     return 0;
 }
 
-static void count_done(struct load *l)
+static void count_done(struct cluster_file_load *l)
 {
     l->done++;
     if (l->progress && (l->done % PROGRESS_EVERY == 0 || l->done == l->total))
         l->progress(l->progress_ctx, l->done, l->total);
 }
 
-static int resource_put(struct load *l, const struct section *s, size_t i, const json_t *value)
+static int resource_put(struct cluster_file_load *l, const struct file_section *s, size_t i, const json_t *value)
 {
     struct berth_resource resource;
     int rc = resource_entry_read(&l->reader, value, &resource);
@@ -109,7 +109,7 @@ static int resource_put(struct load *l, const struct section *s, size_t i, const
     return rc < 0 ? rc : berth_resource_put(l->file->cluster, &resource, l->err);
 }
 
-static int volume_put(struct load *l, const struct section *s, size_t i, const json_t *value)
+static int volume_put(struct cluster_file_load *l, const struct file_section *s, size_t i, const json_t *value)
 {
     struct berth_volume volume;
     int rc = volume_entry_read(&l->reader, value, &volume);
@@ -120,8 +120,8 @@ static int volume_put(struct load *l, const struct section *s, size_t i, const j
 }
 
 /* Returns the number of objects of an entry; 0 with *rc set if there are too many. */
-static uint32_t copies(struct load *l, const struct section *s, size_t i, uint32_t count, size_t max, size_t *made,
-                       int *rc)
+static uint32_t copies(struct cluster_file_load *l, const struct file_section *s, size_t i, uint32_t count, size_t max,
+                       size_t *made, int *rc)
 {
     uint32_t wanted = count == NO_COUNT ? 1 : count;
     if (wanted > max - *made) {
@@ -132,12 +132,12 @@ static uint32_t copies(struct load *l, const struct section *s, size_t i, uint32
     return wanted;
 }
 
-static const char *copy_id(struct load *l, const char *id, uint32_t count, uint32_t n)
+static const char *copy_id(struct cluster_file_load *l, const char *id, uint32_t count, uint32_t n)
 {
     return count == NO_COUNT ? id : arena_fmt(&l->scratch, "%s-%" PRIu32, id, n + 1);
 }
 
-static int node_put(struct load *l, const struct section *s, size_t i, const json_t *value)
+static int node_put(struct cluster_file_load *l, const struct file_section *s, size_t i, const json_t *value)
 {
     struct node_entry entry;
     int rc = node_entry_read(&l->reader, value, &entry);
@@ -155,7 +155,7 @@ static int node_put(struct load *l, const struct section *s, size_t i, const jso
     return rc;
 }
 
-static int workload_put(struct load *l, const struct section *s, size_t i, const json_t *value)
+static int workload_put(struct cluster_file_load *l, const struct file_section *s, size_t i, const json_t *value)
 {
     struct workload_entry entry;
     int rc = workload_entry_read(&l->reader, value, &entry);
@@ -175,7 +175,7 @@ static int workload_put(struct load *l, const struct section *s, size_t i, const
     return rc;
 }
 
-static int instance_put(struct load *l, const struct section *s, size_t i, const json_t *value)
+static int instance_put(struct cluster_file_load *l, const struct file_section *s, size_t i, const json_t *value)
 {
     struct berth_instance instance;
     int rc = instance_entry_read(&l->reader, value, &instance);
@@ -188,7 +188,7 @@ static int instance_put(struct load *l, const struct section *s, size_t i, const
     return rc;
 }
 
-static int fact_put(struct load *l, const struct section *s, size_t i, const json_t *value)
+static int fact_put(struct cluster_file_load *l, const struct file_section *s, size_t i, const json_t *value)
 {
     struct berth_fact fact;
     int rc = fact_entry_read(&l->reader, value, &fact);
@@ -198,7 +198,7 @@ static int fact_put(struct load *l, const struct section *s, size_t i, const jso
 }
 
 /* The strings are copied, because profiles outlive the document. */
-static int profile_put(struct load *l, const struct section *s, size_t i, const json_t *value)
+static int profile_put(struct cluster_file_load *l, const struct file_section *s, size_t i, const json_t *value)
 {
     struct reader r;
     reader_init(&r, &l->file->arena, l->err);
@@ -214,8 +214,8 @@ static int profile_put(struct load *l, const struct section *s, size_t i, const 
 }
 
 /* Each list may refer to the lists before it. */
-#define AT(field) offsetof(struct top, field)
-static const struct section sections[] = {
+#define AT(field) offsetof(struct file_top, field)
+static const struct file_section sections[] = {
     {"profiles",  "name", profile_put,  AT(profiles) },
     {"resources", "name", resource_put, AT(resources)},
     {"nodes",     "id",   node_put,     AT(nodes)    },
@@ -229,7 +229,7 @@ static const size_t sections_len = sizeof sections / sizeof *sections;
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-static int section_read(struct load *l, const struct section *s, const json_t *list)
+static int section_read(struct cluster_file_load *l, const struct file_section *s, const json_t *list)
 {
     int rc = 0;
     if (!json_is_array(list))
@@ -258,9 +258,9 @@ static size_t objects_of(const json_t *list)
     return total;
 }
 
-static int load_all(struct load *l, const json_t *doc)
+static int load_all(struct cluster_file_load *l, const json_t *doc)
 {
-    struct top top = {.version = CLUSTER_FILE_VERSION};
+    struct file_top top = {.version = CLUSTER_FILE_VERSION};
     int rc = table_read(&l->reader, doc, &top_keys, &top);
     if (rc < 0)
         return rc;
@@ -286,7 +286,8 @@ int cluster_file_parse(const json_t *doc, cluster_file_progress *progress, void 
 {
     struct berth_err unheard;
     struct cluster_file file = {.cluster = berth_cluster_new()};
-    struct load l = {.file = &file, .err = err ? err : &unheard, .progress = progress, .progress_ctx = ctx};
+    struct cluster_file_load l = {
+        .file = &file, .err = err ? err : &unheard, .progress = progress, .progress_ctx = ctx};
     arena_init(&file.arena);
     arena_init(&l.scratch);
     reader_init(&l.reader, &l.scratch, l.err);

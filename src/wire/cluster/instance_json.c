@@ -39,7 +39,7 @@ static int usage_read(struct reader *r, const struct key *key, const json_t *val
 
 /* ---- instances --------------------------------------------------------------------------------------------------- */
 
-static const struct word state_words[] = {
+static const struct enum_word state_words[] = {
     {"reserved", BERTH_RESERVED},
     {"assigned", BERTH_ASSIGNED},
     {"starting", BERTH_STARTING},
@@ -165,7 +165,7 @@ int instance_entry_read(struct reader *r, const json_t *value, struct berth_inst
 
 /* ---- facts ------------------------------------------------------------------------------------------------------- */
 
-static const struct word fact_words[] = {
+static const struct enum_word fact_words[] = {
     {"usage",       BERTH_FACT_USAGE      },
     {"reservation", BERTH_FACT_RESERVATION},
     {"migration",   BERTH_FACT_MIGRATION  },
@@ -204,7 +204,7 @@ int fact_entry_read(struct reader *r, const json_t *value, struct berth_fact *re
 
 const char *fact_kind_name(enum berth_fact_kind kind)
 {
-    for (const struct word *w = fact_words; w->name; w++)
+    for (const struct enum_word *w = fact_words; w->name; w++)
         if (w->value == kind)
             return w->name;
     return "unknown";

@@ -11,7 +11,7 @@ enum { PREFER_WEIGHT = 1 }; /* of a preference without a weight */
 
 /* ---- conditions -------------------------------------------------------------------------------------------------- */
 
-static const struct word match_words[] = {
+static const struct enum_word match_words[] = {
     {"In",           BERTH_IN        },
     {"NotIn",        BERTH_NOT_IN    },
     {"Exists",       BERTH_EXISTS    },
@@ -33,18 +33,19 @@ static const struct key expression_rows[] = {
 KEY_TABLE(expression_keys, "expression", expression_rows);
 
 /* The conditions on one label. */
-struct condition {
+struct label_conditions {
     const char *const *in, *const *not_in, *const *gt, *const *lt;
     size_t in_len, not_in_len, gt_len, lt_len;
     int exists; /* -1: not given */
 };
 
-#define LIST(field) .at = offsetof(struct condition, field), .len_at = offsetof(struct condition, field##_len)
+#define LIST(field)                                                                                                    \
+    .at = offsetof(struct label_conditions, field), .len_at = offsetof(struct label_conditions, field##_len)
 static const struct key condition_rows[] = {
     KEY("in", "text or list", "the label has one of these values", texts_read, LIST(in)),
     KEY("not_in", "text or list", "the label is missing or has none of these values", texts_read, LIST(not_in)),
     KEY("exists", "true or false", "the label exists with any value, or does not exist", choice_read,
-        .at = offsetof(struct condition, exists)),
+        .at = offsetof(struct label_conditions, exists)),
     KEY("gt", "whole number", "the label is a whole number above this", texts_read, LIST(gt)),
     KEY("lt", "whole number", "the label is a whole number below this", texts_read, LIST(lt)),
 };
@@ -56,9 +57,9 @@ enum { CONDITION_EXPRS_MAX = sizeof condition_rows / sizeof *condition_rows };
 static int condition_read(struct reader *r, const char *name, const json_t *value, struct berth_expr *exprs,
                           size_t *len)
 {
-    struct condition c = {.exists = -1};
-    static const struct key plain = {.at = offsetof(struct condition, in),
-                                     .len_at = offsetof(struct condition, in_len)};
+    struct label_conditions c = {.exists = -1};
+    static const struct key plain = {.at = offsetof(struct label_conditions, in),
+                                     .len_at = offsetof(struct label_conditions, in_len)};
 
     if (json_is_null(value))
         return err_set(r->err, EINVAL, "expected a value; {exists: true} asks for any");
@@ -174,7 +175,7 @@ int prefer_read(struct reader *r, const struct key *key, const json_t *value, vo
 
 /* ---- taints and tolerations -------------------------------------------------------------------------------------- */
 
-static const struct word effect_words[] = {
+static const struct enum_word effect_words[] = {
     {"NoSchedule",       BERTH_NO_SCHEDULE       },
     {"PreferNoSchedule", BERTH_PREFER_NO_SCHEDULE},
     {"NoExecute",        BERTH_NO_EXECUTE        },

@@ -39,7 +39,7 @@ struct gpu_list {
 /* Rejects a duplicate uuid: the same device would be allocated twice. */
 static int uuid_check(struct reader *r, const struct gpu_entry *entries, size_t i)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     const char *uuid = entries[i].uuid;
     if (!uuid)
         return 0;
@@ -47,7 +47,7 @@ static int uuid_check(struct reader *r, const struct gpu_entry *entries, size_t 
         return in_item(r, i, err_set(r->err, EINVAL, "uuid: identifies one device; leave out the count"));
     for (size_t k = 0; k < i; k++)
         if (entries[k].uuid && strcmp(entries[k].uuid, uuid) == 0)
-            return in_item(r, i, err_set(r->err, EINVAL, "uuid: %s is listed twice", quote(uuid, shown)));
+            return in_item(r, i, err_set(r->err, EINVAL, "uuid: %s is listed twice", quote(uuid, quoted)));
     return 0;
 }
 
@@ -108,7 +108,7 @@ static const struct object_kind image_kind = {.table = &image_keys,
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
-static const struct word state_words[] = {
+static const struct enum_word state_words[] = {
     {"ready",    BERTH_NODE_READY   },
     {"joining",  BERTH_NODE_JOINING },
     {"cordoned", BERTH_NODE_CORDONED},
@@ -173,7 +173,7 @@ int node_entry_read(struct reader *r, const json_t *value, struct node_entry *re
 
 /* ---- resources --------------------------------------------------------------------------------------------------- */
 
-static const struct word kind_words[] = {
+static const struct enum_word kind_words[] = {
     {"instant",    BERTH_INSTANT   },
     {"cumulative", BERTH_CUMULATIVE},
     {NULL,         0               },

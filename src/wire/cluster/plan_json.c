@@ -11,12 +11,12 @@
 
 enum { FLUSH_BYTES = 64 * 1024 };
 
-struct writer {
+struct plan_writer {
     FILE *to;
     struct str text;
 };
 
-static void flush(struct writer *w, size_t above)
+static void flush(struct plan_writer *w, size_t above)
 {
     if (w->text.len <= above)
         return;
@@ -108,7 +108,7 @@ static void reason_write(struct str *s, const struct berth_reason *r)
 }
 
 /* Writes one entry per pod; the pods of a workload share their reasons. */
-static uint64_t pending_write(struct writer *w, const struct berth_pending *p, bool first)
+static uint64_t pending_write(struct plan_writer *w, const struct berth_pending *p, bool first)
 {
     CLEANUP(str) struct str why = {0};
     member(&why, "reasons", false);
@@ -176,7 +176,7 @@ static void tail_write(struct str *s, const struct berth_plan *plan, uint64_t pe
 
 int plan_json_write(struct berth_plan *plan, FILE *to)
 {
-    struct writer w = {.to = to};
+    struct plan_writer w = {.to = to};
     uint64_t pending = 0;
 
     str_add(&w.text, "{\"actions\":[");

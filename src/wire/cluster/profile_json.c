@@ -17,8 +17,8 @@ static const char *score_candidate(const void *ctx, size_t i)
     return berth_score_at(i, NULL);
 }
 
-static int plugin_known(struct reader *r, const char *kind, const char *(*candidate)(const void *, size_t),
-                        const char *name)
+static int check_plugin_name(struct reader *r, const char *kind, const char *(*candidate)(const void *, size_t),
+                             const char *name)
 {
     const char *known;
     for (size_t i = 0; (known = candidate(NULL, i)); i++)
@@ -35,7 +35,7 @@ static int filters_read(struct reader *r, const struct key *key, const json_t *v
     int rc = texts_read(r, key, value, object);
     const struct berth_profile *profile = object;
     for (size_t i = 0; rc == 0 && i < profile->filters_len; i++)
-        rc = in_item(r, i, plugin_known(r, "filter", filter_candidate, profile->filters[i]));
+        rc = in_item(r, i, check_plugin_name(r, "filter", filter_candidate, profile->filters[i]));
     return rc;
 }
 
@@ -50,7 +50,7 @@ static int scores_read(struct reader *r, const struct key *key, const json_t *va
     json_t *member;
     json_object_foreach((json_t *)value, name, member)
     {
-        int rc = plugin_known(r, "score", score_candidate, name);
+        int rc = check_plugin_name(r, "score", score_candidate, name);
         if (rc < 0)
             return rc;
         weights[len].score = text_keep(r, name);

@@ -106,7 +106,7 @@ static int limits_read(struct reader *r, const struct key *key, const json_t *va
 
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
 
-static const struct word protocol_words[] = {
+static const struct enum_word protocol_words[] = {
     {"tcp",  BERTH_TCP },
     {"udp",  BERTH_UDP },
     {"sctp", BERTH_SCTP},

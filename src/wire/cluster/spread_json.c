@@ -23,7 +23,7 @@ static int select_default(struct reader *r, struct berth_term *select)
 
 /* ---- spread ------------------------------------------------------------------------------------------------------ */
 
-static const struct word spread_words[] = {
+static const struct enum_word spread_words[] = {
     {"possible",  BERTH_SPREAD_POSSIBLE },
     {"all",       BERTH_SPREAD_ALL      },
     {"required",  BERTH_SPREAD_REQUIRED },

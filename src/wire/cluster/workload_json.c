@@ -3,14 +3,14 @@
 
 #include "wire/doc/objects.h"
 
-static const struct word kind_words[] = {
+static const struct enum_word kind_words[] = {
     {"service", BERTH_SERVICE},
     {"job",     BERTH_JOB    },
     {"vm",      BERTH_VM     },
     {NULL,      0            },
 };
 
-static const struct word on_lost_words[] = {
+static const struct enum_word on_lost_words[] = {
     {"default", BERTH_LOST_DEFAULT},
     {"replace", BERTH_LOST_REPLACE},
     {"fence",   BERTH_LOST_FENCE  },
@@ -18,7 +18,7 @@ static const struct word on_lost_words[] = {
     {NULL,      0                 },
 };
 
-static const struct word on_drain_words[] = {
+static const struct enum_word on_drain_words[] = {
     {"default", BERTH_DRAIN_DEFAULT},
     {"move",    BERTH_DRAIN_MOVE   },
     {"wait",    BERTH_DRAIN_WAIT   },
@@ -71,8 +71,8 @@ static const struct key workload_rows[] = {
 #undef AT
 KEY_TABLE(workload_keys, "workload", workload_rows);
 
-int workload_parts_read(struct reader *r, const json_t *value, struct workload_entry *entry, const struct part *more,
-                        size_t more_len)
+int workload_parts_read(struct reader *r, const json_t *value, struct workload_entry *entry,
+                        const struct object_part *more, size_t more_len)
 {
     r->labels = NULL;
     r->labels_len = 0;
@@ -87,7 +87,7 @@ int workload_parts_read(struct reader *r, const json_t *value, struct workload_e
             return in_member(r, "labels", rc);
     }
     enum { PARTS_MAX = 6 };
-    struct part parts[PARTS_MAX] = {
+    struct object_part parts[PARTS_MAX] = {
         {&workload_keys, entry                 },
         {&shape_keys,    &entry->workload.shape}
     };

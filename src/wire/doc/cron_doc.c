@@ -6,7 +6,7 @@
 
 enum { CRON_KEEP_DEFAULT = 10, CRON_KEEP_MAX = 1000 };
 
-static const struct word overlap_words[] = {
+static const struct enum_word overlap_words[] = {
     {"allow",   CRON_ALLOW  },
     {"skip",    CRON_SKIP   },
     {"replace", CRON_REPLACE},
@@ -51,7 +51,7 @@ int cron_doc_read(const json_t *doc, struct arena *arena, struct cron_doc *ret, 
     struct reader r;
     reader_init(&r, arena, err ? err : &own);
     struct cron_doc d = {.keep = CRON_KEEP_DEFAULT};
-    const struct part parts[] = {
+    const struct object_part parts[] = {
         {&cron_keys,     &d     },
         {&identity_keys, &d.meta},
         {&meta_keys,     &d.meta},

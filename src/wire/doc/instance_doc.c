@@ -35,7 +35,7 @@ int instance_doc_read(const json_t *doc, struct arena *arena, struct instance_do
     reader_init(&r, arena, err ? err : &own);
     struct instance_doc d = {0};
     struct instance_entry entry = {.instance.state = BERTH_RUNNING, .ready = -1};
-    const struct part parts[] = {
+    const struct object_part parts[] = {
         {&instance_keys,         &entry  },
         {&placed_keys,           &d      },
         {&instance_details_keys, &d.words},
@@ -198,7 +198,7 @@ int fact_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_m
     reader_init(&r, arena, err ? err : &own);
     struct doc_meta meta = {0};
     struct berth_fact fact = {0};
-    const struct part parts[] = {
+    const struct object_part parts[] = {
         {&fact_keys,     &fact},
         {&identity_keys, &meta},
         {&meta_keys,     &meta},

@@ -116,7 +116,7 @@ static int array_read(struct reader *r, const struct key *key, const json_t *val
 
 /* ---- dependencies ----------------------------------------------------------------------------------------------- */
 
-static const struct word when_words[] = {
+static const struct enum_word when_words[] = {
     {"ok",      AFTER_OK     },
     {"started", AFTER_STARTED},
     {"failed",  AFTER_FAILED },
@@ -187,7 +187,7 @@ static int after_read(struct reader *r, const struct key *key, const json_t *val
 
 /* ---- notifications ---------------------------------------------------------------------------------------------- */
 
-static const struct word event_words[] = {
+static const struct enum_word event_words[] = {
     {"started",   NOTIFY_STARTED  },
     {"ended",     NOTIFY_ENDED    },
     {"failed",    NOTIFY_FAILED   },
@@ -256,7 +256,7 @@ static int notify_read(struct reader *r, const struct key *key, const json_t *va
 
 /* ---- preemption ------------------------------------------------------------------------------------------------- */
 
-static const struct word preempt_words[] = {
+static const struct enum_word preempt_words[] = {
     {"requeue", PREEMPT_REQUEUE},
     {"cancel",  PREEMPT_CANCEL },
     {NULL,      0              },

@@ -68,7 +68,7 @@ int document_fill(const json_t *doc, struct arena *arena, const struct key_table
     struct berth_err own = {0};
     struct reader r;
     reader_init(&r, arena, err ? err : &own);
-    const struct part parts[] = {
+    const struct object_part parts[] = {
         {&identity_keys, meta  },
         {&meta_keys,     meta  },
         {&created_keys,  meta  },

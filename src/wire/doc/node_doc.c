@@ -27,7 +27,7 @@ static const struct key agent_rows[] = {
 #undef AT
 static KEY_TABLE(agent_keys, "agent", agent_rows);
 
-static const struct word volume_words[] = {
+static const struct enum_word volume_words[] = {
     {"local", VOLUME_LOCAL},
     {"bind",  VOLUME_BIND },
     {"tmpfs", VOLUME_TMPFS},
@@ -86,7 +86,7 @@ int node_doc_read(const json_t *doc, struct arena *arena, struct node_doc *ret, 
     reader_init(&r, arena, err ? err : &own);
     struct node_doc d = {0};
     struct node_entry entry = {.count = NO_COUNT};
-    const struct part parts[] = {
+    const struct object_part parts[] = {
         {&node_keys,    &entry },
         {&agent_keys,   &d     },
         {&meta_keys,    &d.meta},
@@ -112,7 +112,7 @@ int volume_doc_read(const json_t *doc, struct arena *arena, struct volume_doc *r
     struct reader r;
     reader_init(&r, arena, err ? err : &own);
     struct volume_doc d = {0};
-    const struct part parts[] = {
+    const struct object_part parts[] = {
         {&volume_keys,  &d.volume},
         {&owned_keys,   &d       },
         {&meta_keys,    &d.meta  },
@@ -135,7 +135,7 @@ int volume_doc_read(const json_t *doc, struct arena *arena, struct volume_doc *r
 static int named_read(struct reader *r, const json_t *doc, const struct key_table *table, void *object,
                       const char **name, struct doc_meta *meta)
 {
-    const struct part parts[] = {
+    const struct object_part parts[] = {
         {table,          object},
         {&identity_keys, meta  },
         {&meta_keys,     meta  },

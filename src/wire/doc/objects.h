@@ -41,8 +41,8 @@ struct workload_entry {
 };
 extern const struct key_table workload_keys;
 /* Reads the workload's own keys, those of its shape, and those of further tables for the same object. */
-int workload_parts_read(struct reader *r, const json_t *value, struct workload_entry *entry, const struct part *more,
-                        size_t more_len);
+int workload_parts_read(struct reader *r, const json_t *value, struct workload_entry *entry,
+                        const struct object_part *more, size_t more_len);
 
 /* instance_json.c */
 struct instance_entry {
@@ -59,7 +59,7 @@ int instance_entry_finish(struct reader *r, const json_t *value, struct instance
 extern const struct key_table profile_keys;
 
 /* work_doc.c: values are of enum work_outcome. */
-extern const struct word outcome_words[];
+extern const struct enum_word outcome_words[];
 
 /* meta_doc.c: keys of every document, for a struct doc_meta. If the kind's own table already has a key, the table with
  * that key is omitted. */
@@ -97,7 +97,7 @@ extern const struct job_terms job_terms_initial;
 int job_finish(struct reader *r, const json_t *doc, struct job_terms *t, struct berth_workload *w);
 
 /* optask_words.c */
-extern const struct word optask_language_words[], opstep_state_words[], opstep_fault_words[]; /* end with NULL */
+extern const struct enum_word optask_language_words[], opstep_state_words[], opstep_fault_words[]; /* end with NULL */
 
 /* report_doc.c: reports of agents; an instance's document keeps the last one. */
 extern const struct key_table port_report_keys;

@@ -2,13 +2,13 @@
 
 #include "wire/doc/objects.h"
 
-const struct word optask_language_words[] = {
+const struct enum_word optask_language_words[] = {
     {"shell",  OPTASK_SHELL },
     {"python", OPTASK_PYTHON},
     {NULL,     0            },
 };
 
-const struct word opstep_state_words[] = {
+const struct enum_word opstep_state_words[] = {
     {"pending",  OPSTEP_PENDING },
     {"draining", OPSTEP_DRAINING},
     {"running",  OPSTEP_RUNNING },
@@ -19,7 +19,7 @@ const struct word opstep_state_words[] = {
     {NULL,       0              },
 };
 
-const struct word opstep_fault_words[] = {
+const struct enum_word opstep_fault_words[] = {
     {"",                OPFAULT_NONE           },
     {"timeout",         OPFAULT_TIMEOUT        },
     {"script",          OPFAULT_SCRIPT         },

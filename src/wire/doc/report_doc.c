@@ -149,7 +149,7 @@ KEY_TABLE(instance_details_keys, "words", words_rows);
 
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
-static const struct word report_words[] = {
+static const struct enum_word report_words[] = {
     {"starting", REPORT_STARTING},
     {"running",  REPORT_RUNNING },
     {"stopping", REPORT_STOPPING},
@@ -188,7 +188,7 @@ static KEY_TABLE(item_keys, "instance reported", item_rows);
 /* Reads the keys of both tables of an item. */
 static int item_keys_read(struct reader *r, const json_t *value, struct item_entry *entry)
 {
-    const struct part parts[] = {
+    const struct object_part parts[] = {
         {&item_keys,             entry             },
         {&instance_details_keys, &entry->item.words},
     };

@@ -27,15 +27,15 @@ enum {
 
 int path_check(struct reader *r, const char *path)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     if (*path != '/' || !path[1])
-        return err_set(r->err, EINVAL, "expected an absolute path other than '/', found %s", quote(path, shown));
+        return err_set(r->err, EINVAL, "expected an absolute path other than '/', found %s", quote(path, quoted));
     if (strlen(path) >= PATH_BYTES_MAX)
         return err_set(r->err, EINVAL, "has %zu bytes; at most %d are allowed", strlen(path), PATH_BYTES_MAX - 1);
     for (const char *at = path; *at;) {
         size_t len = strcspn(at, "/");
         if (len == 2 && at[0] == '.' && at[1] == '.')
-            return err_set(r->err, EINVAL, "%s must not have '..' in it", quote(path, shown));
+            return err_set(r->err, EINVAL, "%s must not have '..' in it", quote(path, quoted));
         at += len + (at[len] == '/');
     }
     for (const char *at = path; *at; at++)
@@ -388,13 +388,13 @@ static int rlimits_read(struct reader *r, const struct key *key, const json_t *v
     json_t *member;
     json_object_foreach((json_t *)value, name, member)
     {
-        char shown[QUOTE_MAX];
+        char quoted[QUOTE_MAX];
         size_t i = 0;
         while (rlimit_candidate(NULL, i) && strcmp(rlimit_names[i], name) != 0)
             i++;
         if (!rlimit_candidate(NULL, i)) {
             const char *guess = suggest(name, rlimit_candidate, NULL);
-            return err_set(r->err, EINVAL, "there is no limit %s%s%s%s", quote(name, shown),
+            return err_set(r->err, EINVAL, "there is no limit %s%s%s%s", quote(name, quoted),
                            guess ? "; did you mean \"" : "", guess ? guess : "", guess ? "\"?" : "");
         }
         limits[len].resource = rlimit_names[i];
@@ -440,10 +440,10 @@ static int exclusive_read(struct reader *r, const struct key *key, const json_t 
     json_t *member;
     json_object_foreach((json_t *)value, name, member)
     {
-        char shown[QUOTE_MAX];
+        char quoted[QUOTE_MAX];
         size_t bytes = strlen(name);
         if (bytes == 0 || bytes > BERTH_NAME_MAX)
-            return err_set(r->err, EINVAL, "%s is not a valid resource name", quote(name, shown));
+            return err_set(r->err, EINVAL, "%s is not a valid resource name", quote(name, quoted));
         rules[len].resource = text_keep(r, name);
         int rc = exclusive_names(r, member, &rules[len++]);
         if (rc < 0)
@@ -455,20 +455,20 @@ static int exclusive_read(struct reader *r, const struct key *key, const json_t 
 
 /* ---- restarts --------------------------------------------------------------------------------------------------- */
 
-static const struct word restart_words[] = {
+static const struct enum_word restart_words[] = {
     {"always",     RESTART_ALWAYS    },
     {"on-failure", RESTART_ON_FAILURE},
     {"never",      RESTART_NEVER     },
     {NULL,         0                 },
 };
 
-static const struct word pull_words[] = {
+static const struct enum_word pull_words[] = {
     {"missing", PULL_MISSING},
     {"always",  PULL_ALWAYS },
     {NULL,      0           },
 };
 
-static const struct word run_as_words[] = {
+static const struct enum_word run_as_words[] = {
     {"image", RUN_AS_IMAGE},
     {"owner", RUN_AS_OWNER},
     {NULL,    0           },

@@ -12,7 +12,7 @@ enum { SETTINGS_MAX = 1024, SETTING_TEXT_MAX = 65536 };
 
 enum setting_type { SETTING_TEXT, SETTING_INTEGER, SETTING_NUMBER, SETTING_BOOLEAN };
 
-static const struct word type_words[] = {
+static const struct enum_word type_words[] = {
     {"text",    SETTING_TEXT   },
     {"integer", SETTING_INTEGER},
     {"number",  SETTING_NUMBER },

@@ -146,7 +146,7 @@ int secret_doc_read(const json_t *doc, struct arena *arena, struct secret_doc *r
     struct reader r;
     reader_init(&r, arena, err ? err : &own);
     struct secret_doc d = {0};
-    const struct part parts[] = {
+    const struct object_part parts[] = {
         {&secret_keys,   &d     },
         {&identity_keys, &d.meta},
         {&meta_keys,     &d.meta},

@@ -9,7 +9,7 @@
 #define DISK_BYTES_MAX (INT64_C(4) << 40)
 enum { APPEND_BYTES_MAX = 2048, SHA256_DIGITS = 64 };
 
-static const struct word accel_words[] = {
+static const struct enum_word accel_words[] = {
     {"auto", ACCEL_AUTO},
     {"kvm",  ACCEL_KVM },
     {"tcg",  ACCEL_TCG },

@@ -60,7 +60,7 @@ int window_doc_read(const json_t *doc, struct arena *arena, struct window_doc *r
     struct reader r;
     reader_init(&r, arena, err ? err : &own);
     struct window_entry e = {0};
-    const struct part parts[] = {
+    const struct object_part parts[] = {
         {&window_keys,   &e         },
         {&identity_keys, &e.doc.meta},
         {&meta_keys,     &e.doc.meta},

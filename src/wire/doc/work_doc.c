@@ -74,14 +74,14 @@ static int path_read(struct reader *r, const struct key *key, const json_t *valu
 
 /* ---- endpoints --------------------------------------------------------------------------------------------------- */
 
-static const struct word protocol_words[] = {
+static const struct enum_word protocol_words[] = {
     {"tcp",  BERTH_TCP },
     {"udp",  BERTH_UDP },
     {"sctp", BERTH_SCTP},
     {NULL,   0         },
 };
 
-static const struct word listen_words[] = {
+static const struct enum_word listen_words[] = {
     {"port",   LISTEN_PORT  },
     {"socket", LISTEN_SOCKET},
     {NULL,     0            },
@@ -149,7 +149,7 @@ static int endpoints_read(struct reader *r, const struct key *key, const json_t 
 
 /* ---- the outcome ------------------------------------------------------------------------------------------------- */
 
-const struct word outcome_words[] = {
+const struct enum_word outcome_words[] = {
     {"",              OUTCOME_NONE         },
     {"succeeded",     OUTCOME_SUCCEEDED    },
     {"failed",        OUTCOME_FAILED       },
@@ -274,7 +274,7 @@ int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, 
     struct work_doc d = {
         .stoppable = true, .port_index = -1, .weight = BERTH_WEIGHT_MAX, .run.retries = -1, .job = job_terms_initial};
     struct workload_entry entry = {.workload.replicas = 1, .count = NO_COUNT};
-    const struct part more[] = {
+    const struct object_part more[] = {
         {&work_keys, &d     },
         {&run_keys,  &d.run },
         {&job_keys,  &d.job },

@@ -167,12 +167,12 @@ static void fd_cleanup(int *fd)
         (void)close(*fd);
 }
 
-struct text {
+struct text_buffer {
     char *at;
     size_t len, cap;
 };
 
-static void text_cleanup(struct text *text)
+static void text_cleanup(struct text_buffer *text)
 {
     vec_done(text);
 }
@@ -183,7 +183,7 @@ static const char *path_name(const char *path)
 }
 
 /* Reads a whole file, or standard input for the path "-". */
-static int text_read(const char *path, struct text *ret, struct berth_err *err)
+static int text_read(const char *path, struct text_buffer *ret, struct berth_err *err)
 {
     bool standard = strcmp(path, "-") == 0;
     const char *name = path_name(path);
@@ -219,7 +219,7 @@ static int text_read(const char *path, struct text *ret, struct berth_err *err)
 
 int document_read(const char *path, json_t **ret, struct berth_err *err)
 {
-    CLEANUP(text) struct text text = {0};
+    CLEANUP(text) struct text_buffer text = {0};
     int rc = text_read(path, &text, err);
     if (rc < 0)
         return rc;
@@ -229,7 +229,7 @@ int document_read(const char *path, json_t **ret, struct berth_err *err)
 
 int documents_read(const char *path, struct documents *ret, struct berth_err *err)
 {
-    CLEANUP(text) struct text text = {0};
+    CLEANUP(text) struct text_buffer text = {0};
     int rc = text_read(path, &text, err);
 
     *ret = (struct documents){0};

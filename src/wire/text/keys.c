@@ -64,21 +64,21 @@ int missing(struct reader *r, const char *key)
 
 /* ---- objects ---------------------------------------------------------------------------------------------------- */
 
-struct parts {
-    const struct part *at;
+struct object_parts {
+    const struct object_part *at;
     size_t len;
 };
 
 static const char *key_candidate(const void *ctx, size_t i)
 {
-    const struct parts *parts = ctx;
+    const struct object_parts *parts = ctx;
     for (size_t p = 0; p < parts->len; i -= parts->at[p++].table->len)
         if (i < parts->at[p].table->len)
             return parts->at[p].table->keys[i].name;
     return NULL;
 }
 
-static bool key_known(const struct parts *parts, const char *name)
+static bool key_known(const struct object_parts *parts, const char *name)
 {
     const char *known;
     for (size_t i = 0; (known = key_candidate(parts, i)); i++)
@@ -87,7 +87,7 @@ static bool key_known(const struct parts *parts, const char *name)
     return false;
 }
 
-static int unknown_key(struct reader *r, const struct parts *parts, const json_t *value)
+static int unknown_key(struct reader *r, const struct object_parts *parts, const json_t *value)
 {
     const char *name;
     json_t *member;
@@ -103,9 +103,9 @@ static int unknown_key(struct reader *r, const struct parts *parts, const json_t
     return 0;
 }
 
-int object_read(struct reader *r, const json_t *value, const struct part *parts, size_t parts_len)
+int object_read(struct reader *r, const json_t *value, const struct object_part *parts, size_t parts_len)
 {
-    struct parts all = {parts, parts_len};
+    struct object_parts all = {parts, parts_len};
     if (!json_is_object(value))
         return expected(r, "an object", value);
     /* Counts the members that a table knows: if all are known, no unknown key needs to be found. */
@@ -129,7 +129,7 @@ int object_read(struct reader *r, const json_t *value, const struct part *parts,
 
 int table_read(struct reader *r, const json_t *value, const struct key_table *table, void *object)
 {
-    return object_read(r, value, &(struct part){table, object}, 1);
+    return object_read(r, value, &(struct object_part){table, object}, 1);
 }
 
 /* ---- single values ---------------------------------------------------------------------------------------------- */
@@ -284,10 +284,10 @@ int raw_read(struct reader *r, const struct key *key, const json_t *value, void 
     return 0;
 }
 
-int word_find(struct reader *r, const struct word *words, const char *text, unsigned *ret)
+int word_find(struct reader *r, const struct enum_word *words, const char *text, unsigned *ret)
 {
     char all[256] = "", buf[QUOTE_MAX];
-    for (const struct word *w = words; w->name; w++) {
+    for (const struct enum_word *w = words; w->name; w++) {
         if (strcasecmp(w->name, text) == 0) {
             *ret = w->value;
             return 0;

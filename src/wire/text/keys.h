@@ -54,13 +54,13 @@ struct key_table {
     const struct key_table variable = {.name = (title), .keys = (rows), .len = sizeof(rows) / sizeof *(rows)}
 
 /* One of several tables of an object, each with its own struct. */
-struct part {
+struct object_part {
     const struct key_table *table;
     void *object;
 };
 
 void reader_init(struct reader *r, struct arena *arena, struct berth_err *err);
-int object_read(struct reader *r, const json_t *value, const struct part *parts, size_t parts_len);
+int object_read(struct reader *r, const json_t *value, const struct object_part *parts, size_t parts_len);
 int table_read(struct reader *r, const json_t *value, const struct key_table *table, void *object);
 
 /* Sets the error "expected WHAT, found ...". */
@@ -92,16 +92,16 @@ int amount_of(struct reader *r, const char *resource, const json_t *value, int64
 key_read text_read, bool_read, u32_read, i32_read, i64_read, u64_read, time_read, duration_read;
 key_read moment_read;   /* a time after 1970 */
 key_read choice_read;   /* int field: 0 or 1; its initial value means "not given" */
-key_read word_read;     /* arg: struct word[], ends with NULL */
+key_read word_read;     /* arg: struct enum_word[], ends with NULL */
 key_read quantity_read; /* arg: the resource, or NULL for r->resource */
 key_read raw_read;      /* const json_t * field */
 
-struct word {
+struct enum_word {
     const char *name;
     unsigned value;
 };
 /* Finds the value of a word, ignoring case. */
-int word_find(struct reader *r, const struct word *words, const char *text, unsigned *ret);
+int word_find(struct reader *r, const struct enum_word *words, const char *text, unsigned *ret);
 
 /* ---- lists and maps ---- */
 

@@ -41,18 +41,18 @@ static uint64_t unit_read(const char *text, size_t *ret_len)
 
 static int seconds_parse(const char *text, const struct decimal *d, int64_t *ret_ns, struct berth_err *err)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     bool exact;
     int64_t ns;
     if (decimal_scale(d, (uint64_t)SECOND_NS, &ns, &exact) < 0)
-        return err_set(err, ERANGE, "%s is out of range", quote(text, shown));
+        return err_set(err, ERANGE, "%s is out of range", quote(text, quoted));
     *ret_ns = ns; /* fractions of a nanosecond are dropped */
     return 0;
 }
 
 int duration_parse_text(const char *text, int64_t *ret_ns, struct berth_err *err)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     struct decimal d;
     int64_t total = 0;
     const char *p = text;
@@ -62,14 +62,14 @@ int duration_parse_text(const char *text, int64_t *ret_ns, struct berth_err *err
     do {
         size_t len = 0;
         if (!isdigit((unsigned char)*p) || decimal_read(p, &d) < 0)
-            return err_set(err, EINVAL, "expected a duration like 30s, 10m, 2h or 30d, found %s", quote(text, shown));
+            return err_set(err, EINVAL, "expected a duration like 30s, 10m, 2h or 30d, found %s", quote(text, quoted));
         uint64_t unit = unit_read(d.rest, &len);
         if (!unit)
-            return err_set(err, EINVAL, "%s has an unknown unit; expected ms, s, m, h, d or w", quote(text, shown));
+            return err_set(err, EINVAL, "%s has an unknown unit; expected ms, s, m, h, d or w", quote(text, quoted));
         int64_t part;
         bool exact;
         if (decimal_scale(&d, unit, &part, &exact) < 0 || __builtin_add_overflow(total, part, &total))
-            return err_set(err, ERANGE, "%s is too long", quote(text, shown));
+            return err_set(err, ERANGE, "%s is too long", quote(text, quoted));
         p = d.rest + len;
     } while (*p);
     *ret_ns = total;
@@ -161,21 +161,21 @@ static bool rfc3339_read(const char *p, int64_t *ret_seconds, int64_t *ret_ns)
 
 int timestamp_parse_text(const char *text, int64_t *ret_ns, struct berth_err *err)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     struct decimal d;
     int64_t seconds, ns;
 
     if (rfc3339_read(text, &seconds, &ns)) {
         __int128 total = (__int128)seconds * SECOND_NS + ns;
         if (total < INT64_MIN || total > INT64_MAX)
-            return err_set(err, ERANGE, "%s is out of range", quote(text, shown));
+            return err_set(err, ERANGE, "%s is out of range", quote(text, quoted));
         *ret_ns = (int64_t)total;
         return 0;
     }
     if (decimal_read(text, &d) == 0 && !*d.rest)
         return seconds_parse(text, &d, ret_ns, err);
     return err_set(err, EINVAL, "expected a time like 2026-03-01T12:00:00Z or a number of seconds, found %s",
-                   quote(text, shown));
+                   quote(text, quoted));
 }
 
 typedef int moment_parse_text(const char *text, int64_t *ret_ns, struct berth_err *err);

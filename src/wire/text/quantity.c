@@ -12,14 +12,14 @@
 
 enum { MILLI = 1000 };
 
-struct unit {
+struct named_unit {
     const char *name;
     uint64_t scale;
     bool binary;
 };
 
 /* Largest first, the order that printing tries. */
-static const struct unit units[] = {
+static const struct named_unit units[] = {
     {"Pi", (uint64_t)1 << 50, true },
     {"Ti", (uint64_t)1 << 40, true },
     {"Gi", (uint64_t)1 << 30, true },
@@ -41,16 +41,16 @@ static bool is_cpu(const char *resource)
 /* Parses an amount in thousandths: 2.5, "500m". */
 static int milli_parse(const char *text, const struct decimal *d, uint64_t scale, int64_t *ret, struct berth_err *err)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     bool exact;
     if (decimal_scale(d, scale, ret, &exact) < 0)
-        return err_set(err, ERANGE, "%s is too large", quote(text, shown));
+        return err_set(err, ERANGE, "%s is too large", quote(text, quoted));
     if (!exact)
-        return err_set(err, EINVAL, "%s has more than three decimal places", quote(text, shown));
+        return err_set(err, EINVAL, "%s has more than three decimal places", quote(text, quoted));
     return 0;
 }
 
-static const struct unit *unit_find(const char *name)
+static const struct named_unit *unit_find(const char *name)
 {
     for (size_t i = 0; i < batches_len; i++)
         if (strcmp(units[i].name, name) == 0)
@@ -60,20 +60,20 @@ static const struct unit *unit_find(const char *name)
 
 int quantity_parse_text(const char *resource, const char *text, int64_t *ret, struct berth_err *err)
 {
-    char shown[QUOTE_MAX];
+    char quoted[QUOTE_MAX];
     struct decimal d;
     int rc = decimal_read(text, &d);
     if (rc == -ERANGE)
-        return err_set(err, ERANGE, "%s has too many digits", quote(text, shown));
+        return err_set(err, ERANGE, "%s has too many digits", quote(text, quoted));
     if (rc < 0)
         return err_set(err, EINVAL, "expected an amount like 2, 1.5%s, found %s",
-                       is_cpu(resource) ? " or 500m" : "Gi or 10G", quote(text, shown));
+                       is_cpu(resource) ? " or 500m" : "Gi or 10G", quote(text, quoted));
 
     bool milli = strcmp(d.rest, "m") == 0;
-    const struct unit *unit = unit_find(d.rest);
+    const struct named_unit *unit = unit_find(d.rest);
     if (!unit && !milli && *d.rest)
         return err_set(err, EINVAL, "%s has an unknown unit; expected %sk, M, G, T, P, Ki, Mi, Gi, Ti or Pi",
-                       quote(text, shown), is_cpu(resource) ? "m, " : "");
+                       quote(text, quoted), is_cpu(resource) ? "m, " : "");
     uint64_t scale = unit ? unit->scale : 1;
     int64_t amount;
     if (is_cpu(resource)) {
@@ -85,12 +85,12 @@ int quantity_parse_text(const char *resource, const char *text, int64_t *ret, st
     }
     if (milli)
         return err_set(err, EINVAL, "%s: m means thousandths and is for cpu only; mebibytes are Mi, megabytes M",
-                       quote(text, shown));
+                       quote(text, quoted));
     bool exact;
     if (decimal_scale(&d, scale, &amount, &exact) < 0)
-        return err_set(err, ERANGE, "%s is too large", quote(text, shown));
+        return err_set(err, ERANGE, "%s is too large", quote(text, quoted));
     if (!exact && !(unit && unit->binary))
-        return err_set(err, EINVAL, "%s is not a whole number of units", quote(text, shown));
+        return err_set(err, EINVAL, "%s is not a whole number of units", quote(text, quoted));
     if (!exact && amount < INT64_MAX && amount > INT64_MIN)
         amount += d.negative ? -1 : 1;
     *ret = amount;
@@ -110,13 +110,13 @@ int quantity_parse(const char *resource, const json_t *value, int64_t *ret, stru
 
 int ratio_parse(const json_t *value, int64_t *ret, struct berth_err *err)
 {
-    char buf[DECIMAL_TEXT_MAX], shown[QUOTE_MAX];
+    char buf[DECIMAL_TEXT_MAX], quoted[QUOTE_MAX];
     struct decimal d;
     const char *text = json_is_string(value)   ? json_string_value(value)
                        : json_is_number(value) ? decimal_text(value, buf)
                                                : "";
     if (decimal_read(text, &d) < 0 || (*d.rest && strcmp(d.rest, "m") != 0))
-        return err_set(err, EINVAL, "expected a ratio like 1.5, found %s", quote(text, shown));
+        return err_set(err, EINVAL, "expected a ratio like 1.5, found %s", quote(text, quoted));
     int64_t milli;
     int rc = milli_parse(text, &d, *d.rest ? 1 : MILLI, &milli, err);
     if (rc == 0)
@@ -167,7 +167,7 @@ const char *quantity_print(const char *resource, int64_t amount, char buf[static
     bool bytes = is_size(resource);
     (void)snprintf(buf, QUANTITY_TEXT_MAX, "%s%" PRIu64, negative ? "-" : "", size);
     for (size_t i = 0; i < batches_len; i++) {
-        const struct unit *u = &units[i];
+        const struct named_unit *u = &units[i];
         uint64_t least = u->binary && bytes ? u->scale : 1000000; /* 4096 shares are not printed as 4Ki */
         unsigned __int128 hundred = (unsigned __int128)size * 100;
         if (size < u->scale || size < least || hundred % u->scale)

@@ -16,7 +16,7 @@ struct anchor {
     size_t height; /* 0 for a scalar */
 };
 
-struct frame {
+struct yaml_container {
     json_t *collection;
     char *key;         /* key whose value comes next */
     size_t nodes_from; /* node count of the tree when this was opened */
@@ -27,7 +27,7 @@ struct frame {
 struct builder {
     const char *name;
     struct berth_err *err;
-    struct frame frames[DOCUMENT_DEPTH_MAX];
+    struct yaml_container frames[DOCUMENT_DEPTH_MAX];
     size_t depth, nodes;
     struct intern names;
     VEC(struct anchor) anchors; /* indexed by name */
@@ -82,7 +82,7 @@ static int attach(struct builder *b, yaml_mark_t at, json_t *value, size_t heigh
         b->root = value;
         return 0;
     }
-    struct frame *f = &b->frames[b->depth - 1];
+    struct yaml_container *f = &b->frames[b->depth - 1];
     if (height + 1 > f->height)
         f->height = height + 1;
     int rc;
@@ -97,7 +97,7 @@ static int attach(struct builder *b, yaml_mark_t at, json_t *value, size_t heigh
 
 static int on_key(struct builder *b, const yaml_event_t *e)
 {
-    struct frame *f = &b->frames[b->depth - 1];
+    struct yaml_container *f = &b->frames[b->depth - 1];
     if (e->type != YAML_SCALAR_EVENT)
         return fail(b, e->start_mark, EINVAL, "a key must be plain text");
     const char *text = (const char *)e->data.scalar.value;
@@ -172,7 +172,7 @@ static int on_open(struct builder *b, const yaml_event_t *e)
     json_t *collection = list ? json_array() : json_object();
     if (!collection)
         return fail(b, e->start_mark, ENOMEM, "out of memory");
-    b->frames[b->depth++] = (struct frame){
+    b->frames[b->depth++] = (struct yaml_container){
         .collection = collection,
         .nodes_from = nodes_from,
         .height = 1,
@@ -183,7 +183,7 @@ static int on_open(struct builder *b, const yaml_event_t *e)
 
 static int on_close(struct builder *b, const yaml_event_t *e)
 {
-    struct frame f = b->frames[--b->depth];
+    struct yaml_container f = b->frames[--b->depth];
     anchor_close(b, f.anchor, f.collection, b->nodes - f.nodes_from, f.height);
     return attach(b, e->start_mark, f.collection, f.height);
 }
