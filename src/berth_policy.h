@@ -151,7 +151,7 @@ struct berth_preemption {
     bool break_budgets; /* where nothing else makes room, breaks as few disruption budgets as possible; false: never */
 };
 
-/* Nodes reserved for some quotas, or for nobody (maintenance), for a period. Pods of others are not placed there if
+/* Nodes reserved for some quotas, or for maintenance, for a period. Pods of others are not placed there if
  * they might still run when the window begins; running ones are not stopped. */
 struct berth_window {
     const char *id;

@@ -1,8 +1,7 @@
 /* shim.h - the program berth-shim: parent process of one instance while it runs.
  *
- *     berth-shim run DIR     DIR is STATE/instances/ID; descriptor 3 is a socket to launch_start, 4 and higher are sockets
- *     berth-shim exec DIR    runs a program beside a running instance (machine/launch/exec.c); in a PID namespace as its
- *                            parent
+ *     berth-shim run DIR     DIR is STATE/instances/ID; descriptor 3: socket to launch_start; 4 and up: sockets
+ *     berth-shim exec DIR    runs a program beside a running instance (machine/launch/exec.c), in its PID namespace
  *     berth-shim hold FILE   first process of a PID namespace (machine/launch/pid_namespace.h)
  *
  * `run` daemonizes, locks DIR/shim, forks the instance (instance.c, or container.c through an OCI runtime), reports the

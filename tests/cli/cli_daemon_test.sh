@@ -245,7 +245,8 @@ jobs() {
     job=$(sed -n 's,^job/\([0-9]*\) .*,\1,p' "$work/out")
     ends 0 "$berth" submit --gpus H200:1 --dry-run -- true && grep -q 'warning: no node has a GPU of model H200' "$work/err" || return 1
     ends 0 "$berth" submit --hold --replicas 2 --memory 1Gi -- sleep 10 && ends 0 "$berth" schedule && prints '^Planned' || return 1
-    ends 0 "$berth" get jobs --state pending && prints "^ *$job +train +pending" && ! grep -q held "$work/out" || return 1
+    ends 0 "$berth" get jobs --state pending && prints "^ *$job +train +pending" &&
+        ! grep -q held "$work/out" || return 1
     ends 4 "$berth" why job train && grep -q "Did you mean 'job $job', which is named 'train'?" "$work/err" || return 1
     ends 2 "$berth" get job a/b && grep -q "invalid ID 'a/b'" "$work/err" || return 1
     ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'pods are not placed' &&

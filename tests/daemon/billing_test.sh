@@ -232,7 +232,8 @@ mail_by_program() {
     stop && serve --config "$work/berthd.conf" && berth system settings mail_from=berth@here.example || return 1
     run_job ann '"notify": ["mailto:ann@there.example"]' '"state": "failed", "exit": 4' || return 1
     until_ok grep -q 'exit code 4' "$work/mail" || return 1
-    grep -qF -- '-i|-f|berth@here.example|--|ann@there.example|' "$work/mail" && grep -q '^Subject: Berth: job' "$work/mail"
+    grep -qF -- '-i|-f|berth@here.example|--|ann@there.example|' "$work/mail" &&
+        grep -q '^Subject: Berth: job' "$work/mail"
 }
 
 mail_by_smtp() {

@@ -11,7 +11,8 @@ import guest
 PROGRAMS = {
     "machine-cgroup-cgroup_test": [
         "limits_are_written_and_changed", "cpu_quota_is_enforced", "memory_limit_kills_only_in_its_cgroup",
-        "pids_limit_stops_fork_bomb", "fast_forking_processes_are_killed", "all_limits_in_one_cgroup", "io_limit_throttles_reads",
+        "pids_limit_stops_fork_bomb", "fast_forking_processes_are_killed", "all_limits_in_one_cgroup",
+        "io_limit_throttles_reads",
         "memory_limit_is_raised_and_lowered", "v2_alone_counts_and_kills", "v2_agent_moves_to_leaf"],
     "machine-cgroup-limit_watch_test": [],
 }

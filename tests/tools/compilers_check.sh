@@ -40,8 +40,8 @@ END
 files=$(find "$source/src/base" "$source/src/core" -name '*.c' \
     ! -name '*_test.c' ! -name '*_fuzz.c' ! -name '*_check.c')
 kit=
-for file in world node_random shape_random state_random policy_random rules rules_held claims_random rules_topology \
-    rules_relief; do
+for file in world node_random shape_random state_random policy_random rules rules_resources preemption_random \
+    rules_topology rules_relief; do
     kit="$kit $source/tests/plan/$file.c"
 done
 files="$files $kit"

@@ -78,8 +78,8 @@ bool token_is_valid(const struct state *s, const char *token_id, int64_t now_ns)
 bool caller_unchanged(const struct state *s, const struct caller *c, int64_t now_ns);
 
 /* Tells whether the caller has a permission on an object of this owner and group. For PERMIT_REPORT the owner is a
- * node. PERMIT_PUBLIC and PERMIT_SELF apply to no owned object: the result is true for everybody, and for every valid
- * caller. */
+ * node. PERMIT_PUBLIC and PERMIT_SELF apply to no owned object: PERMIT_PUBLIC gives true always, PERMIT_SELF for every
+ * valid caller. */
 bool permit(const struct caller *c, enum permission need, const char *owner, const char *group);
 
 /* Parses a token into its id and the hash of its secret, which is what the store keeps. Returns false for a malformed

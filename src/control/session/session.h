@@ -1,6 +1,6 @@
 /* session.h - sessions between users and running instances: logs, commands (exec) and signals.
  *
- * A session (struct errand) connects a client of the daemon with the agent of a node. It lives in memory only, on one
+ * A session connects a client of the daemon with the agent of a node. It lives in memory only, on one
  * thread, and knows neither sockets nor the content. The agent learns of a session from its stream (GET
  * /v1/nodes/{id}/calls). The agent sends output as requests (POST .../calls/{call}), which the daemon forwards to the
  * client that opened the session. docs/node-config.md defines the lines.

@@ -2,7 +2,7 @@
  *
  * Quotas limit what a user uses of the nodes; caps limit what a user costs the daemon itself: memory, planning time,
  * streams. Each cap is a system setting (cap_*), 0 means none; `cap_exceptions` sets other values for single users and
- * groups. A cap is charged to the owner of an object, whoever writes it. Callers with the permission 'system: all',
+ * groups. A cap is charged to the owner of an object, not to the caller. Callers with the permission 'system: all',
  * agents and the daemon itself are exempt. If a cap is lowered below present use, existing objects stay; only an
  * increase is rejected.
  *
@@ -62,7 +62,7 @@ int64_t cap_limit(const struct state *s, enum cap cap, const char *owner, struct
 /* Checks a value of `cap_exceptions`: "user/alice:instances=50000,group/vision:jobs=200000". */
 int cap_exceptions_check(const char *text, struct arena *arena, struct berth_err *err);
 /* Checks a document before anything is planned with it. -EACCES: it has more replicas than the setting replicas_max
- * allows, whoever writes it, or it alone takes its owner above a cap. */
+ * allows, for any caller, or it alone takes its owner above a cap. */
 int cap_admit(struct request *c, enum kind kind, const char *id, const struct work_doc *d);
 /* Returns -EACCES if the whole change takes an owner above a cap; the error has the cap's name, its value and what to
  * do. */

@@ -429,7 +429,7 @@ static void groups_and_roles_in_use(void **state)
     kit_close(&p.k);
 }
 
-/* A caller that may define roles cannot thereby get more permissions. */
+/* A caller that may define roles cannot get more permissions. */
 static void roles_grant_no_more_than_their_creator_has(void **state)
 {
     (void)state;

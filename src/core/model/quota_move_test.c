@@ -233,8 +233,8 @@ static void migration_to_larger_shape_needs_room(void **state)
     assert_int_equal(held(&s, "cpu"), 6000);
 }
 
-/* A guaranteed pod stays guaranteed after a migration: nobody keeps its borrowed share, and it is not guaranteed
- * twice. */
+/* A guaranteed pod stays guaranteed after a migration: no borrowed share is left behind, and the pod is not
+ * guaranteed twice. */
 static void migrated_pod_stays_guaranteed(void **state)
 {
     for (int moved = 0; moved < 2; moved++) {

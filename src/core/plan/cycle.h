@@ -123,9 +123,9 @@ struct cycle {
     uint32_t dirty_len;
     uint64_t *dirty_bits[LEVELS_MAX + 1];
 
-    uint64_t **constraints_mask; /* [rules]: positions that pass every static filter; NULL: not computed yet */
-    struct preference_column *preference_sets; /* [taste] */
-    uint8_t *preference_state;                 /* [taste]: 0 unknown, 1 neutral, 2 has a column */
+    uint64_t **constraints_mask; /* [constraints]: positions that pass every static filter; NULL: not computed yet */
+    struct preference_column *preference_sets; /* [preferences] */
+    uint8_t *preference_state;                 /* [preferences]: 0 unknown, 1 neutral, 2 has a column */
     uint8_t *dead;                             /* [class]: 1 if no node can take one more pod */
     struct planned_hold **planned_holds;       /* [thing]; NULL until first used */
     uint32_t *fresh; /* [workload]: its last placement in this plan, an index of acts, or NONE */
@@ -135,8 +135,8 @@ struct cycle {
     struct label_column *labels;
     const struct typical_pods *typical;                 /* from the policy; NULL: from the snapshot's workloads */
     struct fragmentation_cache *fragmentation_cache;    /* owned by fragmentation.c */
-    const struct gpu_prices *gpu_prices;                /* NULL: no GPU cost score, or nobody requests GPUs */
-    struct gpu_cost_rows *gpu_cost;                     /* owned by gpu_cost.c, set with market */
+    const struct gpu_prices *gpu_prices;                /* NULL: no GPU cost score, or no pod requests GPUs */
+    struct gpu_cost_rows *gpu_cost;                     /* owned by gpu_cost.c, set with gpu_prices */
     struct gpu_request_count_table *gpu_request_counts; /* owned by score/gpu_clustering.c */
     /* largest capacity of any node: GPUs in milli, then the profile's resources */
     int64_t largest[1 + PROFILE_RESOURCES_MAX];

@@ -68,7 +68,7 @@ struct kube_request {
     const void *body;        /* copied */
     size_t body_len;
     enum kube_rank rank;
-    /* A repeat does no harm: retried after lost connections, timeouts and every 5xx. A request that the server
+    /* A repeat is harmless: retried after lost connections, timeouts and every 5xx. A request that the server
      * certainly did not process (429, never sent, an answer with Retry-After) is retried in any case. */
     bool harmless;
     unsigned tries_max; /* 0: 6; 1: no retries, except once with newer credentials */

@@ -8,7 +8,7 @@
  *
  * A leader renews every retry period, or as soon as the previous renewal is answered if that takes longer. As in
  * client-go, a request times out after half of the deadline: the leader leads without a gap while answers take less
- * than that, and a single request that hangs does no harm. With the defaults, a leader that dies is replaced within 20
+ * than that, and a single request that hangs is harmless. With the defaults, a leader that dies is replaced within 20
  * seconds, one that stops cleanly at the next retry.
  */
 #pragma once

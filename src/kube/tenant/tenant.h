@@ -93,7 +93,7 @@ void tenants_policy(const struct tenants *t, struct plan_policy *ret);
  * Plans count running work themselves. Usage of ended work is kept in usage records, the same as the daemon's
  * (control/tenant/usage.h): decayed usage of the account charged (a user, else a group, else a queue), and what was
  * spent of totals. The status of an object shows both, including running work, as of a moment. A new leader subtracts
- * the part of the work that still runs and thereby gets all ended work, also what ended while no process was watching.
+ * the part of the work that still runs; the rest is all ended work, also what ended while no process was watching.
  */
 
 /* Running work that holds resources. */

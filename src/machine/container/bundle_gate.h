@@ -3,7 +3,7 @@
  *
  * Root of the namespace is the owner on the node, who may enter neither the agent's directories nor a bundle.
  * Therefore, everything that the runtime mounts from within the namespace appears once more at STATE/roots/ID: a small
- * read-only tmpfs that nobody can list and only the owner can enter. The mount is private, so its mounts do not
+ * read-only tmpfs that only the owner can enter and that cannot be listed. The mount is private, so its mounts do not
  * propagate to other namespaces. It exists until the container's program runs.
  *
  *     rootfs    the root (bundle.c)

@@ -66,7 +66,7 @@ int images_open(const struct state_dir *p, const char *folder)
     if (!folder)
         return take_fd(&fd);
     CLEANUP(close_fd) int in = tree_folder(fd, folder, 0700);
-    /* the parent is searchable by others; this directory must not be, whoever created it */
+    /* the parent is searchable by others; this directory must not be, whichever process created it */
     if (in >= 0 && fchmod(in, 0700) < 0)
         return -errno;
     return take_fd(&in);

@@ -389,7 +389,7 @@ static void o_path_fd_loses_access_after_take(void **state)
     }
 }
 
-/* Keeps replacing the file through an open directory descriptor, whoever owns the directory. */
+/* Keeps replacing the file through an open directory descriptor, whichever user owns the directory. */
 _Noreturn static void race(int folder, int ready)
 {
     CLEANUP(close_fd) int sub = openat(folder, "sub", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
