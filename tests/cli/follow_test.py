@@ -109,7 +109,7 @@ def a_log_that_does_not_end_after_its_job_was_cancelled():
         wait_for("it is cancelled", lambda: d.cancelled)
         d.state = "cancelled"
         d.press()
-        d.ends("job/7 is ")
+        d.ends("job/7 has ended; 'berth logs 7' shows the rest of its log")
 
 
 @case
@@ -118,7 +118,7 @@ def a_second_ctrl_c_leaves_the_job_running():
         d.press()
         wait_for("it is told", lambda: "press Ctrl-C again to leave it running" in d.words())
         d.press()
-        d.ends("job/7 goes on")
+        d.ends("job/7 keeps running")
         assert not d.cancelled
 
 

@@ -154,7 +154,7 @@ drafts_are_foreseen() {
 
 top_prints_one_picture() {
     ends 0 as ann "$berth" top || return 1
-    prints 'gpu +\[#+\] 100%  4 of 4' && prints 'Your jobs \(3\)' && prints 'Queue \(3 wait\)' && hides 'third'
+    prints 'gpu +\[#+\] 100%  4 of 4' && prints 'Your jobs \(3\)' && prints 'Queue \(3 pending\)' && hides 'third'
 }
 
 check "two nodes with running and waiting jobs" crowd

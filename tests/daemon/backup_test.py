@@ -73,7 +73,7 @@ def refused_backups_and_restores_change_nothing():
             (["backup", refused], 2, "--passphrase-file"),
             (["backup", refused, "--passphrase-file", short], 1, "8 to"),
             (["backup", refused, "--passphrase-file", shown], 1, "chmod 600"),
-            (["backup", refused, "--passphrase-file", phrase, "--key-file", key], 2, "either"),
+            (["backup", refused, "--passphrase-file", phrase, "--key-file", key], 2, "cannot be combined"),
             (["backup", refused, "--key-file", phrase], 1, "64 hexadecimal"),
             (["backup", refused, "--store-only", "--key-file", key], 2, "--store-only"),
         ]

@@ -179,7 +179,7 @@ def conflicting_pod_names_are_refused(plane):
     first = plane.admin.create(job("one-two", role("x", 2)))
     has(plane, "one-two", "one-two-x-0", "one-two-x-1")
     plane.admin.create(job("one", role("two-x", 2)))
-    assert "role x of job one-two" in until(plane, "one", "Accepted", "False")["message"]
+    assert "role x of the earlier job one-two" in until(plane, "one", "Accepted", "False")["message"]
     assert not pods(plane, "one")
     plane.admin.delete(first)
     has(plane, "one", "one-two-x-0", "one-two-x-1")
@@ -198,7 +198,7 @@ def a_failed_gang_is_retried(plane):
     wait_for("it is counted", lambda: status(plane, "again").get("restarts") == 1)
     finish(plane, "again", "Failed", only=["again-x-0-2"])
     failed = until(plane, "again", "Failed")
-    assert failed["reason"] == "BackoffLimitExceeded" and "again-x-0-2" in failed["message"] and "status 3" in failed[
+    assert failed["reason"] == "BackoffLimitExceeded" and "again-x-0-2" in failed["message"] and "code 3" in failed[
         "message"], failed
     wait_for("what still ran is deleted", lambda: not live(plane, "again"))
     assert counts(plane, "again")[0] == "Failed"

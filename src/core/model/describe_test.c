@@ -97,7 +97,7 @@ static void ids_are_plain_text(void **state)
         const char *id, *part;
     } rows[] = {
         {"",        "missing"            },
-        {"a b",     "has no ' '"         },
+        {"a b",     "may not contain ' '"},
         {"a/b",     "may not contain '/'"},
         {"a\nb",    "control character"  },
         {"a\x7f",   "control character"  },

@@ -56,9 +56,8 @@ static const struct key workload_rows[] = {
         "for a lost node: replace at once, after a fence, or wait", word_read, .at = AT(workload.on_lost),
         .arg = on_lost_words),
     KEY("on_drain", "`default`, `move`, `wait` or `stop`",
-        "when the node of a pod is drained: a new pod is ready before the old one stops; wait for its end; stop and "
-        "start elsewhere. By default services move, others wait",
-        word_read, .at = AT(workload.on_drain), .arg = on_drain_words),
+        "for a drained node: move, wait for the end of the pod, or stop it", word_read, .at = AT(workload.on_drain),
+        .arg = on_drain_words),
     KEY("fence", "duration", "time after which a disconnected agent stops the pods; default: 10m", duration_read,
         .at = AT(workload.fence_ns)),
     KEY("gang", "text or true", "workloads of one gang are placed together or not at all; `true`: this one alone",

@@ -131,9 +131,9 @@ static void secrets(void **state)
     assert_string_equal(d.sealed, "xyz");
     assert_int_equal(json_integer_value(json_object_get(d.keys, "password")), 8);
     static const struct refusal rows[] = {
-        {"{id: a.b, keys: {}}",                              "sealed: missing"},
-        {"{id: a.b, sealed: x}",                             "keys: missing"  },
-        {"{id: a.b, keys: {}, sealed: x, data: {a: plain}}", "data: is sealed"},
+        {"{id: a.b, keys: {}}",                              "sealed: missing"        },
+        {"{id: a.b, sealed: x}",                             "keys: missing"          },
+        {"{id: a.b, keys: {}, sealed: x, data: {a: plain}}", "data: must be encrypted"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         CLEANUP(given) struct given bad = given(rows[i].doc);
