@@ -37,7 +37,7 @@ mistakes_are_usage() {
     ends 2 "$berth" apply && says '-f FILE' || return 1
     ends 2 "$berth" delete && says 'KIND ID' || return 1
     ends 2 "$berth" delete app && says 'missing ID of the app' || return 1
-    ends 2 "$berth" edit job && says 'which job?' || return 1
+    ends 2 "$berth" edit job && says 'missing ID of the job' || return 1
     ends 2 "$berth" get apps x --watch && says '--watch' || return 1
     ends 2 "$berth" token add --user a --node b && says '--user and --node cannot be combined' || return 1
     ends 2 "$berth" restore x && says '--data DIR' || return 1
@@ -252,7 +252,8 @@ jobs() {
     ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'pods are not placed' &&
         prints 'no node has 64 CPUs' || return 1
     ends 0 "$berth" why job "$job" -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
-    ends 0 "$berth" why photos && prints '^app photos.admin' && ends 0 "$berth" why node n1 && prints 'ready' ||
+    ends 0 "$berth" why photos && prints '^app photos.admin' &&
+        ends 0 "$berth" why node n1 && prints '^ *Ready; accepts new work' ||
         return 1
     ends 4 "$berth" why nobody && says "no app, vm or node 'nobody'" || return 1
     ends 0 "$berth" job release "$((job + 1))" && prints released || return 1

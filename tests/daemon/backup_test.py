@@ -95,7 +95,7 @@ def refused_backups_and_restores_change_nothing():
         rows = [
             ([by_phrase], 2, "--passphrase-file"),
             ([by_phrase, "--passphrase-file", wrong], 1, "the passphrase does not match"),
-            ([by_phrase, "--key-file", key], 2, "by a passphrase"),
+            ([by_phrase, "--key-file", key], 2, "with a passphrase"),
             ([by_key, "--key-file", other], 1, "the key does not match"),
             ([by_key, "--passphrase-file", phrase], 2, "--key-file"),
             *[([c.work / f"{n}.backup", "--key-file", key], 1, "damaged or truncated")

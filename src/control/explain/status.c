@@ -420,8 +420,7 @@ static void why_node(struct request *c, const struct object *node, json_t *lines
         [BERTH_NODE_JOINING] = "Joining: the agent has not reported yet.",
         [BERTH_NODE_CORDONED] = "Cordoned: existing instances keep running; no new work is placed here.",
         [BERTH_NODE_DRAINING] = "Draining: instances are moving to other nodes.",
-        [BERTH_NODE_LOST] = "Lost: the agent has stopped reporting. Check that the agent runs and can reach this "
-                            "daemon.",
+        [BERTH_NODE_LOST] = "Lost: the agent does not report. Check that it runs and reaches the daemon.",
     };
     CLEANUP(str) struct str text = {0};
     str_add(&text, sentences[node->node->state]);
