@@ -249,7 +249,7 @@ jobs() {
         ! grep -q held "$work/out" || return 1
     ends 4 "$berth" why job train && grep -q "Did you mean 'job $job', which is named 'train'?" "$work/err" || return 1
     ends 2 "$berth" get job a/b && grep -q "invalid ID 'a/b'" "$work/err" || return 1
-    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'pods are not placed' &&
+    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'pods are pending' &&
         prints 'no node has 64 CPUs' || return 1
     ends 0 "$berth" why job "$job" -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
     ends 0 "$berth" why photos && prints '^app photos.admin' && ends 0 "$berth" why node n1 && prints 'ready' ||

@@ -91,7 +91,7 @@ doc = json.load(open(sys.argv[1]))
 doc["workloads"].pop()
 json.dump(doc, sys.stdout)
 PY
-    ends 0 "$berth" plan "$work/fits.json" --strict && prints 'nothing is pending'
+    ends 0 "$berth" plan "$work/fits.json" --strict && prints 'no pending pods'
 }
 
 why_explains() {

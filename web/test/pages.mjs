@@ -275,7 +275,7 @@ const cases = [
     await form.getByLabel("Memory").fill("1Gi");
     await form.getByLabel("GPUs").fill("8");
     await form.getByRole("button", { name: "Preview queue position" }).click();
-    await page.getByText(/Queue position \d+ of \d+\./).waitFor();
+    await page.getByText(/Position \d+ of \d+ pending workloads\./).waitFor();
     await form.getByRole("button", { name: "Submit" }).click();
     await page.getByRole("heading", { name: /^Job \d+/ }).waitFor();
     const id = /jobs\/(\d+)/.exec(page.url())[1],
@@ -540,7 +540,7 @@ const cases = [
     const form = page.getByRole("form", { name: "Try a hypothetical job" });
     await form.getByLabel("GPUs").fill("8");
     await form.getByRole("button").click();
-    await page.getByText(/Queue position \d+ of \d+/).waitFor();
+    await page.getByText(/Position \d+ of \d+ pending workloads/).waitFor();
     await form.getByLabel("Time limit").fill("soon");
     await form.getByRole("button").click();
     await form.locator(".field.bad").waitFor();

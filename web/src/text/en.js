@@ -146,7 +146,7 @@ export default {
   "queue.plan.nodes": "Running workloads are shown only for nodes up to {node}, in name order.",
   "queue.plan.first":
     "Showing {count} of {all} workloads: the {runs} running ones that end first, then pending ones in queue order.",
-  "queue.count": "{count} pending",
+  "queue.count": "{count} pending workloads",
   "queue.empty": "No pending workloads.",
   "queue.first":
     "Showing the first {count} of {all}. The user and queue filters search all of them, the others only these rows.",
@@ -179,7 +179,7 @@ export default {
   "submit.send": "Submit",
   "submit.look": "Preview queue position",
   "forecast.now": "Would start immediately.",
-  "forecast.place": "Queue position {position} of {of}.",
+  "forecast.place": "Position {position} of {of} pending workloads.",
   "forecast.start": "Estimated start: {at}.",
   "forecast.never": "The start cannot be estimated.",
   "form.quote": "Unclosed quotation mark.",
@@ -210,7 +210,7 @@ export default {
   "job.requeue.yes": "Requeue the job",
   "job.requeue.no": "Do not requeue",
   "job.requeue.text": "This stops job {id} and runs it again from the beginning.",
-  "job.standing": "Queue position {position} of {of}; tier: {tier}; ranking: {ranking}.",
+  "job.standing": "Position {position} of {of} pending workloads; tier: {tier}; ranking: {ranking}.",
   "job.start": "Estimated start: {at}.",
   "job.blockers": "Blocked by",
   "job.sooner": "Ways to start sooner",
