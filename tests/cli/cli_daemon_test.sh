@@ -36,8 +36,8 @@ mistakes_are_usage() {
     ends 2 "$berth" submit && says "after '--'" || return 1
     ends 2 "$berth" apply && says '-f FILE' || return 1
     ends 2 "$berth" delete && says 'KIND ID' || return 1
-    ends 2 "$berth" delete app && says 'which app?' || return 1
-    ends 2 "$berth" edit job && says 'which job?' || return 1
+    ends 2 "$berth" delete app && says 'missing ID of the app' || return 1
+    ends 2 "$berth" edit job && says 'missing ID of the job' || return 1
     ends 2 "$berth" get apps x --watch && says '--watch' || return 1
     ends 2 "$berth" token add --user a --node b && says '--user and --node cannot be combined' || return 1
     ends 2 "$berth" restore x && says '--data DIR' || return 1

@@ -99,7 +99,7 @@ why_explains() {
     ends 0 "$berth" plan "$work/cluster.json" --why web && prints 'web/' || return 1
     ends 0 "$berth" plan "$work/cluster.json" --why giant/1 || return 1
     prints '^giant/1 is pending' && prints 'no node has 64 CPUs; the largest has 8' || return 1
-    ends 1 "$berth" plan "$work/cluster.json" --why web/7 && says 'there is no web/7' || return 1
+    ends 1 "$berth" plan "$work/cluster.json" --why web/7 && says 'no pod web/7: web has ' || return 1
     ends 2 "$berth" plan "$work/cluster.json" --why web/1 -o json && says '--why prints text'
 }
 

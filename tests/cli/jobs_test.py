@@ -82,7 +82,7 @@ def jobs_wait_for_each_other():
             c.wait_state("jobs", job, "ended")
         assert (folder / "log").read_text() == "a\nb\n"
         shown = c.wait_state("jobs", never, "failed")
-        assert f"job {bad} to end well, and that has failed" in shown["error"], shown
+        assert f"job {bad} to succeed cannot be met: that job has failed" in shown["error"], shown
 
 
 @case
@@ -347,7 +347,7 @@ def the_example_lab_rules_are_applied():
         assert c.berth("apply", "-f", rules).count(" unchanged\n") == 10
         c.berth("system", "settings", "policy=lab-fair")
         status, answer = c.ask("POST", "/v1/jobs", {"command": SLEEP, "owner": "carol", "queue": "urgent"})
-        assert status == 403 and "urgent is not for user carol; it is for group vision" in answer["error"][
+        assert status == 403 and "urgent is not open to user carol; it is open to group vision" in answer["error"][
             "message"], answer
         assert c.berth("submit", "--owner", "alice", "--queue", "night", "--cpu", "500m", "--time", "1h", "--",
                        "sleep", "60").startswith("job/")

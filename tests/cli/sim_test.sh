@@ -168,7 +168,7 @@ assert was["jobs"] == other["jobs"] == 3, r
 assert was["max_wait"] >= 0.5 and other["max_wait"] < 0.01, r  # with three nodes no job waits
 assert r["cluster"].startswith("3 nodes: 6 cores"), r
 PY
-    ends 0 "$berth" sim replay "$work/data" --drop name=first && prints '1 left out' && prints '^jobs that ran +2 +2'
+    ends 0 "$berth" sim replay "$work/data" --drop name=first && prints '1 excluded' && prints '^jobs that ran +2 +2'
 }
 
 # Both replay verbs take the journal's location and times in the same forms.
