@@ -452,7 +452,7 @@ users() {
     ends 0 "$berth" token add --user alice --ttl 1h --to "$work/alice.token" && prints '^token/.* created in' ||
         return 1
     [ "$(stat -c %a "$work/alice.token")" = 600 ] && ends 1 "$berth" token add --to "$work/alice.token" &&
-        says 'exists already' || return 1
+        says 'already exists' || return 1
     alice=("$berth" --server "$url" --token-file "$work/alice.token")
     ends 0 "${alice[@]}" whoami && prints '^user +alice' && prints 'expires' || return 1
     ends 0 "${alice[@]}" app add blog --image blog:1 && ends 0 "${alice[@]}" get apps -o name || return 1
@@ -571,7 +571,7 @@ waits_outlive_the_daemon() {
 backups() {
     ends 0 "$berth" backup "$work/all.db" --store-only && prints '^Wrote' && [ "$(stat -c %a "$work/all.db")" = 600 ] ||
         return 1
-    ends 1 "$berth" backup "$work/all.db" --store-only && says 'exists already' || return 1
+    ends 1 "$berth" backup "$work/all.db" --store-only && says 'already exists' || return 1
     ends 0 "$berth" backup "$work/data.db" --store-only --data "$work/data" &&
         [ "$(stat -c %a "$work/data.db")" = 600 ] || return 1
     ends 1 "$berth" backup "$work/none.db" --store-only --data "$work/nowhere" && ! [ -e "$work/none.db" ] || return 1

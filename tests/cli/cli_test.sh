@@ -262,7 +262,7 @@ simulates() {
     [ "$(sed 's/"seconds":[^,]*//' "$work/first")" = "$(sed 's/"seconds":[^,]*//' "$work/out")" ] || return 1
     ends 0 "$berth" sim cluster --seed 4 --hours 0.05 && prints '^The same seed' || return 1
     ends 2 "$berth" sim cluster --hours soon && says '--hours' || return 1
-    ends 2 "$berth" sim cluster --faults partitoin && says '"partitoin" is no fault' && ! [ -s "$work/out" ] || return 1
+    ends 2 "$berth" sim cluster --faults partitoin && says 'unknown fault "partitoin"' && ! [ -s "$work/out" ] || return 1
     ends 2 "$berth" sim cluster --faults partitoin -q -o json && ! [ -s "$work/out" ] || return 1
     ends 0 "$berth" sim cluster --seed 3 --hours 0.01 -q -o json && ! [ -s "$work/out" ]
 }
@@ -342,7 +342,7 @@ journals_are_exported() {
     ends 1 full "$@" && says 'exported.jsonl' && says 'File too large' || return 1
     ! compgen -G "$work/exported*" || return 1
     ends 0 "$@" && [ "$(wc -l <"$work/exported.jsonl")" = 50 ] || return 1
-    ends 1 "$@" && says 'exists already' || return 1
+    ends 1 "$@" && says 'already exists' || return 1
     ends 0 "$berth" replay "$work/exported.jsonl" && prints 'all the same' || return 1
     ends 1 "$berth" journal export "$work/none" --into "$work/never" && ! compgen -G "$work/never*"
 }
