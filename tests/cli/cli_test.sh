@@ -262,7 +262,8 @@ simulates() {
     [ "$(sed 's/"seconds":[^,]*//' "$work/first")" = "$(sed 's/"seconds":[^,]*//' "$work/out")" ] || return 1
     ends 0 "$berth" sim cluster --seed 4 --hours 0.05 && prints '^The same seed' || return 1
     ends 2 "$berth" sim cluster --hours soon && says '--hours' || return 1
-    ends 2 "$berth" sim cluster --faults partitoin && says 'unknown fault "partitoin"' && ! [ -s "$work/out" ] || return 1
+    ends 2 "$berth" sim cluster --faults partitoin && says 'unknown fault "partitoin"' &&
+        ! [ -s "$work/out" ] || return 1
     ends 2 "$berth" sim cluster --faults partitoin -q -o json && ! [ -s "$work/out" ] || return 1
     ends 0 "$berth" sim cluster --seed 3 --hours 0.01 -q -o json && ! [ -s "$work/out" ]
 }
