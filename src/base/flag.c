@@ -48,7 +48,7 @@ int flags_read(const char *program, const struct flag *flags, size_t len, int ar
         if (!flag && name_len == 0)
             return err_set(err, EINVAL, "%s takes only options, not '%s'; see '%s --help'", program, word, program);
         if (!flag)
-            return err_set(err, EINVAL, "no option '%.*s'; '%s --help' lists them", (int)name_len + 2, word, program);
+            return err_set(err, EINVAL, "unknown option %.*s; see '%s --help'", (int)name_len + 2, word, program);
         const char *value = name[name_len] ? name + name_len + 1 : NULL;
         if (flag->kind == FLAG_SWITCH && value)
             return err_set(err, EINVAL, "--%s takes no value", flag->name);

@@ -109,7 +109,7 @@ static void errors_are_named(void **state)
         {"--data /d extra",                          "not 'extra'"                    },
         {"-x",                                       "not '-x'"                       },
         {"--data /d --",                             "not '--'"                       },
-        {"--data /d --colour red",                   "no option '--colour'"           },
+        {"--data /d --colour red",                   "unknown option --colour"        },
         {"--data /d --init=yes",                     "--init takes no value"          },
         {"--data /d --lease 0",                      "from 1 to 86400, not '0'"       },
         {"--data /d --lease -3",                     "not '-3'"                       },

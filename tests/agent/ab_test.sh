@@ -104,9 +104,19 @@ watching() {
         ab good b && [ -z "$(ab watch 1 echo too late)" ]
 }
 
+# The usage has every verb of the script.
+usage_lists_every_verb() {
+    local verb
+    sh "$here/../packaging/berth-ab" 2>"$work/usage" && return 1
+    for verb in init pick other try good show watch; do
+        grep -q "^berth-ab --state FILE $verb" "$work/usage" || { echo "the usage lacks $verb"; return 1; }
+    done
+}
+
 check "the state is shown" what_is_known
 check "the right slot is booted" what_is_booted
 check "bad arguments change nothing" bad_words_change_nothing
 check "a torn write leaves the other copy" a_torn_write_leaves_the_other
 check "a slot that is not good in time is detected" watching
+check "the usage lists every verb" usage_lists_every_verb
 kit_end

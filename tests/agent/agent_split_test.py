@@ -71,7 +71,7 @@ def the_net_sandbox_has_no_rights_and_the_agent_no_network():
         agent = c.node("n1")
         job = c.job(["/bin/sleep", "600"])
         c.wait_state("jobs", job, "running")
-        half = wait_for("there is a network half", lambda: net_sandbox_of(agent))
+        half = wait_for("the net sandbox runs", lambda: net_sandbox_of(agent))
         status = assert_narrow(half)
         assert status["Uid"] == [str(account())] * 4 and status["Groups"] == [], status
         assert int(status["CapBnd"][0], 16) == 0, status["CapBnd"]
@@ -92,7 +92,7 @@ def workloads_survive_the_death_of_the_net_sandbox():
         c.wait_state("jobs", job, "running")
         before = agent.processes()
         for _ in range(3):
-            half = wait_for("there is a network half", lambda: net_sandbox_of(agent))
+            half = wait_for("the net sandbox runs", lambda: net_sandbox_of(agent))
             os.kill(half, signal.SIGKILL)
             wait_for("there is another", lambda: net_sandbox_of(agent) not in (None, half))
             assert c.berth("exec", job, "--", "/bin/echo", "well") == "well\n"
@@ -123,7 +123,7 @@ def logs_continue_and_a_shell_ends_when_the_net_sandbox_dies():
                 followers.append((subprocess.Popen([str(BERTH), *map(str, words)], env=c.berth_env(),
                                                    stdin=subprocess.DEVNULL, stdout=out, stderr=out), said))
             wait_for(f"it says {word}", lambda w=word, s=said: w in s.read_text())
-        os.kill(wait_for("there is a network half", lambda: net_sandbox_of(agent)), signal.SIGKILL)
+        os.kill(wait_for("the net sandbox runs", lambda: net_sandbox_of(agent)), signal.SIGKILL)
         (logs, log), (shell, said) = followers
         assert shell.wait(PATIENCE) == 1, said.read_text()
         assert ("the connection to the node broke" in said.read_text() or
@@ -142,7 +142,7 @@ def the_net_sandbox_ends_with_the_agent():
     with Cluster() as c:
         agent = c.node("n1")
         for signo in (signal.SIGKILL, signal.SIGTERM):
-            half = wait_for("there is a network half", lambda: net_sandbox_of(agent))
+            half = wait_for("the net sandbox runs", lambda: net_sandbox_of(agent))
             agent.process.end(signo)
             wait_for("it has ended, too", lambda: not pathlib.Path(f"/proc/{half}").exists())
             agent.start()
@@ -152,7 +152,7 @@ def the_net_sandbox_ends_with_the_agent():
 def the_user_of_the_net_sandbox_can_be_set():
     with Cluster() as c:
         agent = c.agent("n1", options=["--network-user", "nobody"]).join().start()
-        assert status_of(wait_for("there is a network half",
+        assert status_of(wait_for("the net sandbox runs",
                                   lambda: net_sandbox_of(agent)))["Uid"] == [str(pwd.getpwnam("nobody").pw_uid)] * 4
         agent.process.end()
         for name, words in (("root", "is root"), ("no-such-account", "does not exist")):
@@ -234,7 +234,7 @@ def a_net_sandbox_without_a_certificate_is_restarted_until_there_is_one():
         agent = c.node("n1")
         pem = agent.state / "identity/node.pem"
         good = pem.read_text()
-        half = wait_for("there is a network half", lambda: net_sandbox_of(agent))
+        half = wait_for("the net sandbox runs", lambda: net_sandbox_of(agent))
         pem.write_text("none\n")
         os.kill(half, signal.SIGKILL)
         wait_for("it says so", lambda: any("event=network.failed" in line for line in agent.process.log))
@@ -311,7 +311,7 @@ def without_root_there_is_a_net_sandbox_too():
         os.chown(agent.state, NOBODY, NOBODY)
         agent.program, agent.shim = programs / AGENT.name, programs / SHIM.name
         agent.join().start()
-        status = assert_narrow(wait_for("there is a network half", lambda: net_sandbox_of(agent)))
+        status = assert_narrow(wait_for("the net sandbox runs", lambda: net_sandbox_of(agent)))
         assert status["Uid"] == [str(NOBODY)] * 4, status
         c.wait_state("jobs", c.job(["/bin/true"]), "ended")
 

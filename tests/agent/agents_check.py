@@ -55,7 +55,7 @@ def a_paused_net_sandbox_is_replaced():
         c.wait_state("jobs", job, "running")
         name, _ = c.instance_of(job)
         agent = c.agents[name]
-        before, half = agent.processes(), wait_for("there is a network half", lambda: net_sandbox_of(agent))
+        before, half = agent.processes(), wait_for("the net sandbox runs", lambda: net_sandbox_of(agent))
         os.kill(half, signal.SIGSTOP)
         wait_for("there is another", lambda: net_sandbox_of(agent) not in (None, half))
         c.wait_all()

@@ -249,7 +249,7 @@ jobs() {
         ! grep -q held "$work/out" || return 1
     ends 4 "$berth" why job train && grep -q "Did you mean 'job $job', which is named 'train'?" "$work/err" || return 1
     ends 2 "$berth" get job a/b && grep -q "invalid ID 'a/b'" "$work/err" || return 1
-    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'pods are not placed' &&
+    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'pods are pending' &&
         prints 'no node has 64 CPUs' || return 1
     ends 0 "$berth" why job "$job" -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
     ends 0 "$berth" why photos && prints '^app photos.admin' &&
@@ -453,7 +453,7 @@ users() {
     ends 0 "$berth" token add --user alice --ttl 1h --to "$work/alice.token" && prints '^token/.* created in' ||
         return 1
     [ "$(stat -c %a "$work/alice.token")" = 600 ] && ends 1 "$berth" token add --to "$work/alice.token" &&
-        says 'exists already' || return 1
+        says 'already exists' || return 1
     alice=("$berth" --server "$url" --token-file "$work/alice.token")
     ends 0 "${alice[@]}" whoami && prints '^user +alice' && prints 'expires' || return 1
     ends 0 "${alice[@]}" app add blog --image blog:1 && ends 0 "${alice[@]}" get apps -o name || return 1
@@ -572,7 +572,7 @@ waits_outlive_the_daemon() {
 backups() {
     ends 0 "$berth" backup "$work/all.db" --store-only && prints '^Wrote' && [ "$(stat -c %a "$work/all.db")" = 600 ] ||
         return 1
-    ends 1 "$berth" backup "$work/all.db" --store-only && says 'exists already' || return 1
+    ends 1 "$berth" backup "$work/all.db" --store-only && says 'already exists' || return 1
     ends 0 "$berth" backup "$work/data.db" --store-only --data "$work/data" &&
         [ "$(stat -c %a "$work/data.db")" = 600 ] || return 1
     ends 1 "$berth" backup "$work/none.db" --store-only --data "$work/nowhere" && ! [ -e "$work/none.db" ] || return 1

@@ -73,7 +73,7 @@ PY
 refuses() {
     ends 2 "$berth" sim run && says 'expected a trace' || return 1
     ends 2 "$berth" sim run "$work/lublin.csv" && says 'no cluster: expected --procs' || return 1
-    ends 2 "$berth" sim run "$work/lublin.csv" --procs 4 && says 'asks for' || return 1
+    ends 2 "$berth" sim run "$work/lublin.csv" --procs 4 && says 'requests' || return 1
     ends 2 "$berth" sim run "$work/lublin.csv" --nodes 4xtpu1 && says '--nodes: "tpu1"' || return 1
     ends 2 "$berth" sim run "$work/lublin.csv" --procs 4 --nodes cpu4 &&
         says '--nodes and --cluster cannot be combined' || return 1
@@ -101,7 +101,7 @@ examples_play() {
         prints '^jobs that ran +8 +8' && [ ! -s "$work/err" ] || return 1
     # The tasks of one job need a node with both the GPU and the cores, and there is none.
     ends 0 "$berth" sim run "$source/examples/jobs.csv" --nodes gpu4+cpu16,cpu16 --policy fcfs/easy &&
-        prints '^jobs that never could +1' && says 'job 7'
+        prints '^jobs that never fit +1' && says 'job 7'
 }
 
 what_if_refuses() {

@@ -65,8 +65,8 @@ others_are_hidden() {
 
 why_says_all() {
     ends 0 as ann "$berth" why 3 || return 1
-    prints 'Position 1 of 3 pending jobs' && prints 'too few GPUs left' &&
-        prints 'Expected to start in [0-9]+m' || return 1
+    prints 'Position 1 of 3 pending workloads' && prints 'too few GPUs left' &&
+        prints 'Estimated start: in [0-9]+m' || return 1
     prints 'ann +job 1 +n1 +gpu0,gpu1 +in [0-9]+m' || return 1
     ends 4 as ann "$berth" why 4 || return 1
     ends 0 as ann "$berth" why job 3 -o json && prints '"blockers"'
@@ -93,7 +93,7 @@ what_starts_sooner() {
     ends 0 as ann "$berth" submit --name wide --cpu 8 --time 1h -- sleep 100 || return 1
     until_ok sh -c "'$berth' queue | grep -q wide" || return 1
     ends 0 as ann "$berth" why 6 || return 1
-    prints 'What would make it start sooner' && prints 'with 4 cores in each pod instead of 8' || return 1
+    prints 'Ways to start sooner' && prints 'with 4 cores in each pod instead of 8' || return 1
     ends 0 as ann "$berth" job cancel 6 && until_ok sh -c "! '$berth' queue | grep -q wide"
 }
 
@@ -147,7 +147,7 @@ queues_are_a_tree() {
 
 drafts_are_foreseen() {
     ends 0 as ann "$berth" submit --dry-run --name draft --gpus 2 --time 1h -- sleep 1 || return 1
-    prints 'Position 4 of 4 pending jobs' && prints 'Expected to start' || return 1
+    prints 'Position 4 of 4 pending workloads' && prints 'Estimated start: ' || return 1
     ends 0 as ann "$berth" submit --dry-run --name draft --cpu 1 -- sleep 1 && prints 'start immediately' || return 1
     ends 0 "$berth" queue && hides 'draft'
 }

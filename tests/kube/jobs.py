@@ -179,7 +179,7 @@ def conflicting_pod_names_are_refused(plane):
     first = plane.admin.create(job("one-two", role("x", 2)))
     has(plane, "one-two", "one-two-x-0", "one-two-x-1")
     plane.admin.create(job("one", role("two-x", 2)))
-    assert "role x of the earlier job one-two" in until(plane, "one", "Accepted", "False")["message"]
+    assert "those of role x of the earlier job one-two" in until(plane, "one", "Accepted", "False")["message"]
     assert not pods(plane, "one")
     plane.admin.delete(first)
     has(plane, "one", "one-two-x-0", "one-two-x-1")

@@ -113,7 +113,7 @@ def refusals_have_reasons(plane):
     nobody.close()
     (plane.work / "odd.json").write_text(json.dumps(job("odd", deadline="2020-01-01T00:00:00Z")))
     done = plane.kubectl("create", "-f", plane.work / "odd.json", check=False)
-    assert done.returncode == 0 and "Warning: spec.deadline: it has passed" in done.stderr, done.stderr
+    assert done.returncode == 0 and "Warning: spec.deadline: the deadline has passed" in done.stderr, done.stderr
 
 
 def applied_together(plane):
@@ -158,7 +158,7 @@ def several_at_once(plane):
     heavy["spec"]["roles"][0]["template"]["spec"]["runtimeClassName"] = "heavy"
     for what in (silent, heavy):
         wait_for(f"{what['metadata']['name']} asks for too much",
-                 lambda which=what: "this job asks for 5 cpu" in refused(plane.admin, which))
+                 lambda which=what: "this job requests 5 cpu" in refused(plane.admin, which))
     plane.admin.delete({"kind": "LimitRange", "metadata": {"name": "defaults", "namespace": "default"}})
 
 

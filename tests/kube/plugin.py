@@ -89,10 +89,12 @@ def a_pod_that_waits(plane):
     plane.admin.create(pod("big", cpu="2"))
     waits(plane, "big")
     text = told(plane, "why", "big")
-    has(text, "pod default/big waits for a node", "It asks for 2 cpu.", "number 1 of 1 that wait",
-        "1 of 2 nodes has too little cpu left: 2 needed, at most 1 free", "a has 1 of cpu free, 2 needed", "untolerated taint: kept",
-        "cpu of a: 3 of 4 held, by default/holder (3, priority 0)", "with one above 0 room would be made for it on a by stopping default/holder",
-        "with 1 of cpu instead of 2: on a", "if it tolerated all taints: on b")
+    has(text, "pod default/big is pending", "It requests 2 cpu.", "Position 1 of 1 pending workloads.",
+        "1 of 2 nodes has too little cpu left: 2 needed, at most 1 free", "a has 1 of cpu free, 2 needed",
+        "untolerated taint: kept",
+        "cpu of a: 3 of 4 allocated, to default/holder (3, priority 0)",
+        "With a priority above 0, it would get room on a by preempting default/holder",
+        "with 1 cpu instead of 2: on a", "with a toleration for all taints: on b")
     plane.admin.create_all([pod("cut", cpu="1"), pod("tolerant", cpu="2", tolerations=[{"operator": "Exists"}])])
     bound(plane, "cut", "tolerant")
     assert (plane.admin.get("Pod", "cut")["spec"]["nodeName"] == "a" and
@@ -143,7 +145,7 @@ def rights(plane):
     plane.kubectl("create", "role", "pods", "--verb=get,list", "--resource=pods,events", "-n", "default")
     plane.kubectl("create", "rolebinding", "pods", "--role=pods", "--user=nobody", "-n", "default")
     wait_for("it may read the pod",
-             lambda: "waits for a node" in kubectl_berth(plane, "why", "big", token=NOBODY).stdout)
+             lambda: "is pending" in kubectl_berth(plane, "why", "big", token=NOBODY).stdout)
     done = refused(plane, "why", "big", token=NOBODY)
     has(done.stderr, "your user may not list ", "nodes", "pods", "role berth-viewer")
     has(done.stdout, f"PodScheduled condition: {message}", f"Last scheduling event: {message}")
@@ -162,7 +164,7 @@ def lists(plane):
     plane.admin.create(pod("here", cpu="500m", memory="1Gi",
                            containers=[objects.container(cpu="500m", memory="1Gi", limits={"nvidia.com/gpu": "1"})]))
     bound(plane, "here")
-    assert "No pending pods or jobs." in told(plane, "queue")
+    assert "No pending workloads." in told(plane, "queue")
     plane.admin.create(pod("first", cpu="8"))
     plane.admin.create(pod("second", cpu="8"))
     plane.admin.create(pod("urgent", cpu="8", priorityClassName="high"))
@@ -174,7 +176,7 @@ def lists(plane):
                                               "urgent"} and all("no node has 8 CPUs; the largest has 2" in one["reason"]
                                                                 for one in items), items
     assert "urgent" in told(plane, "queue").splitlines()[1]
-    assert "No pending pods or jobs." in told(plane, "queue", "-n", "kube-system")
+    assert "No pending workloads." in told(plane, "queue", "-n", "kube-system")
     nodes = {one["name"]: one for one in json.loads(told(plane, "nodes", "-o", "json"))["items"]}
     assert nodes["n"]["cpu"] == {"allocatable": "2", "requested": "500m", "free": "1.5"}, nodes
     assert (nodes["n"]["memory"]["free"] == "3Gi" and
@@ -185,7 +187,7 @@ def lists(plane):
 
 def a_job(plane):
     """Its roles are planned like by berth-kube; a user who may not create its pods sees the job's own status."""
-    has(refused(plane, "why", "job/train").stderr, "there is no job 'train'")
+    has(refused(plane, "why", "job/train").stderr, "no job 'train' in namespace default")
     plane.install_kinds(MANIFESTS)
     plane.admin.create(objects.node("n", cpu="4"))
     template = {"spec": {"terminationGracePeriodSeconds": 0, "containers": [objects.container(cpu="1")]}}
@@ -211,7 +213,7 @@ def a_job(plane):
     wait_for("its pods are made", lambda: len(plane.admin.list("Pod")) == 2)
     has(told(plane, "why", "small"), "Pods (", "small-task-0  n", "small-task-1  n")
     has(told(plane, "why", "small-task-1"), "pod default/small-task-1 is on n", "n would be the only feasible node")
-    has(told(plane, "queue"), "No pending pods or jobs.")
+    has(told(plane, "queue"), "No pending workloads.")
     nodes = json.loads(told(plane, "nodes", "-o", "json"))["items"]  # no trial pods are made; pods of jobs count
     assert nodes[0]["cpu"] == {"allocatable": "4", "requested": "2", "free": "2"}, nodes
 

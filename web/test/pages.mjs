@@ -1,8 +1,8 @@
-// pages.mjs URL TOKEN [SHOTS] - every page in a real browser, as tests/web/web_test.sh runs it. With a folder, a
-// picture of each page is left there.
+// pages.mjs URL TOKEN [SHOTS] - tests every page in a real browser, run by tests/web/web_test.sh. With a folder, stores
+// a screenshot of each page there.
 //
-// A case is a row of `cases`: a name and a function of the scene; it fails by throwing. Those with `BRIEF` take little
-// time and say much: WEB_BRIEF=1 runs only these, WEB_CASE=WORDS those with these words in their name.
+// A case is a row of `cases`: a name and a function of the scene; it fails by throwing. Cases with `BRIEF` are short
+// and important: WEB_BRIEF=1 runs only these, WEB_CASE=WORDS only cases with these words in their name.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -32,7 +32,7 @@ async function as(scene, who, options, run) {
 
 async function shown(visitor, path) {
   await visitor.go(path);
-  // The title of the new page, not of the last one.
+  // waits for the new page, not the old one
   await visitor.page.locator(`main[data-page="${path.split("?")[0]}"] #page-title`).waitFor();
   await visitor.page.waitForFunction(() => ![...document.querySelectorAll("[role=status]")]
     .some((e) => e.textContent.includes("…")));
@@ -68,10 +68,10 @@ const cases = [
     assert.equal(await page.locator(".trouble").count(), 0, "nothing is wrong before anything was typed");
     if (shots) await page.screenshot({ path: join(shots, "sign-in.png") });
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByText("Paste your token first.").waitFor();
+    await page.getByText("Enter a token.").waitFor();
     await page.getByLabel("Token").fill("berth_wrong");
     await page.getByLabel("Token").press("Enter");
-    await page.getByText("does not know this token").waitFor();
+    await page.getByText("Invalid or expired token.").waitFor();
     await page.getByLabel("Token").fill("b");
     assert.equal(await page.locator(".trouble").count(), 0, "what was wrong is being changed");
     await page.getByLabel("Token").fill(scene.tokens.ann);
@@ -252,11 +252,11 @@ const cases = [
     await page.locator(".plot canvas").first().waitFor();
     await page.getByRole("button", { name: "Open a shell" }).click();
     await page.getByText("welcome").waitFor();
-    await page.getByLabel("A line for the shell").fill("hello");
-    await page.getByLabel("A line for the shell").press("Enter");
+    await page.getByLabel("Shell input").fill("hello");
+    await page.getByLabel("Shell input").press("Enter");
     await page.getByText("heard hello").waitFor();
     await page.getByText("靠岸").waitFor();
-    await page.getByRole("button", { name: "End it" }).click();
+    await page.getByRole("button", { name: "Close the shell" }).click();
   })],
   ["a job is submitted, held, released and cancelled",
     async (scene) => as(scene, "bob", { refusals: true }, async (visitor) => {
@@ -266,7 +266,7 @@ const cases = [
     const form = page.getByRole("form", { name: "Submit a job" });
     await form.getByLabel("Command").fill("sleep 'open");
     await form.getByRole("button", { name: "Submit" }).click();
-    await form.getByText("A quotation mark is not closed.").waitFor();
+    await form.getByText("Unclosed quotation mark.").waitFor();
     await form.getByLabel("Command").fill("sleep 100");
     await form.getByLabel("Memory").fill("much");
     await form.getByRole("button", { name: "Submit" }).click();
@@ -274,8 +274,8 @@ const cases = [
     assert.equal(await form.getByLabel("Memory").getAttribute("aria-invalid"), "true");
     await form.getByLabel("Memory").fill("1Gi");
     await form.getByLabel("GPUs").fill("8");
-    await form.getByRole("button", { name: "Where would it stand?" }).click();
-    await page.getByText(/position \d+ of \d+/).waitFor();
+    await form.getByRole("button", { name: "Preview queue position" }).click();
+    await page.getByText(/Position \d+ of \d+ pending workloads\./).waitFor();
     await form.getByRole("button", { name: "Submit" }).click();
     await page.getByRole("heading", { name: /^Job \d+/ }).waitFor();
     const id = /jobs\/(\d+)/.exec(page.url())[1],
@@ -300,21 +300,21 @@ const cases = [
     await as(scene, "bob", { refusals: true }, async (visitor) => {
       const { page } = visitor;
       await shown(visitor, "queue");
-      await page.getByText("of somebody else").first().waitFor();
+      await page.getByText("another user's workload").first().waitFor();
       assert.equal(await page.locator("tbody").getByText("ann", { exact: false }).count(), 0);
       await visitor.go("jobs/1");
       await page.getByText(/no job "1"/).first().waitFor();
       await shown(visitor, "nodes/n1");
       assert.equal(await page.getByRole("button", { name: "Drain" }).count(), 0);
       await shown(visitor, "journal");
-      await page.getByText("may not see who changed what").waitFor();
+      await page.getByText("has no access to the audit log").waitFor();
       await shown(visitor, "policies");
       assert.equal(await page.getByRole("button", { name: "Save" }).count(), 0);
     });
     await as(scene, "aud", {}, async (visitor) => {
       await shown(visitor, "jobs/1");
       assert.equal(await visitor.page.getByRole("button", { name: "Cancel", exact: true }).count(), 0);
-      await visitor.page.getByText("You may look at this job.").waitFor();
+      await visitor.page.getByText("You have read-only access to this job.").waitFor();
     });
     await as(scene, "mia", {}, async (visitor) => {
       await shown(visitor, "users");
@@ -336,7 +336,7 @@ const cases = [
     await shown(visitor, `nodes/${node}`);
     await page.getByRole("button", { name: "Drain" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Drain" }).click();
-    await page.getByText(/\d+ pods are left|Nothing is left/).waitFor();
+    await page.getByText(/\d+ pods remaining|Drained: the node has no pods/).waitFor();
     await page.getByRole("button", { name: "Enable" }).click();
     await until("ready", async () => (await scene.call("GET", `/v1/nodes/${node}`)).state === "ready");
   })],
@@ -354,7 +354,7 @@ const cases = [
     await page.getByRole("button", { name: "Output of tune" }).click();
     await page.getByText("the first line").waitFor();
     await judge(visitor, "a node with OpTasks");
-    await page.getByRole("button", { name: "Run tune again" }).click();
+    await page.getByRole("button", { name: "Retry tune" }).click();
     await until("once more", async () => (await step()).attempt === 2);
     await scene.agent.call("POST", `/v1/nodes/${node}/optasks/tune?epoch=1`, { attempt: 2, state: "done" });
     await row.getByText("done", { exact: true }).waitFor();
@@ -368,8 +368,8 @@ const cases = [
     const drawn = () => plots.evaluateAll(
       (all) => all.map((c) => new Set(c.getContext("2d").getImageData(0, 0, c.width, c.height).data).size > 8));
     await until("lines in each", async () => (await drawn()).every(Boolean));
-    await page.getByLabel("The last").selectOption("week");
-    await page.getByText("Kept by the daemon since").waitFor();
+    await page.getByLabel("Time range").selectOption("week");
+    await page.getByText("Recorded since").waitFor();
     await until("three plots of the week", async () => (await plots.count()) === 3);
   })],
   ["a service: errors at their fields; scale, stop, start, settings",
@@ -417,7 +417,7 @@ const cases = [
     const form = page.getByRole("form", { name: "Quota of ann" });
     await form.getByLabel("Limits").fill("gpu");
     await form.getByRole("button", { name: "Save" }).click();
-    await form.locator(".field.bad").getByText("is no amount").waitFor();
+    await form.locator(".field.bad").getByText("Invalid amount").waitFor();
     await form.getByLabel("Limits").fill("gpu=90 memory=4Ti");
     await form.getByRole("button", { name: "Save" }).click();
     await until("granted", async () => (await scene.call("GET", "/v1/users/ann")).quota.limits.gpu === 90);
@@ -466,7 +466,7 @@ const cases = [
   ["past use, fair shares, records and their cost", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor;
     await shown(visitor, "users");
-    await page.getByText("There are no prices").waitFor();
+    await page.getByText("No prices are set").waitFor();
     const done = await endedJob(scene, "ann", { state: "ended", exit: 0 });
     await scene.call("PATCH", "/v1/system/settings", { prices: "currency: EUR\nprices: {gpu: 3600000, cpu: 36000}\n" });
     await until("its record",
@@ -476,12 +476,13 @@ const cases = [
     await shown(visitor, "nodes");
     await shown(visitor, "users");
     const want = (3600000 * usage.total.gpu_hours + 36000 * usage.total.core_hours).toFixed(2);
-    await page.locator("[data-bill]").getByText(`In all ${want} EUR.`).waitFor();
+    await page.locator("[data-bill]").getByText(`Total: ${want} EUR.`).waitFor();
     const share = async () => (await scene.call("GET", "/v1/shares")).items.find(
       (i) => i.user === "ann").fair_share.toFixed(2);
     const row = page.getByRole("group", { name: "Users" }).getByRole("row").filter({ hasText: "ann" });
     await until("ann's share", async () => (await row.first().textContent()).includes(await share()));
-    await page.getByRole("group", { name: "Latest records" }).getByText("ended", { exact: true }).first().waitFor();
+    await page.getByRole("group", { name: "Latest usage records" }).getByText("ended", { exact: true }).first()
+      .waitFor();
     await judge(visitor, "users with a bill");
     await scene.call("PATCH", "/v1/system/settings", { prices: null });
   })],
@@ -490,7 +491,7 @@ const cases = [
     const { page } = visitor;
     await shown(visitor, "policies");
     const box = page.getByRole("textbox", { name: "Formula" });
-    await page.getByRole("region", { name: "The order it would give" }).first().waitFor();
+    await page.getByRole("region", { name: "Order preview" }).first().waitFor();
     await box.fill("return age +");
     await page.getByText(/formula: line 1/).waitFor();
     assert.equal(await box.getAttribute("aria-invalid"), "true");
@@ -513,33 +514,33 @@ const cases = [
     await shown(visitor, "journal?all=true");
     await page.getByRole("row").filter({ hasText: "decision" }).first().getByRole("button", { name: /^Open \d+/ })
       .click();
-    await page.getByRole("region", { name: /^Record \d+/ }).getByRole("heading", { name: "What it does" }).waitFor();
+    await page.getByRole("region", { name: /^Record \d+/ }).getByRole("heading", { name: "Actions" }).waitFor();
     await page.getByRole("button", { name: "Replay" }).click();
-    await page.getByText("The same, bit for bit.").waitFor();
+    await page.getByText("Identical bit for bit.").waitFor();
   })],
   ["what if: another policy, and a hypothetical job",
     async (scene) => as(scene, "bob", { refusals: true }, async (visitor) => {
     const { page } = visitor;
     await shown(visitor, "what-if");
     await page.getByLabel("Policy", { exact: true }).selectOption("sjf");
-    await page.getByText(/Mean wait of \d+/).waitFor();
-    const nodes = page.getByLabel("Nodes more, or fewer"), then = page.getByRole("table").last();
+    await page.getByText(/Mean wait of \d+ workloads/).waitFor();
+    const nodes = page.getByLabel("Nodes to add, or to remove"), then = page.getByRole("table").last();
     await page.getByLabel("Policy", { exact: true }).selectOption("");
-    await page.getByText("Choose a policy, or a number of nodes.").waitFor();
+    await page.getByText("Choose a policy or a number of nodes.").waitFor();
     await nodes.fill("half"), await nodes.press("Enter");
-    await page.getByText("Write a whole number").waitFor();
+    await page.getByText("Enter a whole number").waitFor();
     await nodes.fill("12"), await nodes.press("Enter");
-    await then.getByText("starts", { exact: true }).first().waitFor();
-    await page.getByLabel("or with this label").fill("rack=none"),
-      await page.getByLabel("or with this label").press("Enter");
+    await then.getByText("starts now", { exact: true }).first().waitFor();
+    await page.getByLabel("Or by label").fill("rack=none"),
+      await page.getByLabel("Or by label").press("Enter");
     await page.getByText(/no node has the label/).waitFor();
-    await page.getByLabel("or with this label").fill(""), await page.getByLabel("or with this label").press("Enter");
+    await page.getByLabel("Or by label").fill(""), await page.getByLabel("Or by label").press("Enter");
     await nodes.fill("-2"), await nodes.press("Enter");
-    await page.getByText(/As if these were drained: n\d+, n\d+/).waitFor();
-    const form = page.getByRole("form", { name: "A job that is not there yet" });
+    await page.getByText(/Nodes counted as drained: n\d+, n\d+/).waitFor();
+    const form = page.getByRole("form", { name: "Try a hypothetical job" });
     await form.getByLabel("GPUs").fill("8");
     await form.getByRole("button").click();
-    await page.getByText(/would stand at position/).waitFor();
+    await page.getByText(/Position \d+ of \d+ pending workloads/).waitFor();
     await form.getByLabel("Time limit").fill("soon");
     await form.getByRole("button").click();
     await form.locator(".field.bad").waitFor();

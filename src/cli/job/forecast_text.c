@@ -215,7 +215,7 @@ void queue_position_print(const struct cli *cli, const json_t *standing, int64_t
     const char *tier = member(standing, "tier"), *node = member(standing, "node");
     json_int_t nodes = number(standing, "nodes");
 
-    sentence_print(cli, "Position %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pending jobs; queue: %s.",
+    sentence_print(cli, "Position %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pending workloads; queue: %s.",
                    number(standing, "position"), number(standing, "of"), member(standing, "queue"));
     sentence_print(cli, "%s Priority: %" JSON_INTEGER_FORMAT ".",
                    strcmp(tier, "by-right") == 0 ? "Its requests are within the guarantees of its quotas."
@@ -231,10 +231,10 @@ void queue_position_print(const struct cli *cli, const json_t *standing, int64_t
     if (!*start)
         sentence_print(cli, "Its start time cannot be estimated.");
     else
-        sentence_print(cli, "Expected to start %s%s%s%s%s.%s", start, *end ? " and to end " : "", end,
-                       *node ? nodes > 1 ? ", on several nodes, the first is " : ", on " : "", node,
+        sentence_print(cli, "Estimated start: %s%s%s%s%s.%s", start, *end ? "; estimated end: " : "", end,
+                       *node ? nodes > 1 ? "; on several nodes, first: " : "; node: " : "", node,
                        is_estimate(standing, "start")
-                           ? " This is a guess: it depends on jobs without a time limit or estimate."
+                           ? " Rough estimate: it depends on jobs without a time limit or estimate."
                            : "");
 }
 
@@ -364,9 +364,7 @@ void draft_print(const struct cli *cli, const json_t *forecast, int64_t now_ns)
     if (json_is_true(json_object_get(forecast, "now"))) {
         json_int_t stops = number(forecast, "stops");
         if (stops)
-            fprintf(cli->out,
-                    "It would start after preemption of %" JSON_INTEGER_FORMAT
-                    " pods of a lower tier %s been stopped.\n",
+            fprintf(cli->out, "It would start when %" JSON_INTEGER_FORMAT " pods of a lower tier %s been preempted.\n",
                     stops, stops == 1 ? "has" : "have");
         else
             fputs("It would start immediately.\n", cli->out);
@@ -380,7 +378,7 @@ void draft_print(const struct cli *cli, const json_t *forecast, int64_t now_ns)
               cli->out);
     }
     if (json_array_size(sooner)) {
-        section_print(cli, "What would make it start sooner");
+        section_print(cli, "Ways to start sooner");
         sooner_print(cli, sooner, now_ns);
     }
     forecast_label_print(cli, forecast, now_ns);

@@ -65,7 +65,7 @@ static void heading_print(const struct cli *cli, const json_t *why, int64_t now_
     fprintf(cli->out, "%s%s.\n", *when ? ", submitted " : "", when);
 }
 
-/* Prints the ranking: "Its queue is ranked by sjf: shortest expected run time." */
+/* Prints the ranking: "Its queue is ordered by sjf: shortest expected run time." */
 static void ranking_print(const struct cli *cli, const json_t *standing)
 {
     const char *ranking = member(standing, "ranking"), *name, *text = "";
@@ -151,12 +151,12 @@ static void times_print(const struct cli *cli, const json_t *why, int64_t now_ns
     expected_text(why, "start", now_ns, start);
     expected_text(why, "end", now_ns, end);
     if (comes)
-        sentence_print(cli, "Expected to start %s.", start);
+        sentence_print(cli, "Estimated start: %s.", start);
     else if (*start)
-        sentence_print(cli, "Started %s%s%s.", start, *end ? "; expected to end " : "",
+        sentence_print(cli, "Started %s%s%s.", start, *end ? "; estimated end: " : "",
                        strcmp(end, "now") == 0 ? "any moment" : end);
     if (json_is_true(json_object_get(why, "now")) && !comes)
-        sentence_print(cli, "Resources are available: it starts now.");
+        sentence_print(cli, "Resources are available: the job starts now.");
 }
 
 /* Prints the server's sentences for a job that is held, paused, ended or running. */
@@ -183,8 +183,8 @@ void job_why_print(const struct cli *cli, const json_t *why)
     } else {
         position_print(cli, why, now_ns);
         bool partial = strcmp(member(why, "state"), "partial") == 0;
-        section_print(cli, partial ? "Why some of its pods are pending" : "Why it is pending");
-        sentence_print(cli, "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pods are not placed:",
+        section_print(cli, partial ? "Reasons for the pending pods" : "Reasons");
+        sentence_print(cli, "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pods are pending:",
                        json_integer_value(json_object_get(why, "pending")),
                        json_integer_value(value_at(why, "asked.pods")));
         reasons_print(cli, json_object_get(why, "reasons"));
@@ -195,11 +195,11 @@ void job_why_print(const struct cli *cli, const json_t *why)
         after_print(cli, after);
     }
     if (json_array_size(blockers) > 0) {
-        section_print(cli, "Who uses the resources it waits for");
+        section_print(cli, "Blocked by");
         blockers_print(cli, blockers, now_ns);
     }
     if (standing && json_is_array(sooner)) {
-        section_print(cli, "What would make it start sooner");
+        section_print(cli, "Ways to start sooner");
         if (json_array_size(sooner) > 0)
             sooner_print(cli, sooner, now_ns);
         else

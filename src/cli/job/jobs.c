@@ -230,7 +230,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command jobs_command = {
     .name = "jobs",
     .operands = "",
-    .summary = "Show your jobs: state, progress, place in the queue, expected start, time left.",
+    .summary = "Show your jobs: state, progress, queue position, estimated start, time left.",
     .text = "PLACE is the position among all pending jobs. STARTS is an estimate of the scheduler; "
             "LEFT comes from the job's estimate or time limit. '~' marks a guess that depends on "
             "jobs without a time limit or estimate. 'berth why JOB' explains why a job waits, 'berth "

@@ -308,7 +308,7 @@ static int test_run(struct cli *cli, const void *values, const struct operands *
     if (json_array_size(json_object_get(answer.body, "items")) > 0)
         order_print(cli, answer.body);
     else
-        fputs("The queue is empty.\n", cli->out);
+        fputs("No pending workloads.\n", cli->out);
     return EXIT_OK;
 }
 

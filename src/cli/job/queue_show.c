@@ -103,12 +103,12 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     json_int_t total = json_integer_value(json_object_get(queue, "total"));
     int64_t now_ns = wall_clock_ns();
     if (json_array_size(items) == 0) {
-        fputs(total ? "No pending jobs match.\n" : "The queue is empty.\n", cli->out);
+        fputs(total ? "No matching pending workloads.\n" : "No pending workloads.\n", cli->out);
         return EXIT_OK;
     }
     rows_print(cli, items, now_ns);
     if ((json_int_t)json_array_size(items) < total)
-        fprintf(cli->out, "%zu of %s pending jobs.\n", json_array_size(items), show_count((uint64_t)total).text);
+        fprintf(cli->out, "%zu of %s pending workloads.\n", json_array_size(items), show_count((uint64_t)total).text);
     forecast_label_print(cli, json_object_get(queue, "forecast"), now_ns);
     return EXIT_OK;
 }
@@ -116,7 +116,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command queue_command = {
     .name = "queue",
     .operands = "",
-    .summary = "Show pending jobs in scheduling order, with their expected start.",
+    .summary = "Show pending jobs in scheduling order, with their estimated start.",
     .text = "For jobs of other users the setting holder_shown decides whether their owner is shown. "
             "TIER is guaranteed (within the guarantees of its quotas), borrowed (beyond them) or "
             "spare (pods above the minimum). 'berth why JOB' explains one of your own jobs.",

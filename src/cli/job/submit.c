@@ -25,7 +25,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("wait", 'W', submit_values, wait, "Wait until the job ends and exit with its status."),
     OPTION_FLAG_ROW("json", 0, submit_values, json, "Print the stored job as JSON."),
     OPTION_FLAG_ROW("dry-run", 0, submit_values, dry_run,
-                    "Validate the job and show its specification and expected start; submit nothing."),
+                    "Validate the job and show its specification and estimated start; submit nothing."),
 };
 
 /* Creates a cron schedule that contains the job and submits it at each scheduled time. */

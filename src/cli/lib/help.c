@@ -128,7 +128,7 @@ const char *help_exit_codes(void)
            "  3  plan --strict: pods are pending; wait: timed out\n"
            "  4  the object does not exist or is not visible to you\n"
            "  5  invalid or missing token, or permission denied\n"
-           "  6  conflict: the object exists already, is in the wrong state or was changed "
+           "  6  conflict: the object already exists, is in the wrong state or was changed "
            "meanwhile\n"
            "  7  the server cannot be reached or is unavailable";
 }

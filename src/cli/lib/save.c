@@ -16,7 +16,7 @@ int save_begin(struct saved_file *s, const char *path, struct berth_err *err)
 
     *s = (struct saved_file){.path = path, .fd = -1};
     if (access(path, F_OK) == 0)
-        return err_set(err, EEXIST, "%s exists already; choose another file or remove it", path);
+        return err_set(err, EEXIST, "%s already exists; choose another file or remove it", path);
     str_addf(&beside, "%s.part-XXXXXX", path);
     s->beside = str_take(&beside);
     s->fd = mkostemp(s->beside, O_CLOEXEC); /* 0600 */

@@ -109,8 +109,8 @@ const struct command why_command = {
     .operands_max = 2,
     .summary = "Explain why an app, a job, a vm or a node is pending or unhealthy, and what would help.",
     .text = "For a pending job: its queue position and the factors of its rank, every reason with "
-            "the number of nodes, the users of the resources it waits for, its expected start and "
-            "end, and the changes that would make it start sooner.\n\n"
+            "the number of nodes, the users of the resources it waits for, its estimated start and "
+            "end, and ways to start sooner.\n\n"
             "For a cluster in a file use 'berth plan FILE --why POD'.",
     .examples = "  berth why photos\n"
                 "  berth why job 17\n"

@@ -334,7 +334,7 @@ void plan_view_summary(const struct plan_view *v, double seconds, int64_t now_ns
         fprintf(cli->out, "%s%s pod%s pending%s.\n", cli_paint(cli, COLOR_YELLOW), show_count(pending).text,
                 plural(pending), cli_paint(cli, COLOR_NONE));
     else
-        fputs("nothing is pending.\n", cli->out);
+        fputs("no pending pods.\n", cli->out);
     if (recheck_ns != BERTH_NEVER_NS)
         moment_print(cli, now_ns, recheck_ns);
 }

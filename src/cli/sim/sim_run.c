@@ -21,7 +21,7 @@ static const struct option options[] = {
                     "ORDER/BACKFILL/PREDICT/PROFILE, as below, or berth; may be given several times to "
                     "compare."),
     OPTION_COUNT_ROW("procs", 0, run_values, procs, 1, 1000000000,
-                     "Simulate one node with N processors. Default: as the trace says."),
+                     "Simulate one node with N processors. Default: the number in the trace."),
     OPTION_TEXT_ROW("nodes", 0, run_values, nodes, "NODES",
                     "Nodes of the cluster: 4xgpu8,10xcpu64, or in detail 2xgpu8+cpu96+mem768Gi."),
     OPTION_TEXT_ROW("cluster", 0, run_values, cluster, "FILE",

@@ -30,7 +30,7 @@ static const struct swf_values usual = {.order = "fcfs", .backfill = "easy", .pr
 
 static const struct option options[] = {
     OPTION_COUNT_ROW("procs", 0, swf_values, procs, 1, (uint64_t)1 << 40,
-                     "Processors of the machine. Default: as the log says."),
+                     "Processors of the machine. Default: the number in the log."),
     OPTION_TEXT_ROW("order", 0, swf_values, order, "NAME", "Order of the queue, see below. Default: fcfs."),
     OPTION_TEXT_ROW("backfill", 0, swf_values, backfill, "NAME", "Backfilling, see below. Default: easy."),
     OPTION_TEXT_ROW("predict", 0, swf_values, predict, "NAME", "Prediction of run times, see below. Default: request."),
@@ -166,8 +166,7 @@ static int starts_read(const struct swf_run *r, start_list *to, struct berth_err
         if (*at < '0' || *at > '9' || (*end && *end != ','))
             return err_set(err, EINVAL, "--starts: expected comma-separated numbers, such as 0,1024,4096");
         if (n >= r->trace.len)
-            return err_set(err, EINVAL, "--starts: there is no job %lu; the log has %zu, counted from 0", n,
-                           r->trace.len);
+            return err_set(err, EINVAL, "--starts: no job %lu; the log has %zu jobs, counted from 0", n, r->trace.len);
         vec_push(to, n);
         at = end;
         if (!*at)
@@ -273,13 +272,14 @@ const struct command sim_swf_command = {
     .operands_max = 1,
     .summary = "Simulate a log in the Standard Workload Format in virtual time.",
     .text =
-        "FILE may be compressed (.gz). The machine is one node with so many processors; the planner decides at every "
-        "submission and every end, as the daemon would. Orders: fcfs, sjf (shortest predicted first), sjbf (first come, and "
-        "the shortest of those that may go before), f1, or any ranking of 'berth policy list'. Backfilling: none, easy "
-        "(one reservation), usual (a hundred), conservative (for all), greedy (whoever fits). Predictions: request, "
-        "clairvoyant (as it really runs), last2 (the mean of the user's last two, longer by steps when too short). Each "
-        "may be berth: the product's own, which knows nothing in advance. Slowdown is (wait + run) / max(run, 10 s), at "
-        "least 1. Of several parts the numbers are means, and of the largest the largest.",
+        "FILE may be compressed (.gz). The machine is one node with all processors; the planner decides at every "
+        "submission and every end, as the daemon would. Orders: fcfs, sjf (shortest predicted first), sjbf (first "
+        "come, backfilling the shortest first), f1, or any ranking of 'berth policy list'. Backfilling: none, easy "
+        "(one reservation), usual (a hundred), conservative (one for each job), greedy (no reservations). "
+        "Predictions: request, clairvoyant (the real run time), last2 (the mean of the user's last two jobs, longer "
+        "by steps when too short). Each may be berth: the daemon's default, without knowledge of the future. Slowdown"
+        " is (wait + run) / max(run, 10 s), at least 1. For several parts, the numbers are means; 'largest' and "
+        "'longest' are the maxima.",
     .examples =
         "  berth sim swf KTH-SP2.swf.gz --order fcfs --backfill easy --predict request\n"
         "  berth sim swf KTH-SP2.swf.gz --procs 100 --order sjbf --predict last2 -o csv\n"

@@ -36,8 +36,8 @@ struct why_report {
 static const char *op_words(enum berth_op op)
 {
     static const char *const words[] = {
-        [BERTH_PLACE] = "placed on", [BERTH_RESERVE] = "reserved on", [BERTH_PROMOTE] = "now free to start on",
-        [BERTH_STOP] = "stopped on", [BERTH_LOSE] = "written off on", [BERTH_ADJUST] = "resized on",
+        [BERTH_PLACE] = "placed on", [BERTH_RESERVE] = "reserved on", [BERTH_PROMOTE] = "promoted to start on",
+        [BERTH_STOP] = "stopped on", [BERTH_LOSE] = "marked lost on", [BERTH_ADJUST] = "resized on",
     };
     return words[op];
 }
@@ -46,7 +46,7 @@ static const char *cause_words(enum berth_cause cause)
 {
     static const char *const words[] = {
         [BERTH_CAUSE_PENDING] = "no instance yet",
-        [BERTH_CAUSE_REMOVED] = "the workload is gone",
+        [BERTH_CAUSE_REMOVED] = "the workload was deleted",
         [BERTH_CAUSE_SUSPENDED] = "the workload is suspended",
         [BERTH_CAUSE_SCALED] = "fewer pods are requested",
         [BERTH_CAUSE_LOST] = "the node was lost",
@@ -54,8 +54,8 @@ static const char *cause_words(enum berth_cause cause)
         [BERTH_CAUSE_MOVED] = "moved to another node",
         [BERTH_CAUSE_BROKEN] = "a task of the gang was lost",
         [BERTH_CAUSE_INFEASIBLE] = "the reservation no longer fits",
-        [BERTH_CAUSE_BUSY] = "use is near the limit",
-        [BERTH_CAUSE_IDLE] = "use is far below the limit",
+        [BERTH_CAUSE_BUSY] = "usage is near the limit",
+        [BERTH_CAUSE_IDLE] = "usage is far below the limit",
         [BERTH_CAUSE_OUTDATED] = "its specification has changed",
     };
     return words[cause];
@@ -177,11 +177,10 @@ static void profile_print(const struct why_report *why, size_t placed)
 {
     const struct berth_profile *profile = why->profile ? why->profile : berth_profile_at(0);
     char text[1024];
-    size_t at =
-        (size_t)snprintf(text, sizeof text,
-                         "Of the nodes that passed every filter, %s had the highest score when %s turn came. "
-                         "Profile '%s', weights: ",
-                         placed == 1 ? "this one" : "each", placed == 1 ? "the pod's" : "its pod's", profile->name);
+    size_t at = (size_t)snprintf(text, sizeof text,
+                                 "Of the feasible nodes, %s had the highest score in %s placement attempt. "
+                                 "Profile: %s; weights: ",
+                                 placed == 1 ? "this node" : "each node", placed == 1 ? "the" : "its", profile->name);
 
     for (size_t i = 0; i < profile->scores_len && at < sizeof text; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%s=%" PRId32, i ? ", " : "", profile->scores[i].score,
@@ -199,8 +198,8 @@ static void advice_print(const struct why_report *why, size_t pending)
     size_t len = berth_plan_advise(why->view->plan, &policy, pending, ADVICE_TRIES, advice, ADVICE_MAX);
 
     for (size_t i = 0; i < len; i++) {
-        fprintf(cli->out, "    %sWhat would help:%s ", cli_paint(cli, COLOR_GREEN), cli_paint(cli, COLOR_NONE));
-        cli_wrap(cli, advice[i].text, 6, 4 + strlen("What would help: "));
+        fprintf(cli->out, "    %sSuggestion:%s ", cli_paint(cli, COLOR_GREEN), cli_paint(cli, COLOR_NONE));
+        cli_wrap(cli, advice[i].text, 6, 4 + strlen("Suggestion: "));
     }
 }
 
@@ -281,7 +280,7 @@ static int no_action_print(const struct why_report *why)
                         target->workload, target->ordinal, target->workload, target->facts.replicas,
                         plural(target->facts.replicas));
     else
-        fprintf(out, "The plan has no action for it.\n");
+        fprintf(out, "The plan has no action for this workload.\n");
     return EXIT_OK;
 }
 

@@ -128,7 +128,7 @@ static int backup_run(struct cli *cli, const void *values, const struct operands
     if (v->store_only && (v->source.key_file || v->source.passphrase_file || v->no_journal))
         return cli_fail(cli, EXIT_USAGE, "--store-only is a plain copy: it takes no passphrase, key or --no-journal");
     if (access(path, F_OK) == 0)
-        return cli_fail(cli, EXIT_FAILED, "%s exists already; choose another file or remove it", path);
+        return cli_fail(cli, EXIT_FAILED, "%s already exists; choose another file or remove it", path);
     int rc = v->store_only ? EXIT_OK : backup_key_choose(cli, &v->source, &key);
     if (rc == EXIT_OK)
         rc = v->data ? backup_data(cli, v, &key, path) : backup_server(cli, v, &key, path);

@@ -261,7 +261,7 @@ static void pending_print(const struct cli *cli, const struct cluster_overview *
     if (found > 0)
         table_print(&table);
     else
-        fputs("Nothing is pending.\n", cli->out);
+        fputs("No pending workloads.\n", cli->out);
     if (found > PENDING_SHOWN)
         fprintf(cli->out, "... and %zu more: 'berth get jobs --state pending'; 'berth why KIND ID' explains why\n",
                 found - PENDING_SHOWN);

@@ -34,7 +34,7 @@ static int get(void *ctx, const char *path, json_t **ret, struct berth_err *err)
 {
     struct bill_request *a = ctx;
     a->code = api_get(a->api, path, ret);
-    return a->code == EXIT_OK ? 0 : err_set(err, EIO, "told already");
+    return a->code == EXIT_OK ? 0 : err_set(err, EIO, "already reported");
 }
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)

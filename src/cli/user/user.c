@@ -205,7 +205,7 @@ const struct command user_import_command = {
     .operands_min = 1,
     .operands_max = 1,
     .summary = "Import a user from an archive; '-' is standard input.",
-    .text = "If the user exists already, --as or --merge is required.",
+    .text = "If the user already exists, --as or --merge is required.",
     .examples = "  berth user import alice.json --as alice2\n"
                 "  berth user import alice.json --merge",
     .options = import_options,

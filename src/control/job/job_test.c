@@ -65,9 +65,9 @@ static void waiting_job_starts_or_fails(void **state)
         {"failed", "state: ended",           "failed",  "to fail cannot be met: that job has succeeded"},
         {"ended",  "state: ended",           "running", ""                                             },
         {"ended",  "state: failed, exit: 3", "running", ""                                             },
-        {"ok",     "cancel",                 "failed",  "and that was cancelled"                       },
+        {"ok",     "cancel",                 "failed",  "that job was cancelled"                       },
         {"failed", "cancel",                 "running", ""                                             },
-        {"ok",     "delete",                 "failed",  "and that is gone"                             },
+        {"ok",     "delete",                 "failed",  "that job was deleted"                         },
         {"ended",  "delete",                 "running", ""                                             },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -397,7 +397,7 @@ static void failed_job_fails_its_whole_set(void **state)
     tasks_say(j, d, "state: failed, exit: 1");
     tasks_say(j, w, "state: stopped");
     STATE(j, w, "failed");
-    SAYS(&j->k, "of its set has failed");
+    SAYS(&j->k, "of the set has failed");
 }
 
 static void unstartable_job_fails_its_whole_set(void **state)
@@ -425,7 +425,7 @@ static void unstartable_job_fails_its_whole_set(void **state)
         SAYS(&j->k, rows[i].error);
         job_get(j, set + 1 - rows[i].never); /* this role may have started, and is stopping */
         assert_true(json_is_true(kit_at(&j->k, "failed")));
-        SAYS(&j->k, "of its set has failed");
+        SAYS(&j->k, "of the set has failed");
     }
 }
 

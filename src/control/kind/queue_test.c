@@ -61,7 +61,7 @@ static void users_stay_within_their_group(void **state)
     CALL(&k, 200, CAROL, "PATCH", "/v1/users/alice", "{level: 7, weight: 2, quota: {limits: {gpu: 6, memory: 1Ti}}}");
     static const struct refused rows[] = {
         {CAROL, "PATCH", "/v1/users/carol", "{quota: {limits: {gpu: 3}}}",                                   400,
-         "group red has 8 gpu, and its other users have 6 gpu of it; carol can have at most 2 gpu"                                          },
+         "group red has 8 gpu, of which its other users have 6 gpu; carol can have at most 2 gpu"                                           },
         {ADMIN, "PATCH", "/v1/groups/red",  "{quota: {limits: {gpu: 5}}}",                                   400,
          "users of group red have 6 gpu together, which is more than 5 gpu"                                                                 },
         {ADMIN, "PATCH", "/v1/users/alice", "{quota: {totals: [{resource: gpu, hours: 101, period: 30d}]}}", 400,
@@ -148,10 +148,10 @@ static void queue_admits_only_its_users(void **state)
          "{id: prod, users: [bob], groups: [red], max_time: 2h, time_limit: 1h, domains: [east], priority_class: 50}");
     CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: own, users: [bob]}");
     static const struct refused rows[] = {
-        {ALICE, "POST", "/v1/jobs", "{queue: own}",                   403, "own is not for user alice; it is for user bob"},
-        {ALICE, "POST", "/v1/jobs", "{queue: prd}",                   400, "did you mean prod?"                           },
-        {ALICE, "POST", "/v1/jobs", "{queue: prod, time_limit: 3h}",  400, "queue prod allows at most 2h"                 },
-        {ALICE, "POST", "/v1/jobs", "{queue: prod, domains: [west]}", 400, "runs jobs in east"                            },
+        {ALICE, "POST", "/v1/jobs", "{queue: own}",                   403, "own is not open to user alice; it is open to user bob"},
+        {ALICE, "POST", "/v1/jobs", "{queue: prd}",                   400, "did you mean prod?"                                   },
+        {ALICE, "POST", "/v1/jobs", "{queue: prod, time_limit: 3h}",  400, "queue prod allows at most 2h"                         },
+        {ALICE, "POST", "/v1/jobs", "{queue: prod, domains: [west]}", 400, "runs jobs in east"                                    },
     };
     refuse_all(&k, rows, COUNT(rows));
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{queue: prod, requests: {cpu: 1}}");

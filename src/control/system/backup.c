@@ -180,7 +180,7 @@ int backup_write(struct store *store, const char *dir, const struct backup_optio
     struct stat st;
 
     if (lstat(path, &st) == 0)
-        return err_set(err, EEXIST, "%s already exists; choose another file, or remove it", path);
+        return err_set(err, EEXIST, "%s already exists; choose another file or remove it", path);
     str_addf(&copy, "%s.store-%ld", path, (long)getpid());
     str_addf(&partial, "%s.part-%ld", path, (long)getpid());
     str_addf(&journal, "%s/" SHELF_FOLDER, dir);

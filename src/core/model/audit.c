@@ -62,7 +62,7 @@ static int audit_books(const struct berth_cluster *c, struct berth_err *err)
             if (b->active != w.active)
                 return inconsistency(err, name, "node", node_name(c, n), b->active, w.active);
             if (b->stopping != w.stopping || b->reserved != w.reserved)
-                return inconsistency(err, "the amount stopping or reserved", "node", node_name(c, n), b->stopping,
+                return inconsistency(err, "the stopping or reserved amount", "node", node_name(c, n), b->stopping,
                                      w.stopping);
         }
     return 0;
@@ -94,7 +94,7 @@ static int audit_uses(const struct berth_cluster *c, struct berth_err *err)
         if (!node->body)
             continue;
         if (memcmp(&is, &want[n], sizeof is) != 0)
-            return inconsistency(err, "the amount used", "node", node_name(c, n), is.used[USE_MEMORY],
+            return inconsistency(err, "the used amount", "node", node_name(c, n), is.used[USE_MEMORY],
                                  want[n].used[USE_MEMORY]);
         said += node->use && node->use->used_len;
         consuming += node->use && node->use->consumed_len;
@@ -103,7 +103,7 @@ static int audit_uses(const struct berth_cluster *c, struct berth_err *err)
         return inconsistency(err, "the number of instances that report usage", "the", "cluster", c->said, said);
     return consuming == c->consuming
                ? 0
-               : inconsistency(err, "the number of nodes that consume", "the", "cluster", c->consuming, consuming);
+               : inconsistency(err, "the number of nodes with consumption", "the", "cluster", c->consuming, consuming);
 }
 
 static int audit_devices(const struct berth_cluster *c, struct berth_err *err)
@@ -122,11 +122,11 @@ static int audit_devices(const struct berth_cluster *c, struct berth_err *err)
             }
             const struct device_book *b = &node->devices[d];
             if (b->active != milli.active || b->stopping != milli.stopping || b->reserved != milli.reserved)
-                return inconsistency(err, "a GPU", "node", node_name(c, n), b->active, milli.active);
+                return inconsistency(err, "the allocation of a GPU", "node", node_name(c, n), b->active, milli.active);
             if (!found &&
                 (milli.active > BERTH_GPU_MILLI || milli.active - milli.stopping + milli.reserved > BERTH_GPU_MILLI))
-                return inconsistency(err, "a GPU allocated twice", "node", node_name(c, n), milli.active,
-                                     BERTH_GPU_MILLI);
+                return inconsistency(err, "the allocation of an oversubscribed GPU", "node", node_name(c, n),
+                                     milli.active, BERTH_GPU_MILLI);
         }
     }
     return 0;
@@ -154,10 +154,10 @@ static int audit_workloads(const struct berth_cluster *c, struct berth_err *err)
         }
         if (w->plain != again.plain || w->ended != again.ended || w->other != again.other ||
             w->ordinals != again.ordinals)
-            return inconsistency(err, "the count of instances", "workload", name, w->plain, again.plain);
+            return inconsistency(err, "the number of counted instances", "workload", name, w->plain, again.plain);
         bool settled = workload_settled(&again);
         if (settled == bits_has(c->unsettled.at, n))
-            return inconsistency(err, "being settled", "workload", name, !settled, settled);
+            return inconsistency(err, "the settled flag", "workload", name, !settled, settled);
     }
     return seen == live ? 0 : inconsistency(err, "the number of instances", "the", "cluster", seen, live);
 }
@@ -177,7 +177,7 @@ static int audit_nodes(const struct berth_cluster *c, struct berth_err *err)
         devices += node->body->devices_len;
         for (uint32_t s = node->first; s != NONE; s = cluster_instance(c, s)->next_of_node, count++)
             if (cluster_instance(c, s)->node.v != n)
-                return inconsistency(err, "the place of an instance", "node", node_name(c, n),
+                return inconsistency(err, "the list position of an instance", "node", node_name(c, n),
                                      cluster_instance(c, s)->node.v, n);
         if (count != node->instances)
             return inconsistency(err, "the number of instances", "node", node_name(c, n), node->instances, count);

@@ -120,7 +120,7 @@ static void corruption_is_found_and_named(void **state)
         {corrupt_attached,   "attach-csi of node \"a\""                  },
         {corrupt_device,     "GPU"                                       },
         {corrupt_count,      "workload \"web\""                          },
-        {corrupt_settled,    "being settled of workload \"web\""         },
+        {corrupt_settled,    "the settled flag of workload \"web\""      },
         {corrupt_owner,      "owner"                                     },
         {corrupt_place,      "node \"b\""                                },
         {corrupt_node_count, "number of instances of node \"b\""         },

@@ -404,7 +404,8 @@ int quota_audit(const struct berth_cluster *c, struct berth_err *err)
     for (size_t i = 0; i < c->quotas.len && rc == 0; i++) {
         struct quota kept = c->quotas.at[i];
         if (quota_books_differ(&kept, &again[i]) || quota_books_differ(&again[i], &c->quotas.at[i]))
-            rc = err_set(err, EBADMSG, "audit: the books of quota \"%s\" are wrong", intern_text(&c->names, kept.id));
+            rc = err_set(err, EBADMSG, "audit: the booked amounts of quota \"%s\" are wrong",
+                         intern_text(&c->names, kept.id));
     }
     for (size_t i = 0; i < c->quotas.len; i++)
         vec_done(&again[i].books);

@@ -114,7 +114,7 @@ void plugin_queue(struct plugin_view *v, const char *namespace, bool json, struc
     if (json) {
         queue_json(&q, to);
     } else if (q.rows.len == 0) {
-        str_add(to, "No pending pods or jobs.\n");
+        str_add(to, "No pending workloads.\n");
     } else {
         for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
             plugin_cell(&table, "%s", heads[i]);

@@ -58,7 +58,7 @@ bool plugin_pod_from_object(struct plugin_query *a, const json_t *pod, int64_t n
     else if (*node)
         str_addf(to, "is on %s: %s", node, *phase ? phase : "Pending");
     else
-        str_add(to, "waits for a node");
+        str_add(to, "is pending");
     str_addf(to, "; %s old, priority %" JSON_INTEGER_FORMAT ".\n", plugin_age(&a->arena, now_ns - created_ns),
              json_integer_value(plugin_part(pod, "spec", "priority")));
     if (over)

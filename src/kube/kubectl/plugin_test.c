@@ -59,20 +59,20 @@ static void insufficient_resources(void **state)
         why(&s, "p"),
         "It requests 3 cpu.\n"
         "Position 1 of 1 pending workloads.\n"
-        "\nWhy it is pending\n"
+        "\nReasons\n"
         "  - 2 of 3 nodes have too little cpu left: 3 needed, at most 2 free\n"
         "  - 1 of 3 nodes has an untolerated taint\n"
         "\nNearest nodes\n"
         "  - n3 has an untolerated taint: k\n"
         "  - n2 has 2 of cpu free, 3 needed\n"
         "  - n1 has 1 of cpu free, 3 needed\n"
-        "\nPods that use the missing resources, lowest priority first\n"
+        "\nBlocked by (lowest priority first)\n"
         "  cpu of n2: 2 of 4 allocated, to default/b (2, priority 0).\n"
         "  cpu of n1: 3 of 4 allocated, to default/a (3, priority 5).\n"
         "\nPreemption\n"
         "  Its priority 0 is too low to preempt other pods. With a priority above 0, it would get room on n2 by "
         "preempting default/b (priority 0).\n"
-        "\nChanges with which it would start now\n"
+        "\nWays to start now\n"
         "  - with 2 cpu instead of 3: on n2\n"
         "  - with a toleration for all taints: on n3\n");
 }
@@ -296,7 +296,7 @@ static void lists(void **state)
         "-  default    fits             -      0         5m   the plan places it on n1 now\n"
         "1  default    urgent           -      3         5m   1 of 2 nodes has an untolerated taint; 1 more\n"
         "2  default    big              -      0         5m   1 of 2 nodes has an untolerated taint; 1 more\n"
-        "No pending pods or jobs.\n"
+        "No pending workloads.\n"
         "NODE          CPU  REQUESTED  FREE  MEMORY  REQUESTED  FREE  PODS  USED  FREE  GPUS  REQUESTED  FREE\n"
         "g (cordoned)    8          0     8    16Gi          0  16Gi     5     0     5     4          0     4\n"
         "n1              4        1.5   2.5     8Gi          0   8Gi    10     1     9     0          0     0\n");
@@ -323,15 +323,15 @@ static void explanation_from_object_alone(void **state)
         {"{metadata: {namespace: d, name: p, creationTimestamp: 1970-01-01T00:00:00Z}, spec: {schedulerName: berth, nodeName: n, "
          "priority: 3}, status: {phase: Running}}",                                                           false, "pod d/p is on n: Running; 6m old, priority 3.\n" },
         {"{metadata: {namespace: d, name: p}, spec: {schedulerName: berth}}",                                          false,
-         "pod d/p waits for a node; 0s old, priority 0.\n"                                                                                                                      },
+         "pod d/p is pending; 0s old, priority 0.\n"                                                                                                                            },
         {"{metadata: {namespace: d, name: p}, spec: {schedulerName: berth, nodeName: n}, status: {phase: Failed}}",
          true,                                                                                                                "pod d/p has ended: Failed; 0s old, priority 0.\n"},
         {"{metadata: {namespace: d, name: p}, spec: {schedulerName: x}, status: {conditions: [{type: PodScheduled, status: \"False\", "
          "message: no room}]}}",                                                                              true,
-         "pod d/p waits for a node; 0s old, priority 0.\nIts schedulerName is x, which is not a Berth scheduler; "
+         "pod d/p is pending; 0s old, priority 0.\nIts schedulerName is x, which is not a Berth scheduler; "
          "Berth does not place it.\nPodScheduled condition: no room\n"                                                                                                          },
         {"{metadata: {namespace: d, name: p}, spec: {schedulerName: berth, schedulingGates: [{name: a}, {name: b}]}}",
-         true,                                                                                                                "pod d/p waits for a node; 0s old, priority 0.\nIt has scheduling gates (a, b): it is not placed until they "
+         true,                                                                                                                "pod d/p is pending; 0s old, priority 0.\nIt has scheduling gates (a, b): it is not placed until they "
          "are removed.\n"                                                                                                                                         },
     };
     struct plugin_query a = {

@@ -187,14 +187,14 @@ static void position_print(struct plugin_view *v, size_t at, struct str *to)
         str_addf(to, "; queue: %s, ordered by %s", s.queue, s.ranking);
     str_add(to, ".\n");
     if (s.start_ns)
-        str_addf(to, "Node %s is reserved for it; expected start in %s, when the pods that run there have ended.\n",
-                 s.node, plugin_age(&v->arena, s.start_ns - v->now_ns));
+        str_addf(to, "Reserved node: %s. Estimated start: in %s, when the running pods there have ended.\n", s.node,
+                 plugin_age(&v->arena, s.start_ns - v->now_ns));
 }
 
 static void reasons_print(struct plugin_view *v, size_t at, struct str *to)
 {
     struct berth_pending p = berth_plan_pending(v->choice.plan, at);
-    heading(to, "Why it is pending");
+    heading(to, "Reasons");
     for (size_t i = 0; i < p.reasons_len; i++) {
         const struct berth_reason *r = &p.reasons[i];
         str_addf(to, "  - %s", r->text);
@@ -270,7 +270,7 @@ static void nearest_print(struct plugin_view *v, const struct cache_workload *po
             holders_print(v, misses[i].node, &pod->requests[k], &held);
     }
     if (held.len) {
-        heading(to, "Pods that use the missing resources, lowest priority first");
+        heading(to, "Blocked by (lowest priority first)");
         str_add(to, held.at);
     }
 }
@@ -417,7 +417,7 @@ static void changes_print(struct plugin_view *v, const struct berth_workload *w,
             str_addf(&found, "  - %s: on %s\n", rows[i].text, t.node);
     }
     (void)plugin_run_trial(v, w, NULL);
-    heading(to, "Changes with which it would start now");
+    heading(to, "Ways to start now");
     str_add(to, found.len
                     ? found.at
                     : "  None of the changes that were tried would help: lower requests, other nodes, tolerations, "
@@ -458,7 +458,7 @@ void plugin_why_pending(struct plugin_view *v, const struct cache_workload *pod,
     }
     position_print(v, at, to);
     if (demand.why) {
-        heading(to, "Why it is pending");
+        heading(to, "Reasons");
         str_addf(to, "  - %s\n", demand.why);
         return;
     }

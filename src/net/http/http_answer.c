@@ -178,7 +178,7 @@ void http_answer_file(struct http_request *x, int status, const struct http_head
     struct MHD_Response *response = good ? MHD_create_response_from_fd64(len, fd) : NULL;
     if (!response) {
         (void)close(fd);
-        answer_refusal(x, MHD_HTTP_INTERNAL_SERVER_ERROR, "the file is not what it was taken for");
+        answer_refusal(x, MHD_HTTP_INTERNAL_SERVER_ERROR, "the file has changed; try again");
         return;
     }
     x->server->stats.bytes_out += len;

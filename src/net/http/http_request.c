@@ -129,7 +129,8 @@ static enum MHD_Result request_begin(struct http_request *x, struct MHD_Connecti
         return answer_queue(x);
     }
     if (f.encodings && s->length_required) {
-        answer_refusal(x, MHD_HTTP_LENGTH_REQUIRED, "a body needs a Content-Length; chunks are not taken");
+        answer_refusal(x, MHD_HTTP_LENGTH_REQUIRED,
+                       "the request needs a Content-Length; chunked bodies are not accepted");
         return answer_queue(x);
     }
     int64_t body_max = s->admit(s->ctx, x);

@@ -40,10 +40,11 @@ int tls_file_read(const char *path, bool is_secret, char **ret, struct berth_err
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode) || st.st_size > PEM_BYTES_MAX)
-        return err_set(err, EINVAL, "%s is no PEM file", path);
+        return err_set(err, EINVAL, "%s is not a PEM file", path);
     /* Read permission for the group is allowed, because it may be intended. */
     if (is_secret && (st.st_mode & (S_IRWXO | S_IWGRP | S_IXGRP)))
-        return err_set(err, EPERM, "others may read the key %s; take that from them: chmod 600 %s", path, path);
+        return err_set(err, EPERM, "the key file %s must not be accessible to other users; run chmod 600 %s", path,
+                       path);
     CLEANUP(mem) char *text = mem_zalloc((size_t)st.st_size + 1);
     ssize_t n = read(fd, text, (size_t)st.st_size);
     if (n < 0)

@@ -280,7 +280,7 @@ int sim_faults_parse(const char *list, uint64_t *ret, struct berth_err *err)
         int found = fault_find(at, len);
         uint64_t bit = found >= 0 ? UINT64_C(1) << found : len == 3 && memcmp(at, "all", 3) == 0 ? all : 0;
         if (!bit && (len != 4 || memcmp(at, "none", 4) != 0))
-            return err_set(err, EINVAL, "\"%.*s\" is no fault; `berth sim cluster --faults help` lists them",
+            return err_set(err, EINVAL, "unknown fault \"%.*s\"; see `berth sim cluster --faults help`",
                            (int)(len < 40 ? len : 40), at);
         bits = less ? bits & ~bit : bits | bit;
         at += len;

@@ -158,7 +158,7 @@ static void sim_instance_timer(struct sim_world *w, void *arg)
         sim_instance_end(m, t, t->job && random_per_mille(rng_of(m), 100) ? NODE_ENDED : NODE_STOPPED, 143, NULL);
     } else if (t->state == INSTANCE_ALIVE && shim_due_ns(m, t) <= w->now_ns) {
         world_trace(w, "the shim of %" PRIu64 " on %s fences it", t->id, m->agent->node);
-        sim_instance_end(m, t, NODE_FAILED, 137, "fenced: no word from the daemon");
+        sim_instance_end(m, t, NODE_FAILED, 137, "fenced: no contact with berthd");
     } else if (t->state == INSTANCE_ALIVE && t->next_ns <= w->now_ns) {
         world_trace(w, "time passes for %" PRIu64 " on %s", t->id, m->agent->node);
         sim_instance_progress(m, t);
@@ -238,7 +238,7 @@ static void launch(struct sim_agent *a, void *arg)
     if (!t || t->state != INSTANCE_RECORDED || t->life != a->life)
         return;
     if (shim_due_ns(m, t) <= a->w->now_ns) { /* the shim checks the fence before it executes anything */
-        sim_instance_end(m, t, NODE_FAILED, -1, "fenced: no word from the daemon");
+        sim_instance_end(m, t, NODE_FAILED, -1, "fenced: no contact with berthd");
         return;
     }
     if (t->fails || !ports_bind(m, t)) {
@@ -307,7 +307,7 @@ static void change(void *ctx, uint64_t id, const json_t *config)
 {
     struct sim_instance *t = machine_find(ctx, id);
     if (!t) {
-        world_breach(world_of(ctx), 24, "%" PRIu64 " is changed, and nothing of it is there", id);
+        world_breach(world_of(ctx), 24, "%" PRIu64 " is changed, but does not exist", id);
         return;
     }
     json_decref(t->config);
@@ -327,8 +327,7 @@ static void stop(void *ctx, uint64_t id, bool now)
     struct random_stream *rng = rng_of(m);
     int64_t now_ns = world_of(m)->now_ns;
     if (!t) {
-        world_breach(world_of(m), 24, "%" PRIu64 " is told to stop on %s, and nothing of it is there", id,
-                     m->agent->node);
+        world_breach(world_of(m), 24, "%" PRIu64 " is told to stop on %s, but does not exist", id, m->agent->node);
         return;
     }
     instance_stop_check(m->agent, t);
@@ -373,7 +372,7 @@ void machine_find_all(struct sim_node_machine *m, struct node_agent *logic)
             continue;
         }
         if (!t->kept)
-            t->end = (struct node_outcome){NODE_FAILED, -1, "nobody knows how it ended"};
+            t->end = (struct node_outcome){NODE_FAILED, -1, "unknown exit status"};
         t->state = INSTANCE_OVER;
         t->told = true;
         node_adopt_ended(logic, t->id, &t->end);

@@ -57,7 +57,7 @@ static int choose(struct rlscheduler_run *r, int64_t now_ns, struct berth_err *e
     if (r->selected == SIM_NO_JOB)
         return 0;
     if (r->start_ns <= now_ns)
-        return err_set(err, EINVAL, "job %lld can never start: it asks for more than the machine has",
+        return err_set(err, EINVAL, "job %lld can never start: it requests more than the machine has",
                        (long long)r->s->trace->jobs[r->selected].id);
     return sim_engine_change(&r->e, r->selected, r->e.jobs[r->selected].predicted_ns, 1, err);
 }

@@ -82,7 +82,7 @@ static void job_that_can_never_start_is_an_error(void **state)
     struct berth_err err = {0};
     (void)state;
     assert_int_equal(play(jobs, 1, 4, "fcfs", "easy", &out, &err), -EINVAL);
-    assert_string_equal(err.text, "job 1 can never start: it asks for more than the machine has");
+    assert_string_equal(err.text, "job 1 can never start: it requests more than the machine has");
     assert_null(out.at);
 }
 

@@ -95,12 +95,12 @@ static int check_sizes(const struct sim_side_options *p, struct berth_err *err)
             gpus = (tasks * (int64_t)job->gpu_milli + 999) / 1000;
         if (gpus > total.gpus)
             return err_set(err, EINVAL,
-                           "job %" PRId64 " asks for %" PRId64 " GPUs; the cluster has %" PRId64
-                           "; give it more with --nodes, like --nodes 4xgpu8",
+                           "job %" PRId64 " requests %" PRId64 " GPUs; the cluster has %" PRId64
+                           "; add nodes with --nodes, such as --nodes 4xgpu8",
                            job->id, gpus, total.gpus);
         if (cpu > total.cpu_milli)
             return err_set(err, EINVAL,
-                           "job %" PRId64 " asks for %g processors; the cluster has %g; give it more with "
+                           "job %" PRId64 " requests %g processors; the cluster has %g; set more with "
                            "--procs or --nodes",
                            job->id, (double)cpu / 1000, (double)total.cpu_milli / 1000);
     }
@@ -200,7 +200,7 @@ struct sim_number sim_side_number(const struct sim_side *s, size_t i)
     const struct sim_summary *m = &s->summary;
     const struct sim_number numbers[] = {
         {"jobs",                     "jobs that ran",          (double)m->jobs,             0, false, false, 0 },
-        {"unrun",                    "jobs that never could",  (double)m->unrun,            0, false, false, -1},
+        {"unrun",                    "jobs that never fit",    (double)m->unrun,            0, false, false, -1},
         {"average_bounded_slowdown", "average slowdown",       m->average_bounded_slowdown, 2, false, false, -1},
         {"max_bounded_slowdown",     "worst slowdown",         m->max_bounded_slowdown,     1, false, false, -1},
         {"rms_bounded_slowdown",     "r.m.s. slowdown",        m->rms_bounded_slowdown,     2, false, false, -1},

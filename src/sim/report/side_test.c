@@ -139,10 +139,10 @@ static void oversized_jobs_are_rejected(void **state)
     struct berth_err err = {0};
     s->trace.jobs[1].cpu_milli = 3000;
     assert_int_equal(sim_side_run(&s->sides[0], &p, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "job 2 asks for 3 processors; the cluster has 2"));
+    assert_non_null(strstr(err.text, "job 2 requests 3 processors; the cluster has 2"));
     s->trace.jobs[1].gpus = 1;
     assert_int_equal(sim_side_run(&s->sides[0], &p, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "job 2 asks for 1 GPUs"));
+    assert_non_null(strstr(err.text, "job 2 requests 1 GPUs"));
 }
 
 /* Two nodes with two GPUs: the places of the first two jobs decide whether the third must wait. Only a score of the

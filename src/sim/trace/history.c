@@ -361,7 +361,7 @@ int sim_history_read(struct journal *j, const struct sim_history_options *o, str
         jobs_take(&r, h);
     }
     if (rc == 0 && h->trace.len == 0)
-        rc = err_set(err, ENOENT, "the journal tells of no job that ran%s",
+        rc = err_set(err, ENOENT, "the journal has no job that ran%s",
                      h->dropped ? " and is not left out" : "; there is nothing to play again");
     docset_done(&r.nodes);
     docset_done(&r.work);

@@ -52,7 +52,7 @@ int muri_trace_read(const char *path, struct muri_trace *t, struct berth_err *er
         vec_push(t, job);
     }
     if (rc == 0 && t->len == 0)
-        rc = sim_lines_error(&csv.lines, err, "there are no jobs in the file");
+        rc = sim_lines_error(&csv.lines, err, "the file has no jobs");
     if (rc == 0)
         qsort(t->at, t->len, sizeof *t->at, by_submission);
     return rc;

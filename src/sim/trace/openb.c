@@ -19,13 +19,13 @@ static const struct policy_row {
     const char *name, *profile, *text;
     bool foresees; /* knows all pods of the trace in advance, as in the published runs */
 } rows[] = {
-    {"random",     "random",         "any node where it fits",                                                          false},
-    {"dotprod",    "dot-product",    "the node whose free resources are least aligned with the request",                false},
-    {"clustering", "gpu-clustering", "nodes that hold pods with the same kind of GPU request",                          false},
-    {"packing",    "gpu-packing",    "the fullest shared GPU, then a node in use, then an empty one",                   false},
-    {"bestfit",    "best-fit",       "the node that would have the least left",                                         false},
-    {"fgd",        "fragmentation",  "the node where the fewest idle GPUs become useless, told of all pods in advance", true },
-    {"berth",      "default",        "the product's own: where it takes the least from pods like those that came",      false},
+    {"random",     "random",         "any node where it fits",                                                false},
+    {"dotprod",    "dot-product",    "the node whose free resources are least aligned with the request",      false},
+    {"clustering", "gpu-clustering", "nodes with pods of the same kind of GPU request",                       false},
+    {"packing",    "gpu-packing",    "the fullest shared GPU, then a node in use, then an empty one",         false},
+    {"bestfit",    "best-fit",       "the node that would have the least left",                               false},
+    {"fgd",        "fragmentation",  "the node where the fewest idle GPUs become useless; knows all pods",    true },
+    {"berth",      "default",        "the daemon's default: the lowest GPU cost for pods like the past ones", false},
 };
 
 const char *openb_policy_at(size_t i, const char **ret_sentence)

@@ -18,10 +18,10 @@ static int64_t by_run(void *state, const struct sim_job *job, int64_t now_ns)
 }
 
 static const struct sim_predictor request = {.name = "request",
-                                             .sentence = "as long as its user asked for",
+                                             .sentence = "the run time that its user requested",
                                              .predict = by_request};
 static const struct sim_predictor clairvoyant = {.name = "clairvoyant",
-                                                 .sentence = "as long as it really runs, which nobody can know",
+                                                 .sentence = "the real run time, unknown to a real scheduler",
                                                  .predict = by_run};
 
 static const struct sim_predictor *const predictors[] = {&request, &clairvoyant, &sim_predict_last2,

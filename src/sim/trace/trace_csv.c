@@ -35,20 +35,20 @@ static const struct sim_column columns[] = {
     {"gpu_milli", SIM_CELL_WHOLE,   AT(gpu_milli),    false, 0, 1000},
 };
 static const char *const sentences[] = {
-    "number of the job; if missing, its place in the file, from 1",
-    "time of submission, seconds",
+    "job ID; default: row number in the file, from 1",
+    "submission time, seconds",
     "run time, seconds",
-    "run time as its user states it, seconds; none if missing",
-    "user who submits it",
-    "group that it counts for",
+    "run time requested by the user, seconds; default: none",
+    "user who submits the job",
+    "group that the job is charged to",
     "name of the program or the job",
     "queue",
     "priority, higher first",
     "tasks, each on one node; all start together",
-    "cores of each task, like 2 or 500m; 1 if missing",
-    "memory of each task, like 16Gi",
+    "cores of each task, such as 2 or 500m; default: 1",
+    "memory of each task, such as 16Gi",
     "GPUs of each task",
-    "thousandths of one GPU, where gpus is 1",
+    "thousandths of one GPU; requires gpus 1",
 };
 /* clang-format on */
 enum { COLUMNS = sizeof columns / sizeof *columns };
@@ -66,7 +66,7 @@ const char *sim_trace_csv_column(size_t i, const char **ret_sentence)
 static int take(struct sim_trace *t, const struct sim_csv *csv, const struct trace_row *row, struct berth_err *err)
 {
     if (row->gpu_milli % 1000 && row->gpus != 1)
-        return sim_lines_error(&csv->lines, err, "gpu_milli: a share is of one GPU; gpus must be 1");
+        return sim_lines_error(&csv->lines, err, "gpu_milli: a share is a part of one GPU, so gpus must be 1");
     struct sim_job job = {
         .id = row->id,
         .submit_ns = row->submit_ns,
@@ -100,7 +100,7 @@ int sim_trace_csv_read(const char *path, struct sim_trace *t, struct berth_err *
             rc = -EINVAL;
     } while (rc > 0);
     if (rc == 0 && t->len == 0)
-        rc = sim_lines_error(&csv.lines, err, "there are no jobs in the file");
+        rc = sim_lines_error(&csv.lines, err, "the file has no jobs");
     if (rc == 0)
         sim_trace_sort(t);
     return rc;

@@ -53,7 +53,7 @@ static int read_nodes(struct openb_trace *t, const char *path, struct berth_err 
     qsort(t->nodes, t->nodes_len, sizeof *t->nodes, compare_nodes);
     for (size_t i = 1; rc == 0 && i < t->nodes_len; i++)
         if (strcmp(t->nodes[i - 1].name, t->nodes[i].name) == 0)
-            rc = err_set(err, EINVAL, "%s: the node %s is there twice", path, t->nodes[i].name);
+            rc = err_set(err, EINVAL, "%s: duplicate node %s", path, t->nodes[i].name);
     return rc;
 }
 
@@ -98,10 +98,10 @@ static int check_pod(const struct sim_csv *csv, struct openb_pod *pod, struct be
     if (pod->gpus == 0)
         pod->gpu_milli = 0;
     else if (pod->gpu_milli == 0)
-        return sim_lines_error(&csv->lines, err, "the pod %s asks for 0 thousandths of a GPU; expected 1 to %d",
-                               pod->name, BERTH_GPU_MILLI);
+        return sim_lines_error(&csv->lines, err, "pod %s requests 0 thousandths of a GPU; expected 1 to %d", pod->name,
+                               BERTH_GPU_MILLI);
     if (pod->gpus > 1 && pod->gpu_milli != BERTH_GPU_MILLI)
-        return sim_lines_error(&csv->lines, err, "the pod %s asks for shares of several GPUs; a share is of one",
+        return sim_lines_error(&csv->lines, err, "pod %s requests shares of several GPUs; a share is a part of one GPU",
                                pod->name);
     return 0;
 }
@@ -130,7 +130,7 @@ static int read_pods(struct openb_trace *t, const char *path, struct berth_err *
     qsort(t->pods, t->pods_len, sizeof *t->pods, compare_pods);
     for (size_t i = 1; rc == 0 && i < t->pods_len; i++)
         if (strcmp(t->pods[i - 1].name, t->pods[i].name) == 0)
-            rc = err_set(err, EINVAL, "%s: the pod %s is there twice", path, t->pods[i].name);
+            rc = err_set(err, EINVAL, "%s: duplicate pod %s", path, t->pods[i].name);
     return rc;
 }
 
@@ -147,7 +147,7 @@ static int read_part(struct sim_lines *l, const char *what, size_t below, uint32
     if (rc < 0)
         return rc;
     if (rc == 0 || sscanf(l->text, "# %15s %zu", word, &len) != 2 || strcmp(word, what) != 0 || len > ROWS_MAX)
-        return sim_lines_error(l, err, "expected \"# %s\" and their number", what);
+        return sim_lines_error(l, err, "expected \"# %s\" and a number", what);
     uint32_t *at = ARENA_ARRAY(&t->arena, uint32_t, len);
     for (size_t i = 0; i < len; i++) {
         rc = sim_lines_next(l, err);

@@ -12,10 +12,10 @@ static const struct policy_order {
     const char *ranking;
     const char *after; /* the ranking of jobs after the reservations; NULL: the same */
 } orders[] = {
-    {{"fcfs", "who came first"},                                                   "fifo", NULL },
-    {{"sjf", "who is predicted to run the shortest"},                              "sjf",  NULL },
-    {{"sjbf", "who came first; who may go before it: the shortest by prediction"}, "fifo", "sjf"},
-    {{"f1", "log10(time) x processors + 870 x log10(submission), the lowest"},     "f1",   NULL },
+    {{"fcfs", "first come, first served"},                                             "fifo", NULL },
+    {{"sjf", "shortest predicted job first"},                                          "sjf",  NULL },
+    {{"sjbf", "first come, first served; backfills the shortest predicted job first"}, "fifo", "sjf"},
+    {{"f1", "log10(time) x processors + 870 x log10(submission), the lowest"},         "f1",   NULL },
 };
 enum { ORDERS = sizeof orders / sizeof *orders };
 
@@ -27,15 +27,15 @@ static const struct backfill {
     uint32_t alike;
     const char *ranking; /* the ranking of backfilled jobs; NULL: that of the order */
 } backfills[] = {
-    {{"none", "nothing goes before what waits"},                                             0,      true,  false, 0, NULL},
-    {{"easy", "whoever does not delay the first in the queue"},                              1,      false, false, 0, NULL},
-    {{"berth", "like easy for each part of a cluster; what runs may need all it asked for"},
+    {{"none", "no backfilling"},                                                             0,      true,  false, 0, NULL},
+    {{"easy", "jobs that do not delay the first pending job"},                               1,      false, false, 0, NULL},
+    {{"berth", "easy in each part of the cluster; running jobs may use all requested time"},
      100,                                                                                            false,
      true,                                                                                                         1,
      "berth"                                                                                                              },
-    {{"conservative", "whoever delays nobody that came before"},                             100000, false, false, 0, NULL},
-    {{"usual", "whoever delays none of the first hundred"},                                  100,    false, false, 0, NULL},
-    {{"greedy", "whoever fits"},                                                             0,      false, false, 0, NULL},
+    {{"conservative", "jobs that delay no earlier job"},                                     100000, false, false, 0, NULL},
+    {{"usual", "jobs that delay none of the first 100 pending jobs"},                        100,    false, false, 0, NULL},
+    {{"greedy", "all jobs that fit"},                                                        0,      false, false, 0, NULL},
 };
 enum { BACKFILLS = sizeof backfills / sizeof *backfills };
 
