@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 
-static void known_texts(void **state)
+static void known_texts_are_encoded(void **state)
 {
     static const struct {
         const char *bytes, *text;
@@ -68,7 +68,7 @@ static void invalid_text_is_rejected(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_texts),
+        cmocka_unit_test(known_texts_are_encoded),
         cmocka_unit_test(every_length_round_trips),
         cmocka_unit_test(invalid_text_is_rejected),
     };

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static void set_keeps_code_and_text(void **state)
+static void err_set_stores_code_and_text(void **state)
 {
     (void)state;
     struct berth_err err = {0};
@@ -70,8 +70,8 @@ static void long_texts_are_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(set_keeps_code_and_text), cmocka_unit_test(control_characters_are_replaced),
-        cmocka_unit_test(prefix_is_prepended),     cmocka_unit_test(old_text_may_be_an_argument),
+        cmocka_unit_test(err_set_stores_code_and_text), cmocka_unit_test(control_characters_are_replaced),
+        cmocka_unit_test(prefix_is_prepended),          cmocka_unit_test(old_text_may_be_an_argument),
         cmocka_unit_test(long_texts_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@
 
 enum { STRINGS = 5000 };
 
-static void the_empty_string_is_zero(void **state)
+static void empty_string_has_id_zero(void **state)
 {
     (void)state;
     struct intern in;
@@ -68,7 +68,7 @@ static void interned_texts_do_not_move(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_empty_string_is_zero),
+        cmocka_unit_test(empty_string_has_id_zero),
         cmocka_unit_test(equal_strings_get_equal_numbers),
         cmocka_unit_test(interned_texts_do_not_move),
     };

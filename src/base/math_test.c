@@ -193,7 +193,7 @@ static void edge_cases_match_libm(void **state)
     }
 }
 
-static void whole_results_are_exact(void **state)
+static void integer_results_are_exact(void **state)
 {
     (void)state;
     for (int k = -1074; k < 1024; k++) {
@@ -319,7 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unaries_are_near_libm),         cmocka_unit_test(pow_is_near_libm),
-        cmocka_unit_test(edge_cases_match_libm),         cmocka_unit_test(whole_results_are_exact),
+        cmocka_unit_test(edge_cases_match_libm),         cmocka_unit_test(integer_results_are_exact),
         cmocka_unit_test(exp_and_sigmoid_are_monotonic), cmocka_unit_test(result_bits_are_fixed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -375,7 +375,7 @@ static void lost_request_is_repeated(void **state)
     json_decref(f.group);
 }
 
-static void the_command_line_is_checked(void **state)
+static void command_line_is_checked(void **state)
 {
     (void)state;
     static const struct {
@@ -416,7 +416,7 @@ int main(void)
         cmocka_unit_test(sums_saturate),
         cmocka_unit_test(changed_limits_are_not_restored),
         cmocka_unit_test(lost_request_is_repeated),
-        cmocka_unit_test(the_command_line_is_checked),
+        cmocka_unit_test(command_line_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void addresses(void **state)
     }
 }
 
-static void loopback(void **state)
+static void loopback_hosts_are_recognized(void **state)
 {
     (void)state;
     static const char *const here[] = {"127.0.0.1", "127.8.9.1", "::1"};
@@ -89,7 +89,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses),
-        cmocka_unit_test(loopback),
+        cmocka_unit_test(loopback_hosts_are_recognized),
         cmocka_unit_test(loopback_urls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

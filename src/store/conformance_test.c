@@ -32,7 +32,7 @@ static void revisions_count_effective_transactions(void **state)
     assert_text(history_text(s, "", 0, 0), "a=1@1/1 a=1@1/2 -a@1/4 c=3@4/4");
 }
 
-static void revision_is_of_what_was_pumped(void **state)
+static void revision_counts_pumped_transactions(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
     struct outcome o;
@@ -557,7 +557,7 @@ static int stop_record(void *ctx, const struct store_record *r)
     return stop(ctx);
 }
 
-static void a_visitor_ends_its_walk(void **state)
+static void visitor_can_end_the_iteration(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
     for (int i = 0; i < 4; i++) {
@@ -624,7 +624,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(revisions_count_effective_transactions),
-        cmocka_unit_test(revision_is_of_what_was_pumped),
+        cmocka_unit_test(revision_counts_pumped_transactions),
         cmocka_unit_test(keys_remember_their_creation),
         cmocka_unit_test(guards_hold_or_fail),
         cmocka_unit_test(guards_see_earlier_submissions),
@@ -642,7 +642,7 @@ int main(void)
         cmocka_unit_test(records_may_be_larger_than_values),
         cmocka_unit_test(trimming_keeps_the_chain),
         cmocka_unit_test(log_can_be_read_concurrently),
-        cmocka_unit_test(a_visitor_ends_its_walk),
+        cmocka_unit_test(visitor_can_end_the_iteration),
         cmocka_unit_test(a_visitor_may_use_the_store),
         cmocka_unit_test(sizes_grow_and_backups_need_files),
     };

@@ -53,7 +53,7 @@ static void submit_again(void *ctx, const struct store_result *r)
         assert_int_equal(store_submit(t->store, &(struct store_txn){OPS(PUT("a", "v"))}, submit_again, t, NULL), 0);
 }
 
-static void done_may_submit_again(void **state)
+static void done_callback_may_submit_again(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
     struct trace t = {.store = s, .left = 3};
@@ -86,7 +86,7 @@ static void close_waits_and_rejects_new_transactions(void **state)
     f->store = NULL;
 }
 
-static void the_descriptor_tells_when_to_pump(void **state)
+static void descriptor_is_readable_when_pump_is_due(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
     struct outcome o;
@@ -252,9 +252,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_come_before_done),
-        cmocka_unit_test(done_may_submit_again),
+        cmocka_unit_test(done_callback_may_submit_again),
         cmocka_unit_test(close_waits_and_rejects_new_transactions),
-        cmocka_unit_test(the_descriptor_tells_when_to_pump),
+        cmocka_unit_test(descriptor_is_readable_when_pump_is_due),
         cmocka_unit_test(watches_report_their_prefix_from_their_revision),
         cmocka_unit_test(new_watch_reports_each_change_once),
         cmocka_unit_test(a_watch_may_end_itself),

@@ -1,7 +1,7 @@
 /* memory_test.c - tests features of the memory store: losing unpumped transactions, failing on demand. */
 #include "store/store_test.h"
 
-static void a_crash_loses_what_was_not_pumped(void **state)
+static void crash_loses_transactions_not_pumped(void **state)
 {
     (void)state;
     struct store *s = store_memory_new();
@@ -126,7 +126,7 @@ static void queue_is_bounded_by_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_crash_loses_what_was_not_pumped),
+        cmocka_unit_test(crash_loses_transactions_not_pumped),
         cmocka_unit_test(a_crash_keeps_compaction),
         cmocka_unit_test(crash_inside_callback_keeps_the_reported_change),
         cmocka_unit_test(store_fails_on_demand),

@@ -215,7 +215,7 @@ static void seeds_check(uint64_t first, struct bound bound)
            done, bound.most, first, totals.pendings, totals.advised, totals.advice, totals.wrong);
 }
 
-static void every_advice_helps_as_told(void **state)
+static void every_advice_has_the_stated_effect(void **state)
 {
     (void)state;
     seeds_check(3000000, (struct bound){.least = 300, .most = 5000, .seconds = 14});
@@ -229,6 +229,6 @@ static void every_advice_helps_as_told(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_advice_helps_as_told)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_advice_has_the_stated_effect)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static void drain(struct fair_queue *q)
 }
 
 /* The first request of another account waits for at most one entry of a backlog, at every position of the backlog. */
-static void a_backlog_delays_another_by_one_entry(void **state)
+static void backlog_delays_other_account_by_one_entry(void **state)
 {
     (void)state;
     for (int64_t each_ns = MS / 10; each_ns <= 50 * MS; each_ns *= 5)
@@ -68,7 +68,7 @@ static void a_backlog_delays_another_by_one_entry(void **state)
 }
 
 /* Two backlogs get half of the time each, however long their entries run. */
-static void time_is_shared_not_entries(void **state)
+static void accounts_share_time_not_entries(void **state)
 {
     struct fair_queue *q = fair_queue_new(1);
     int64_t used[2] = {0};
@@ -129,7 +129,7 @@ static void unfinished_entry_resumes_before_next_entry(void **state)
     fair_queue_free(q);
 }
 
-static void an_account_with_many_bytes_in_the_store_is_held_back(void **state)
+static void account_with_many_stored_bytes_is_delayed(void **state)
 {
     struct fair_queue *q = fair_queue_new(1);
     struct fair_entry *first = push(q, "a"), *second = push(q, "a"), *other = push(q, "b");
@@ -252,15 +252,15 @@ static void heavy_entries_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_backlog_delays_another_by_one_entry),
-        cmocka_unit_test(time_is_shared_not_entries),
+        cmocka_unit_test(backlog_delays_other_account_by_one_entry),
+        cmocka_unit_test(accounts_share_time_not_entries),
         cmocka_unit_test(entries_of_an_account_stay_in_order),
         cmocka_unit_test(a_slice_ends_and_is_renewed),
         cmocka_unit_test(unfinished_entry_resumes_before_next_entry),
         cmocka_unit_test(entry_is_removed_at_any_position),
         cmocka_unit_test(heavy_entries_are_counted),
         cmocka_unit_test(waiting_entries_of_an_account_are_bounded),
-        cmocka_unit_test(an_account_with_many_bytes_in_the_store_is_held_back),
+        cmocka_unit_test(account_with_many_stored_bytes_is_delayed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

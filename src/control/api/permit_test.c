@@ -407,7 +407,7 @@ static void changed_caller_is_detected(void **state)
     world_done(&w);
 }
 
-static void made_tokens_can_be_parsed(void **state)
+static void created_tokens_can_be_parsed(void **state)
 {
     (void)state;
     unsigned char random[40], hash[TOKEN_HASH_LEN], want[TOKEN_HASH_LEN];
@@ -461,7 +461,7 @@ int main(void)
         cmocka_unit_test(revoked_and_expired_tokens_are_refused),
         cmocka_unit_test(certificates_identify_users_and_nodes),
         cmocka_unit_test(changed_caller_is_detected),
-        cmocka_unit_test(made_tokens_can_be_parsed),
+        cmocka_unit_test(created_tokens_can_be_parsed),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -10,7 +10,7 @@
 
 enum { SECOND = 1000000000 };
 
-static void a_burst_then_the_rate(void **state)
+static void burst_is_followed_by_the_rate_limit(void **state)
 {
     (void)state;
     struct rate_limits *l = limits_new(0, 1);
@@ -36,7 +36,7 @@ static void a_burst_then_the_rate(void **state)
     limits_free(l);
 }
 
-static void cost_is_taken_completely_or_not_at_all(void **state)
+static void cost_is_charged_completely_or_not_at_all(void **state)
 {
     (void)state;
     struct rate_limits *l = limits_new(0, 1);
@@ -143,8 +143,8 @@ static void table_stays_bounded_with_many_callers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_burst_then_the_rate),
-        cmocka_unit_test(cost_is_taken_completely_or_not_at_all),
+        cmocka_unit_test(burst_is_followed_by_the_rate_limit),
+        cmocka_unit_test(cost_is_charged_completely_or_not_at_all),
         cmocka_unit_test(callers_do_not_share),
         cmocka_unit_test(extreme_rates_and_clocks),
         cmocka_unit_test(full_table_drops_longest_idle_caller),

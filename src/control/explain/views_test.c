@@ -351,7 +351,7 @@ static void jobs_are_listed_in_both_orders(void **state)
 }
 
 /* With another node both jobs start; without the node that is free first they wait longer. */
-static void what_if_with_other_nodes(void **state)
+static void what_if_adds_and_removes_nodes(void **state)
 {
     static const struct {
         const char *body;
@@ -646,7 +646,7 @@ int main(void)
         cmocka_unit_test(dry_run_includes_forecast),
         cmocka_unit_test(queue_shows_factors),
         cmocka_unit_test(policies_are_tried),
-        cmocka_unit_test(what_if_with_other_nodes),
+        cmocka_unit_test(what_if_adds_and_removes_nodes),
         cmocka_unit_test(invalid_requests_are_refused),
         cmocka_unit_test(jobs_are_listed_in_both_orders),
         cmocka_unit_test(holders_of_node_are_listed),

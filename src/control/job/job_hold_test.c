@@ -73,7 +73,7 @@ static void pending_job_is_held(void **state)
 }
 
 /* A failed job that waits for its retry does not run, nor does a preempted one. */
-static void job_between_two_runs_is_held(void **state)
+static void job_waiting_for_its_retry_is_held(void **state)
 {
     struct job_kit *j = *state;
     int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
@@ -99,8 +99,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, jobs_open, jobs_close)
     const struct CMUnitTest tests[] = {
-        TEST(running_job_is_not_held),      TEST(running_job_is_held_with_stop),       TEST(pending_job_is_held),
-        TEST(job_between_two_runs_is_held), TEST(array_with_running_tasks_needs_stop),
+        TEST(running_job_is_not_held),           TEST(running_job_is_held_with_stop),       TEST(pending_job_is_held),
+        TEST(job_waiting_for_its_retry_is_held), TEST(array_with_running_tasks_needs_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

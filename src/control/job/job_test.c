@@ -102,7 +102,7 @@ static void waiting_job_starts_or_fails(void **state)
     }
 }
 
-static void job_waits_for_a_start(void **state)
+static void job_waits_until_another_has_started(void **state)
 {
     struct job_kit *j = *state;
     char body[160];
@@ -135,7 +135,7 @@ static void singleton_waits_for_earlier_jobs(void **state)
 }
 
 /* Many waiting jobs are handled in several transactions, and a job with that many dependents is not deleted at once. */
-static void many_jobs_wait_for_one(void **state)
+static void many_waiting_jobs_need_several_transactions(void **state)
 {
     enum { WAITERS = 1100 };
     struct job_kit *j = *state;
@@ -174,7 +174,7 @@ static int64_t submit_large(struct job_kit *j, const char *fields)
 }
 
 /* Large waiting jobs are handled in several transactions, too, because the size of a record is bounded. */
-static void large_jobs_wait_for_one(void **state)
+static void large_waiting_jobs_need_several_transactions(void **state)
 {
     struct job_kit *j = *state;
     char after[64];
@@ -694,10 +694,10 @@ int main(void)
         TEST(ended_job_is_marked),
         TEST(invalid_job_is_rejected),
         TEST(waiting_job_starts_or_fails),
-        TEST(job_waits_for_a_start),
+        TEST(job_waits_until_another_has_started),
         TEST(singleton_waits_for_earlier_jobs),
-        TEST(many_jobs_wait_for_one),
-        TEST(large_jobs_wait_for_one),
+        TEST(many_waiting_jobs_need_several_transactions),
+        TEST(large_waiting_jobs_need_several_transactions),
         TEST(deadlines_of_large_jobs_pass),
         TEST(unwritable_job_delays_only_itself),
         TEST(one_job_of_a_name_runs_at_a_time),

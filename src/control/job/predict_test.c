@@ -79,7 +79,7 @@ static void trailing_numbers_of_names_are_ignored(void **state)
     }
 }
 
-static void quantiles_of_the_last_runs(void **state)
+static void quantiles_cover_the_last_runs(void **state)
 {
     struct learner *l = *state;
     int64_t p50 = 0, p90 = 0;
@@ -215,7 +215,7 @@ static void plans_use_shares_of_limits(void **state)
 }
 
 /* Tasks of a gang end together and count as one run. */
-static void a_gang_is_one_run(void **state)
+static void tasks_of_a_gang_count_as_one_run(void **state)
 {
     struct learner *l = *state;
     struct predict_run run = {.owner = "alice", .name = "train", .ran_ns = 200 * SECOND, .memory = 1 << 20};
@@ -370,20 +370,13 @@ static void malformed_prediction_is_rejected(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(trailing_numbers_of_names_are_ignored),
-        TEST(quantiles_of_the_last_runs),
-        TEST(new_name_uses_the_owners_runs),
-        TEST(published_values_stay_until_they_move),
-        TEST(estimates_are_summed_with_run_times),
-        TEST(memory_is_predicted_too),
-        TEST(large_array_does_not_dominate),
-        TEST(plans_use_shares_of_limits),
-        TEST(a_gang_is_one_run),
-        TEST(values_of_all_users_change_rarely),
-        TEST(estimates_follow_published_values),
-        TEST(slowed_class_has_interference),
-        TEST(unslowed_class_has_no_interference),
-        TEST(malformed_prediction_is_rejected),
+        TEST(trailing_numbers_of_names_are_ignored), TEST(quantiles_cover_the_last_runs),
+        TEST(new_name_uses_the_owners_runs),         TEST(published_values_stay_until_they_move),
+        TEST(estimates_are_summed_with_run_times),   TEST(memory_is_predicted_too),
+        TEST(large_array_does_not_dominate),         TEST(plans_use_shares_of_limits),
+        TEST(tasks_of_a_gang_count_as_one_run),      TEST(values_of_all_users_change_rarely),
+        TEST(estimates_follow_published_values),     TEST(slowed_class_has_interference),
+        TEST(unslowed_class_has_no_interference),    TEST(malformed_prediction_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

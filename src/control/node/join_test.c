@@ -586,7 +586,7 @@ static void released_node_leaves_nothing(void **state)
     assert_int_equal(join_with(k, token, "request: KEY, " PROBED), 401);
 }
 
-static void drain_status_names_what_it_waits_for(void **state)
+static void drain_status_names_the_blocker(void **state)
 {
     struct kit *k = *state;
     const struct machine m = joined(k, "n1", "{}");
@@ -645,7 +645,7 @@ int main(void)
         TEST(newer_agent_wins),
         TEST(older_agents_streams_end),
         TEST(released_node_leaves_nothing),
-        TEST(drain_status_names_what_it_waits_for),
+        TEST(drain_status_names_the_blocker),
         TEST(thousand_nodes_join),
 #undef TEST
     };

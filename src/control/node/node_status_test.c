@@ -86,7 +86,7 @@ static void config_hash_follows_instances(void **state)
     }
 }
 
-static void numbers_for_prometheus(void **state)
+static void prometheus_metrics_are_served(void **state)
 {
     (void)state;
     struct kit k;
@@ -121,7 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(reported_status_is_shown),
         CASE(config_hash_follows_instances),
-        cmocka_unit_test(numbers_for_prometheus),
+        cmocka_unit_test(prometheus_metrics_are_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -241,7 +241,7 @@ static void waits(struct kit *k, const char *node, const char *what)
 }
 
 /* An instance that moves a moment later is not reported as unplaceable. */
-static void drain_status_names_what_it_waits_for(void **state)
+static void drain_status_names_the_blocker(void **state)
 {
     (void)state;
     struct kit k;
@@ -278,7 +278,7 @@ int main(void)
         cmocka_unit_test(unmovable_instance_is_rejected),
         cmocka_unit_test(drain_is_not_undone),
         cmocka_unit_test(settings_become_a_policy),
-        cmocka_unit_test(drain_status_names_what_it_waits_for),
+        cmocka_unit_test(drain_status_names_the_blocker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static void pass(struct kit *k, size_t ticks)
     }
 }
 
-static void a_point_every_ten_seconds(void **state)
+static void series_has_a_point_every_ten_seconds(void **state)
 {
     struct kit k;
     (void)state;
@@ -139,7 +139,7 @@ static void series_length_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_point_every_ten_seconds),
+        cmocka_unit_test(series_has_a_point_every_ten_seconds),
         cmocka_unit_test(five_minutes_are_a_mean),
         cmocka_unit_test(series_length_is_bounded),
     };

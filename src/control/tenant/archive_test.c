@@ -89,7 +89,7 @@ static void archive_has_the_users_objects(void **state)
     kit_close(&p.k);
 }
 
-static void import_beside_the_original(void **state)
+static void import_under_another_name_keeps_the_original(void **state)
 {
     (void)state;
     struct people p;
@@ -374,7 +374,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(archive_has_the_users_objects),
-        cmocka_unit_test(import_beside_the_original),
+        cmocka_unit_test(import_under_another_name_keeps_the_original),
         cmocka_unit_test(merge_keeps_existing_objects),
         cmocka_unit_test(export_delete_import_restores_objects),
         cmocka_unit_test(permissions_of_export_and_import),

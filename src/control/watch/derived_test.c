@@ -386,7 +386,7 @@ static void service_lists_reported_ports(void **state)
 }
 
 /* In a migration the new instance is in the selector once it is ready, the old one until it begins to stop. */
-static void the_selector_follows_a_migration(void **state)
+static void selector_follows_a_migration(void **state)
 {
     struct world *w = *state;
     static const char ports[] = "\"ports\":[{\"endpoint\":\"http\",\"port\":10000}]";
@@ -644,7 +644,7 @@ int main(void)
         CASE(incremental_node_config_equals_full_one),
         CASE(fences_follow_the_workload),
         CASE(service_lists_reported_ports),
-        CASE(the_selector_follows_a_migration),
+        CASE(selector_follows_a_migration),
         CASE(gateway_prefers_near_targets),
         CASE(cached_gateway_equals_new_gateway),
         CASE(lists_show_what_the_caller_may_see),

@@ -53,7 +53,7 @@ static void changes_come_in_order(void **state)
     assert_int_equal(watch_hub_len(control_hub(k->control)), 0);
 }
 
-static void server_sent_events(void **state)
+static void watch_streams_server_sent_events(void **state)
 {
     struct kit *k = *state;
     struct reader_end e;
@@ -78,7 +78,7 @@ static void server_sent_events(void **state)
     end_done(&e);
 }
 
-static void revisions_that_cannot_be_watched(void **state)
+static void unwatchable_revisions_end_the_watch(void **state)
 {
     struct kit *k = *state;
     struct reader_end e;
@@ -722,8 +722,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         CASE(changes_come_in_order),
-        CASE(server_sent_events),
-        CASE(revisions_that_cannot_be_watched),
+        CASE(watch_streams_server_sent_events),
+        CASE(unwatchable_revisions_end_the_watch),
         CASE(number_of_watches_is_bounded),
         CASE(watch_shows_own_objects_only),
         CASE(history_shows_own_objects_only),

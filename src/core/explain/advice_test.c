@@ -127,7 +127,7 @@ static void changes_that_do_not_help_are_not_advised(void **state)
     scene_cleanup(&s);
 }
 
-static void gpus_of_a_gang(void **state)
+static void advice_counts_gpus_of_a_gang(void **state)
 {
     static const struct berth_gpu four[] = {
         {"H100", 1, false},
@@ -177,7 +177,7 @@ int main(void)
         cmocka_unit_test(advice_counts_the_whole_gang),
         cmocka_unit_test(advice_suggests_smaller_gang),
         cmocka_unit_test(changes_that_do_not_help_are_not_advised),
-        cmocka_unit_test(gpus_of_a_gang),
+        cmocka_unit_test(advice_counts_gpus_of_a_gang),
         cmocka_unit_test(advice_leaves_plan_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 
 #include "core/scene/kit_test.h"
 
-static void the_same_architecture_is_needed(void **state)
+static void node_needs_the_same_architecture(void **state)
 {
     (void)state;
     static const struct {
@@ -32,7 +32,7 @@ static void the_same_architecture_is_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_architecture_is_needed),
+        cmocka_unit_test(node_needs_the_same_architecture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

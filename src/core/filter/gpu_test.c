@@ -8,7 +8,7 @@
 
 #include "core/scene/kit_test.h"
 
-static void held_gpus_are_not_free(void **state)
+static void allocated_gpus_are_not_free(void **state)
 {
     (void)state;
     /* A node has two GPUs with 16 GiB each. A pod holds this much of the first one; another pod may hold the second
@@ -73,7 +73,7 @@ static void pods_of_one_plan_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(held_gpus_are_not_free),
+        cmocka_unit_test(allocated_gpus_are_not_free),
         cmocka_unit_test(pods_of_one_plan_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,7 +78,7 @@ static void all_of_a_term_and_any_of_the_terms(void **state)
     assert_string_equal(kit_node_of(&k, "first", 0), "n1");
 }
 
-static void an_empty_term_holds_nowhere(void **state)
+static void empty_term_matches_no_node(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -94,7 +94,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conditions_hold_or_refuse),
         cmocka_unit_test(all_of_a_term_and_any_of_the_terms),
-        cmocka_unit_test(an_empty_term_holds_nowhere),
+        cmocka_unit_test(empty_term_matches_no_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include "core/scene/kit_test.h"
 
-static void held_ports_refuse(void **state)
+static void allocated_ports_refuse_the_node(void **state)
 {
     (void)state;
     static const struct {
@@ -103,7 +103,7 @@ static void port_of_stopping_pod_can_be_reserved(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(held_ports_refuse),
+        cmocka_unit_test(allocated_ports_refuse_the_node),
         cmocka_unit_test(two_pods_need_two_nodes),
         cmocka_unit_test(pods_of_one_plan_share_a_port_at_other_addresses),
         cmocka_unit_test(port_of_stopping_pod_can_be_reserved),

@@ -192,7 +192,7 @@ static void stopping_pods_count_with_spread_all(void **state)
     }
 }
 
-static void a_whole_plan_is_even(void **state)
+static void plan_spreads_pods_evenly(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -221,7 +221,7 @@ int main(void)
         cmocka_unit_test(a_node_without_the_label_refuses),
         cmocka_unit_test(spread_nodes_policy_selects_domains),
         cmocka_unit_test(stopping_pods_count_with_spread_all),
-        cmocka_unit_test(a_whole_plan_is_even),
+        cmocka_unit_test(plan_spreads_pods_evenly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

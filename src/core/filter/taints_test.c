@@ -44,7 +44,7 @@ static void taints_need_a_toleration(void **state)
     }
 }
 
-static void each_taint_needs_one(void **state)
+static void each_taint_needs_a_toleration(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -74,7 +74,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(taints_need_a_toleration),
-        cmocka_unit_test(each_taint_needs_one),
+        cmocka_unit_test(each_taint_needs_a_toleration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #include "core/scene/waiting_test.h"
 
-static void windows_keep_others_away(void **state)
+static void windows_exclude_other_users(void **state)
 {
     static const struct {
         int64_t start, end, seconds; /* of the window; run time of the job */
@@ -148,7 +148,7 @@ static void window_uses_time_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows_keep_others_away),
+        cmocka_unit_test(windows_exclude_other_users),
         cmocka_unit_test(window_selects_nodes_by_label),
         cmocka_unit_test(running_pod_is_not_stopped_for_a_window),
         cmocka_unit_test(window_uses_time_limit),

@@ -31,7 +31,7 @@ static void expect(const char *label, double got, double want)
         fail_msg("%s: %f, not %f", label, got, want);
 }
 
-static void cost_is_what_typical_pods_lose(void **state)
+static void cost_is_the_loss_of_typical_pods(void **state)
 {
     (void)state;
     /* A node with 8 cores, 8 GiB and two T4. */
@@ -271,9 +271,12 @@ static void prices_do_not_depend_on_insertion_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cost_is_what_typical_pods_lose), cmocka_unit_test(cheapest_device_is_picked),
-        cmocka_unit_test(scarce_gpus_cost_more),          cmocka_unit_test(models_on_one_node_are_priced_separately),
-        cmocka_unit_test(search_equals_full_scan),        cmocka_unit_test(prices_do_not_depend_on_insertion_order),
+        cmocka_unit_test(cost_is_the_loss_of_typical_pods),
+        cmocka_unit_test(cheapest_device_is_picked),
+        cmocka_unit_test(scarce_gpus_cost_more),
+        cmocka_unit_test(models_on_one_node_are_priced_separately),
+        cmocka_unit_test(search_equals_full_scan),
+        cmocka_unit_test(prices_do_not_depend_on_insertion_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

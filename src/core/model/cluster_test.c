@@ -29,7 +29,7 @@ static size_t facts_live(const struct scene *s)
     return n;
 }
 
-static void an_empty_cluster(void **state)
+static void empty_cluster_plans_nothing(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -198,7 +198,7 @@ static void facts_are_kept_until_they_are_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_cluster),
+        cmocka_unit_test(empty_cluster_plans_nothing),
         cmocka_unit_test(resources_are_named_once),
         cmocka_unit_test(all_resources_keep_their_definitions),
         cmocka_unit_test(late_resource_is_on_no_node),

@@ -118,7 +118,7 @@ static void system_port_is_refused(void **state)
     scene_cleanup(&s);
 }
 
-static void gpu_is_not_held_twice(void **state)
+static void gpu_is_not_allocated_twice(void **state)
 {
     static const struct {
         const char *workload;
@@ -162,7 +162,7 @@ static void gpu_is_not_held_twice(void **state)
 
 /* Instances placed by others are accounted for whatever they conflict with; instances placed by Berth are still
  * refused. */
-static void found_instances_may_conflict(void **state)
+static void adopted_instances_may_conflict(void **state)
 {
     (void)state;
     struct scene s = stage();
@@ -337,7 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_instance_is_replaced_by_id), cmocka_unit_test(instances_are_removed),
         cmocka_unit_test(port_states_are_compatible),    cmocka_unit_test(system_port_is_refused),
-        cmocka_unit_test(gpu_is_not_held_twice),         cmocka_unit_test(found_instances_may_conflict),
+        cmocka_unit_test(gpu_is_not_allocated_twice),    cmocka_unit_test(adopted_instances_may_conflict),
         cmocka_unit_test(refused_put_changes_nothing),   cmocka_unit_test(instance_without_workload_is_stopped),
         cmocka_unit_test(instance_keeps_its_shape),      cmocka_unit_test(sums_do_not_overflow),
         cmocka_unit_test(instances_at_random),           cmocka_unit_test(instance_of_removed_workload_keeps_its_holds),

@@ -94,7 +94,7 @@ static void reused_slot_is_clean(void **state)
     scene_cleanup(&s);
 }
 
-static void held_gpu_cannot_be_removed(void **state)
+static void allocated_gpu_cannot_be_removed(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -119,7 +119,7 @@ static void held_gpu_cannot_be_removed(void **state)
 }
 
 /* The reported memory of a GPU that is held wholly may change. */
-static void gpu_memory_may_change_while_it_is_held(void **state)
+static void gpu_memory_may_change_while_gpu_is_allocated(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -256,8 +256,8 @@ int main(void)
         cmocka_unit_test(state_change_keeps_the_layout),
         cmocka_unit_test(nodes_are_removed),
         cmocka_unit_test(reused_slot_is_clean),
-        cmocka_unit_test(held_gpu_cannot_be_removed),
-        cmocka_unit_test(gpu_memory_may_change_while_it_is_held),
+        cmocka_unit_test(allocated_gpu_cannot_be_removed),
+        cmocka_unit_test(gpu_memory_may_change_while_gpu_is_allocated),
         cmocka_unit_test(shrunk_node_is_over_capacity),
         cmocka_unit_test(system_ports_are_not_given_to_pods),
         cmocka_unit_test(system_port_conflicts_with_holder),

@@ -50,7 +50,7 @@ static void put(struct berth_cluster *c, uint64_t id, enum berth_state state)
     assert_int_equal(berth_instance_put(c, &i, NULL), 0);
 }
 
-static void use_of_nodes(void **state)
+static void use_of_nodes_is_read_back(void **state)
 {
     static const struct {
         const char *resource;
@@ -79,7 +79,7 @@ static void use_of_nodes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(use_of_nodes),
+        cmocka_unit_test(use_of_nodes_is_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

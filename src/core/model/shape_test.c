@@ -159,7 +159,7 @@ static void parts_are_shared_between_classes(void **state)
     scene_cleanup(&s);
 }
 
-static void class_holds_the_requests(void **state)
+static void class_contains_the_requests(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -201,7 +201,7 @@ static bool holds(enum berth_match match, const char *const *values, size_t len,
     return yes;
 }
 
-static void operators(void **state)
+static void label_operators_match(void **state)
 {
     static const char *const ab[] = {"a", "b"}, *const five[] = {"5"}, *const minus[] = {"-5"}, *const none[] = {""};
     static const struct {
@@ -305,7 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unequal_shapes_are_unequal_classes), cmocka_unit_test(equal_descriptions_share_a_class),
         cmocka_unit_test(duplicate_requirements_count_once),  cmocka_unit_test(parts_are_shared_between_classes),
-        cmocka_unit_test(class_holds_the_requests),           cmocka_unit_test(operators),
+        cmocka_unit_test(class_contains_the_requests),        cmocka_unit_test(label_operators_match),
         cmocka_unit_test(term_holds_if_all_expressions_hold), cmocka_unit_test(labels_are_found_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -266,7 +266,7 @@ static void reserved_instance_waits_for_its_port(void **state)
 }
 
 /* Even if the reserved instance lists no instances to wait for. */
-static void held_port_blocks_promotion(void **state)
+static void allocated_port_blocks_promotion(void **state)
 {
     (void)state;
     struct berth_shape http = {NEEDS(10, 10), LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})};
@@ -340,7 +340,7 @@ int main(void)
         cmocka_unit_test(infeasible_reserved_instance_is_dropped),
         cmocka_unit_test(unwanted_reserved_instance_is_dropped),
         cmocka_unit_test(reserved_instance_waits_for_its_port),
-        cmocka_unit_test(held_port_blocks_promotion),
+        cmocka_unit_test(allocated_port_blocks_promotion),
         cmocka_unit_test(unhealthy_gpu_drops_the_reserved_instance),
         cmocka_unit_test(duplicate_ordinal_counts_as_one_pod),
     };

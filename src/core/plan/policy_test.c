@@ -12,7 +12,7 @@
 
 #define SECOND_NS ((int64_t)1000000000)
 
-static void usual_policy_is_valid(void **state)
+static void default_policy_is_valid(void **state)
 {
     (void)state;
     struct berth_policy usual = berth_policy_usual();
@@ -118,7 +118,7 @@ static void invalid_typical_pods_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(usual_policy_is_valid),
+        cmocka_unit_test(default_policy_is_valid),
         cmocka_unit_test(values_out_of_range_are_refused),
         cmocka_unit_test(invalid_typical_pods_are_refused),
         cmocka_unit_test(invalid_windows_are_refused),

@@ -111,7 +111,7 @@ static void expect_same_placements(const struct placed *got, const struct placed
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
 
 /* If all workloads name one profile, the plan equals that of a policy with this profile as its own. */
-static void all_workloads_with_one_profile(void **state)
+static void profile_of_all_workloads_equals_policy_profile(void **state)
 {
     (void)state;
     static struct placed got, want;
@@ -343,7 +343,7 @@ int main(void)
         cmocka_unit_test(equal_profiles_are_interchangeable),
         cmocka_unit_test(profile_order_does_not_matter),
         cmocka_unit_test(rebalancing_uses_the_policys_own_profile),
-        cmocka_unit_test(all_workloads_with_one_profile),
+        cmocka_unit_test(profile_of_all_workloads_equals_policy_profile),
         cmocka_unit_test(each_workload_with_its_own_profile),
         cmocka_unit_test(unknown_profile_is_the_policys_own),
         cmocka_unit_test(filters_are_the_policys_own),

@@ -92,7 +92,7 @@ static void ended_tasks_stay_ended_and_ended_services_restart(void **state)
     scene_cleanup(&s);
 }
 
-static void suspending_and_resuming(void **state)
+static void suspended_workload_stops_and_resumes(void **state)
 {
     (void)state;
     struct scene s = scene_with_nodes(1);
@@ -238,7 +238,7 @@ static void migration_ends_with_its_workload(void **state)
     scene_cleanup(&s);
 }
 
-static void one_of_two_replacements_is_kept(void **state)
+static void one_of_two_replacements_remains(void **state)
 {
     (void)state;
     struct scene s = scene_with_nodes(3);
@@ -448,7 +448,7 @@ int main(void)
         cmocka_unit_test(scale_in_stops_least_useful_first),
         cmocka_unit_test(scale_in_of_a_job_stops_last_tasks),
         cmocka_unit_test(ended_tasks_stay_ended_and_ended_services_restart),
-        cmocka_unit_test(suspending_and_resuming),
+        cmocka_unit_test(suspended_workload_stops_and_resumes),
         cmocka_unit_test(replicas_may_overlap_with_stopping_ones),
         cmocka_unit_test(drain_moves_services),
         cmocka_unit_test(drain_waits_for_jobs),
@@ -457,7 +457,7 @@ int main(void)
         cmocka_unit_test(unavailable_instances_may_be_drained),
         cmocka_unit_test(drained_replacement_is_replaced),
         cmocka_unit_test(migration_ends_with_its_workload),
-        cmocka_unit_test(one_of_two_replacements_is_kept),
+        cmocka_unit_test(one_of_two_replacements_remains),
         cmocka_unit_test(lost_replacement_is_replaced),
         cmocka_unit_test(broken_gang_is_stopped_and_restarted),
         cmocka_unit_test(elastic_gang_continues_with_its_minimum),

@@ -10,7 +10,7 @@
 
 static const char *const scores[] = {"least_allocated", "most_allocated"};
 
-static void free_share_decides(void **state)
+static void free_share_decides_the_node(void **state)
 {
     (void)state;
     /* n1 is large, n2 is as large but half of its cpu is held, n3 is small, n4 has no memory. */
@@ -95,7 +95,7 @@ static void profile_selects_resources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(free_share_decides),
+        cmocka_unit_test(free_share_decides_the_node),
         cmocka_unit_test(equal_nodes_come_by_rank_and_id),
         cmocka_unit_test(pods_of_one_plan_count),
         cmocka_unit_test(profile_selects_resources),

@@ -58,7 +58,7 @@ static void score_matches_published_formula(void **state)
     }
 }
 
-static void what_is_held_is_not_free(void **state)
+static void allocated_resources_are_not_free(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -134,7 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(score_matches_published_formula),
-        cmocka_unit_test(what_is_held_is_not_free),
+        cmocka_unit_test(allocated_resources_are_not_free),
         cmocka_unit_test(tightest_node_is_chosen),
         cmocka_unit_test(steps_make_nodes_equal),
         cmocka_unit_test(missing_resource_counts_for_nothing),

@@ -91,7 +91,7 @@ static void pods_of_one_plan_cluster(void **state)
     assert_string_equal(kit_order(&k, "web"), "n2 n1 n1 n3");
 }
 
-static void another_workload_with_the_same_request_follows(void **state)
+static void workload_with_same_request_uses_the_same_node(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -112,7 +112,7 @@ int main(void)
         cmocka_unit_test(steps_round_to_whole_percent),
         cmocka_unit_test(pods_without_gpus_have_no_score),
         cmocka_unit_test(pods_of_one_plan_cluster),
-        cmocka_unit_test(another_workload_with_the_same_request_follows),
+        cmocka_unit_test(workload_with_same_request_uses_the_same_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

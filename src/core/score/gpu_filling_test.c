@@ -66,7 +66,7 @@ static void fullest_gpu_is_best(void **state)
     }
 }
 
-static void the_bound_is_never_below(void **state)
+static void bound_is_at_least_the_score(void **state)
 {
     (void)state;
     static const struct berth_gpu_need asked[] = {
@@ -102,7 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fullest_gpu_is_best),
-        cmocka_unit_test(the_bound_is_never_below),
+        cmocka_unit_test(bound_is_at_least_the_score),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static void gpu_nodes_are_kept_for_gpu_pods(void **state)
     }
 }
 
-static void without_gpus_all_are_equal(void **state)
+static void nodes_without_gpus_score_equally(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
@@ -53,7 +53,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpu_nodes_are_kept_for_gpu_pods),
-        cmocka_unit_test(without_gpus_all_are_equal),
+        cmocka_unit_test(nodes_without_gpus_score_equally),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static struct berth_shape port_shape(void)
     return (struct berth_shape){.ports = &port, .ports_len = 1};
 }
 
-static void holders_of_a_port(void **state)
+static void port_holders_are_listed(void **state)
 {
     (void)state;
     struct scene s = scene_new();
@@ -100,7 +100,7 @@ static void holds_are_taken_and_undone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(holders_of_a_port),
+        cmocka_unit_test(port_holders_are_listed),
         cmocka_unit_test(fenced_instance_holds_nothing),
         cmocka_unit_test(holds_are_taken_and_undone),
     };

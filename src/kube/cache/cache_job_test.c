@@ -293,7 +293,7 @@ static void claim_is_provisioned_for_first_task(void **state)
 }
 
 /* An existing volume is taken by the claim of the first task and by no other claim. */
-static void chosen_volume_is_taken(void **state)
+static void chosen_volume_is_reserved_for_its_claim(void **state)
 {
     (void)state;
     CLEANUP(play) struct play p;
@@ -448,7 +448,7 @@ int main(void)
         cmocka_unit_test(reserved_task_is_promoted),
         cmocka_unit_test(labels_without_owner_make_no_task),
         cmocka_unit_test(claim_is_provisioned_for_first_task),
-        cmocka_unit_test(chosen_volume_is_taken),
+        cmocka_unit_test(chosen_volume_is_reserved_for_its_claim),
         cmocka_unit_test(shared_rwo_claim_keeps_tasks_on_one_node),
         cmocka_unit_test(ephemeral_claim_per_task),
     };

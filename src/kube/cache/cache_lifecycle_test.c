@@ -19,7 +19,7 @@ static int64_t held(struct scene *s, const char *node)
 }
 
 /* Which pods hold CPU on their node. */
-static void which_pods_hold_resources(void **state)
+static void only_active_pods_hold_resources(void **state)
 {
     static const struct {
         const char *label, *pod;
@@ -192,7 +192,7 @@ static void preemption(void **state)
     assert_int_equal(held(&s, "n1"), 2000);
 }
 
-static void budgets(void **state)
+static void disruption_budget_protects_pods(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -217,7 +217,7 @@ static void budgets(void **state)
     assert_string_equal(scene_says(&s), "-kept high=>n1");
 }
 
-static void gates(void **state)
+static void gated_pod_is_not_placed(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -401,14 +401,14 @@ static void malformed_objects_are_ignored(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(which_pods_hold_resources),
+        cmocka_unit_test(only_active_pods_hold_resources),
         cmocka_unit_test(terminating_pod_holds_resources),
         cmocka_unit_test(unchanged_objects_change_nothing),
         cmocka_unit_test(assumed),
         cmocka_unit_test(preemption),
         cmocka_unit_test(assumed_pod_bound_elsewhere),
-        cmocka_unit_test(budgets),
-        cmocka_unit_test(gates),
+        cmocka_unit_test(disruption_budget_protects_pods),
+        cmocka_unit_test(gated_pod_is_not_placed),
         cmocka_unit_test(namespace_labels_update_pods),
         cmocka_unit_test(missing_nodes_keep_their_pods),
         cmocka_unit_test(gangs),

@@ -120,7 +120,7 @@ static void taints(void **state)
 #define REQUIRE(terms) "affinity: {nodeAffinity: {required: {nodeSelectorTerms: [" terms "]}}}"
 #define HOST(op, ...) "{matchExpressions: [{key: kubernetes.io/hostname, operator: " op __VA_ARGS__ "}]}"
 
-static void node_affinity(void **state)
+static void node_affinity_filters_nodes(void **state)
 {
     static const struct row rows[] = {
         {"selector",                     .spec = "nodeSelector: {topology.kubernetes.io/zone: b}", .want = "n2"                            },
@@ -177,7 +177,7 @@ static void ports(void **state)
 #define AT_HOST "topologyKey: kubernetes.io/hostname"
 #define AT_ZONE "topologyKey: topology.kubernetes.io/zone"
 
-static void pod_affinity(void **state)
+static void pod_affinity_filters_nodes(void **state)
 {
     static const struct row rows[] = {
         {"near",                   "",                                                          "app: web", .spec = NEAR("{" AT_HOST ", " SELECT("web") "}"), .want = "n1"                                                                               },
@@ -216,7 +216,7 @@ static void pod_affinity(void **state)
 
 #define SPREAD(what) "topologySpreadConstraints: [{maxSkew: 1, " AT_ZONE ", whenUnsatisfiable: DoNotSchedule" what "}]"
 
-static void spreading(void **state)
+static void topology_spread_filters_nodes(void **state)
 {
     static const struct row rows[] = {
         {"to the emptier zone",             "",                                                                          "app: web",                 "app: web", SPREAD(", " SELECT("web")), .want = "n2"},
@@ -241,8 +241,12 @@ static void spreading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resources), cmocka_unit_test(taints),       cmocka_unit_test(node_affinity),
-        cmocka_unit_test(ports),     cmocka_unit_test(pod_affinity), cmocka_unit_test(spreading),
+        cmocka_unit_test(resources),
+        cmocka_unit_test(taints),
+        cmocka_unit_test(node_affinity_filters_nodes),
+        cmocka_unit_test(ports),
+        cmocka_unit_test(pod_affinity_filters_nodes),
+        cmocka_unit_test(topology_spread_filters_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -253,7 +253,7 @@ static void two_pods_share_one_claim(void **state)
 
 /* While the volume is to be provisioned for another pod, only that pod's node is possible; when that pod goes, every
  * node is. */
-static void volume_provisioned_for_another_pod(void **state)
+static void pod_waits_for_volume_of_another_pod(void **state)
 {
     CLEANUP(scene) struct scene s;
     struct cache_pod_view holder;
@@ -322,7 +322,7 @@ static void provisioned_on_the_node(void **state)
 }
 
 /* A pod that mounts a claim twice has one volume. */
-static void claim_mounted_twice(void **state)
+static void claim_mounted_twice_counts_once(void **state)
 {
     CLEANUP(scene) struct scene s;
     struct cache_claim_volume chosen[2];
@@ -594,7 +594,7 @@ int main(void)
         cmocka_unit_test(ephemeral),
         cmocka_unit_test(smallest_suitable_volume_is_chosen),
         cmocka_unit_test(two_pods_share_one_claim),
-        cmocka_unit_test(volume_provisioned_for_another_pod),
+        cmocka_unit_test(pod_waits_for_volume_of_another_pod),
         cmocka_unit_test(no_node_has_both_volumes),
         cmocka_unit_test(provisioned_on_the_node),
         cmocka_unit_test(rwop_claim_admits_one_pod),
@@ -602,7 +602,7 @@ int main(void)
         cmocka_unit_test(csi_storage_capacity_filters_nodes),
         cmocka_unit_test(in_tree_disks_conflict),
         cmocka_unit_test(migrated_volumes_count),
-        cmocka_unit_test(claim_mounted_twice),
+        cmocka_unit_test(claim_mounted_twice_counts_once),
         cmocka_unit_test(node_attachments_unused_count),
         cmocka_unit_test(unknown_attachments_do_not_count),
     };

@@ -67,7 +67,7 @@ static void http_statuses_map_to_codes(void **state)
     }
 }
 
-static void a_status_in_protobuf(void **state)
+static void protobuf_status_is_read(void **state)
 {
     CLEANUP(str) struct str s = {0};
     struct berth_err err = {0};
@@ -334,7 +334,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(http_statuses_map_to_codes),
-        cmocka_unit_test(a_status_in_protobuf),
+        cmocka_unit_test(protobuf_status_is_read),
         cmocka_unit_test(harmless_requests_are_retried),
         cmocka_unit_test(unreachable_server),
         cmocka_unit_test(lost_connections_retry_only_harmless),

@@ -199,7 +199,7 @@ static void stop_fd_ends_the_run(void **state)
 }
 
 /* A child process that keeps the pipe open is not waited for. */
-static void orphaned_child_is_not_waited_for(void **state)
+static void orphaned_child_delays_nothing(void **state)
 {
     CLEANUP(kube_credential) struct kube_credential c = {0};
     (void)state;
@@ -367,11 +367,11 @@ static void first_failure_fails_start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(credentials_are_parsed),           cmocka_unit_test(arguments_and_environment),
-        cmocka_unit_test(failures_name_the_command),        cmocka_unit_test(stop_fd_ends_the_run),
-        cmocka_unit_test(orphaned_child_is_not_waited_for), cmocka_unit_test(rejected_credential_runs_plugin_once),
-        cmocka_unit_test(plugin_runs_before_expiry),        cmocka_unit_test(later_failure_is_reported),
-        cmocka_unit_test(free_does_not_wait_for_plugin),    cmocka_unit_test(first_failure_fails_start),
+        cmocka_unit_test(credentials_are_parsed),        cmocka_unit_test(arguments_and_environment),
+        cmocka_unit_test(failures_name_the_command),     cmocka_unit_test(stop_fd_ends_the_run),
+        cmocka_unit_test(orphaned_child_delays_nothing), cmocka_unit_test(rejected_credential_runs_plugin_once),
+        cmocka_unit_test(plugin_runs_before_expiry),     cmocka_unit_test(later_failure_is_reported),
+        cmocka_unit_test(free_does_not_wait_for_plugin), cmocka_unit_test(first_failure_fails_start),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -13,7 +13,7 @@
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 #define BYTES(text) (text), sizeof(text) - 1
 
-static void one_field(void **state)
+static void single_field_is_read(void **state)
 {
     static const struct {
         const char *label, *bytes;
@@ -51,7 +51,7 @@ static void one_field(void **state)
     }
 }
 
-static void malformed(void **state)
+static void malformed_messages_are_rejected(void **state)
 {
     static const struct {
         const char *label, *bytes;
@@ -87,7 +87,7 @@ static void malformed(void **state)
 }
 
 /* A field of another wire type than requested reads as empty. */
-static void other_types_are_empty(void **state)
+static void field_of_another_type_is_empty(void **state)
 {
     struct proto_reader r = proto_reader("\x08\x7f\x12\x01x", 5), sub;
     struct proto_field f;
@@ -102,7 +102,7 @@ static void other_types_are_empty(void **state)
 }
 
 /* Lengths on both sides of the limits where they take another byte. */
-static void nested_lengths(void **state)
+static void nested_lengths_are_encoded(void **state)
 {
     static const size_t lens[] = {0, 1, 124, 125, 126, 127, 128, 129, 16380, 16383, 16384, 70000};
     (void)state;
@@ -134,7 +134,7 @@ static void nested_lengths(void **state)
     }
 }
 
-static void objects(void **state)
+static void protobuf_objects_are_read(void **state)
 {
     CLEANUP(str) struct str s = {0};
     struct proto_object o = {0};
@@ -166,8 +166,9 @@ static void objects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_field),      cmocka_unit_test(malformed), cmocka_unit_test(other_types_are_empty),
-        cmocka_unit_test(nested_lengths), cmocka_unit_test(objects),
+        cmocka_unit_test(single_field_is_read),           cmocka_unit_test(malformed_messages_are_rejected),
+        cmocka_unit_test(field_of_another_type_is_empty), cmocka_unit_test(nested_lengths_are_encoded),
+        cmocka_unit_test(protobuf_objects_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -446,7 +446,7 @@ static void old_server_without_initial_events(struct stage *s)
     begin_watch(s, 10);
 }
 
-static void in_both_formats(void **state)
+static void watch_reads_json_and_protobuf(void **state)
 {
     static const struct {
         const char *label;
@@ -561,7 +561,7 @@ static void freed_in_any_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_both_formats),
+        cmocka_unit_test(watch_reads_json_and_protobuf),
         cmocka_unit_test(denied_optional_resource_counts_as_empty),
         cmocka_unit_test(denied_required_resource_is_retried),
         cmocka_unit_test(other_errors_do_not_count_as_denial),

@@ -202,7 +202,7 @@ static void pods_are_generated(void **state)
 }
 
 /* A template may name any of our schedulers; another scheduler would not know the job. */
-static void schedulers_of_pods(void **state)
+static void template_scheduler_names_are_checked(void **state)
 {
     static const char *const ours[] = {"berth", "berth-pack"};
     static const struct {
@@ -233,7 +233,7 @@ static void schedulers_of_pods(void **state)
 }
 
 /* A job of one task has no Service; an elastic one has no fixed world size; host names have at most 63 letters. */
-static void pods_differ(void **state)
+static void pod_contents_follow_the_job(void **state)
 {
     (void)state;
     static const char long_name[] = "a123456789a123456789a123456789a123456789a123456789";
@@ -269,9 +269,12 @@ static void pods_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_keys_are_parsed),        cmocka_unit_test(defaults_are_set),
-        cmocka_unit_test(invalid_specs_are_rejected), cmocka_unit_test(pods_are_generated),
-        cmocka_unit_test(schedulers_of_pods),         cmocka_unit_test(pods_differ),
+        cmocka_unit_test(all_keys_are_parsed),
+        cmocka_unit_test(defaults_are_set),
+        cmocka_unit_test(invalid_specs_are_rejected),
+        cmocka_unit_test(pods_are_generated),
+        cmocka_unit_test(template_scheduler_names_are_checked),
+        cmocka_unit_test(pod_contents_follow_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,7 +181,7 @@ static void replay_starts_at_any_base(void **state)
 
 /* A pod is created for a job that is deleted before the watch shows the pod; then a base is written; then the pod
  * appears. */
-static void unseen_pod_of_deleted_job(void **state)
+static void unseen_pod_of_deleted_job_is_replayed(void **state)
 {
     struct room *r = *state;
     struct room_difference found = {0};
@@ -355,7 +355,7 @@ static void pump(struct room *r, unsigned rounds)
 }
 
 /* Simulates a full disk: files cannot grow any more. */
-static void a_full_disk(void **state)
+static void full_disk_switches_the_journal_off(void **state)
 {
     struct room *r = *state;
     struct room_difference found = {0};
@@ -567,12 +567,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_plan_is_replayed, room_setup, room_teardown),
         cmocka_unit_test(replay_starts_at_any_base),
-        cmocka_unit_test_setup_teardown(unseen_pod_of_deleted_job, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(unseen_pod_of_deleted_job_is_replayed, room_setup, room_teardown),
         cmocka_unit_test(a_base_waits_for_unseen_pods),
         cmocka_unit_test_setup_teardown(modified_input_is_detected, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(modified_plan_is_detected, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(a_missing_record_is_a_gap, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(a_full_disk, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(full_disk_switches_the_journal_off, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(missing_folder_is_retried, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(large_base_is_written, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(claims_of_deleted_jobs_are_removed, room_setup, room_teardown),

@@ -118,12 +118,12 @@ static void a_volume_of_two(struct room *r, bool first_is_told_last)
     same(r, 2);
 }
 
-static void a_volume_of_two_in_order(void **state)
+static void volume_of_two_pods_replays_in_order(void **state)
 {
     a_volume_of_two(*state, false);
 }
 
-static void a_volume_of_two_in_another_order(void **state)
+static void volume_of_two_pods_replays_in_another_order(void **state)
 {
     a_volume_of_two(*state, true);
 }
@@ -485,8 +485,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(base_keeps_chosen_volumes, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(base_keeps_volumes_of_tasks, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(a_volume_of_two_in_order, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(a_volume_of_two_in_another_order, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(volume_of_two_pods_replays_in_order, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(volume_of_two_pods_replays_in_another_order, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(replay_knows_unused_attachments, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(base_keeps_excluded_nodes, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(gangs_and_gates, room_setup, room_teardown),

@@ -140,7 +140,7 @@ static void advised_changes_help(void **state)
     assert_string_equal(scene_says(&s), "?p q->n1");
 }
 
-static void pods_ahead_in_queue(void **state)
+static void queue_position_is_explained(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -402,7 +402,7 @@ int main(void)
         cmocka_unit_test(insufficient_resources),
         cmocka_unit_test(each_requirement_is_named),
         cmocka_unit_test(advised_changes_help),
-        cmocka_unit_test(pods_ahead_in_queue),
+        cmocka_unit_test(queue_position_is_explained),
         cmocka_unit_test(preemption_is_explained),
         cmocka_unit_test(quota_is_named),
         cmocka_unit_test(placed_pod_is_explained),

@@ -69,7 +69,7 @@ static void models_and_memory(void **state)
 }
 
 /* Invalid annotations keep the pod pending, with a message. */
-static void nonsense(void **state)
+static void invalid_annotations_keep_pod_pending(void **state)
 {
     (void)state;
     static const struct {
@@ -108,7 +108,7 @@ static void nonsense(void **state)
 }
 
 /* Labels added later count from then on. */
-static void labelled_later(void **state)
+static void gpus_labelled_later_are_used(void **state)
 {
     (void)state;
     __attribute__((cleanup(scene_cleanup))) struct scene s;
@@ -122,7 +122,8 @@ static void labelled_later(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(models_and_memory), cmocka_unit_test(nonsense),
-                                       cmocka_unit_test(labelled_later)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(models_and_memory),
+                                       cmocka_unit_test(invalid_annotations_keep_pod_pending),
+                                       cmocka_unit_test(gpus_labelled_later_are_used)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

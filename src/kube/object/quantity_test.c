@@ -50,7 +50,7 @@ static void amounts(void **state)
     }
 }
 
-static void no_amounts(void **state)
+static void invalid_quantities_are_rejected(void **state)
 {
     static const char *const rows[] = {"",   "+",   "-",     ".",  "m",  "1x",  "1Kii", "1ki",
                                        "1e", "1e+", "1.2.3", "1 ", " 1", "0x1", "1Mib", "e3"};
@@ -64,6 +64,6 @@ static void no_amounts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(amounts), cmocka_unit_test(no_amounts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(amounts), cmocka_unit_test(invalid_quantities_are_rejected)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static const char *label(const json_t *labels, const char *key)
     return json_is_null(value) ? "-" : json_string_value(value);
 }
 
-static void labels_of_machines(void **state)
+static void machine_labels_are_reported(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ROWS(machines); i++) {
@@ -131,6 +131,7 @@ static void command_line_errors(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(labels_of_machines), cmocka_unit_test(command_line_errors)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(machine_labels_are_reported),
+                                       cmocka_unit_test(command_line_errors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

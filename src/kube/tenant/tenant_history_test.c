@@ -396,7 +396,7 @@ static void task(struct room *r, unsigned ordinal)
 
 /* Tasks are charged to the queue of their job, before its role is known and after it is gone; the resulting usage is in
  * the journal. */
-static void tasks_and_replay(void **state)
+static void job_tasks_are_charged_and_replayed(void **state)
 {
     struct room *r = *state;
     CLEANUP(json) json_t *said = kit_parse("{at: '2023-11-14T22:14:00Z', own: 90000, all: 90000, totals: []}");
@@ -433,7 +433,7 @@ static void tasks_and_replay(void **state)
 }
 
 /* The order of two users depends on past usage only: a replay without it would differ. */
-static void replayed_order(void **state)
+static void replay_includes_past_usage(void **state)
 {
     struct room *r = *state;
     struct room_difference found = {0};
@@ -517,8 +517,8 @@ int main(void)
         cmocka_unit_test(usage_is_removed_with_user),
         cmocka_unit_test(spent_totals_persist),
         cmocka_unit_test(usage_waits_until_in_force),
-        cmocka_unit_test_setup_teardown(tasks_and_replay, room_setup, room_teardown),
-        cmocka_unit_test_setup_teardown(replayed_order, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(job_tasks_are_charged_and_replayed, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(replay_includes_past_usage, room_setup, room_teardown),
         cmocka_unit_test_setup_teardown(usage_starts_at_binding, room_setup, room_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

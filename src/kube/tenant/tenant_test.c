@@ -173,7 +173,7 @@ static void user_limits_fit_in_group_limit(void **state)
 /* ---- effect on pods --------------------------------------------------------------------------------------------- */
 
 /* A group's limit holds over two queues, for pods of its namespace and of its users alike. */
-static void group_limit(void **state)
+static void group_limit_spans_queues(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -200,7 +200,7 @@ static void group_limit(void **state)
 
 /* Pods of other schedulers are not charged; pods of an unknown user to the namespace's group, which is the first
  * by name. */
-static void charged_group(void **state)
+static void pods_charge_the_group_of_their_namespace(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -256,7 +256,7 @@ static void new_cluster_gets_all_quotas(void **state)
 }
 
 /* Bound pods count, and are preempted for pods whose guarantee covers their place. */
-static void borrowing(void **state)
+static void borrowed_resources_are_preempted(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -343,7 +343,7 @@ static void reservations_only_in_queues(void **state)
 }
 
 /* A bad formula is reported, and the old one stays in force. */
-static void bad_formula(void **state)
+static void bad_formula_keeps_the_old_one(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -386,7 +386,7 @@ static void domains(void **state)
 }
 
 /* Messages for a pod that may not be placed at present. */
-static void pending_messages(void **state)
+static void pending_messages_name_the_reason(void **state)
 {
     CLEANUP(scene) struct scene s;
     (void)state;
@@ -410,7 +410,7 @@ static void pending_messages(void **state)
 }
 
 /* GPU quotas limit the vendor resources that pods request. */
-static void gpu_quotas(void **state)
+static void gpu_quota_limits_vendor_resources(void **state)
 {
     static const char gpu[] = "{metadata: {name: %s, namespace: default, uid: uid-%s, creationTimestamp: 1, labels: "
                               "{berth.dev/queue: x}}, spec: {schedulerName: berth, containers: [{resources: {requests: "
@@ -442,16 +442,16 @@ int main(void)
         cmocka_unit_test(invalid_specs_are_rejected),
         cmocka_unit_test(objects_in_any_order),
         cmocka_unit_test(user_limits_fit_in_group_limit),
-        cmocka_unit_test(group_limit),
-        cmocka_unit_test(borrowing),
+        cmocka_unit_test(group_limit_spans_queues),
+        cmocka_unit_test(borrowed_resources_are_preempted),
         cmocka_unit_test(order),
-        cmocka_unit_test(bad_formula),
+        cmocka_unit_test(bad_formula_keeps_the_old_one),
         cmocka_unit_test(domains),
-        cmocka_unit_test(pending_messages),
-        cmocka_unit_test(gpu_quotas),
+        cmocka_unit_test(pending_messages_name_the_reason),
+        cmocka_unit_test(gpu_quota_limits_vendor_resources),
         cmocka_unit_test(reservations_only_in_queues),
         cmocka_unit_test(new_cluster_gets_all_quotas),
-        cmocka_unit_test(charged_group),
+        cmocka_unit_test(pods_charge_the_group_of_their_namespace),
         cmocka_unit_test(in_force_spec_is_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -272,7 +272,7 @@ static void queue_timer(void *ctx)
     queue_comes(s);
 }
 
-static void waits_for_queues(void **state)
+static void review_waits_for_unseen_queue(void **state)
 {
     (void)state;
     __attribute__((cleanup(stage_cleanup))) struct stage s;
@@ -288,7 +288,7 @@ static void waits_for_queues(void **state)
 }
 
 /* A queue that exists but is not shown by the watch does not cause a denial. */
-static void asks_for_queues(void **state)
+static void unseen_queue_causes_no_denial(void **state)
 {
     (void)state;
     static const struct {
@@ -376,8 +376,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests),
         cmocka_unit_test(body_size_is_limited),
-        cmocka_unit_test(waits_for_queues),
-        cmocka_unit_test(asks_for_queues),
+        cmocka_unit_test(review_waits_for_unseen_queue),
+        cmocka_unit_test(unseen_queue_causes_no_denial),
         cmocka_unit_test(renewed_certificate_is_used),
         cmocka_unit_test(command_line_errors),
     };

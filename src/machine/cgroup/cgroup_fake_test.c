@@ -77,7 +77,7 @@ static void limits_are_read(void **state)
     }
 }
 
-static void long_list_ends_with_dots(void **state)
+static void long_list_is_cut_with_dots(void **state)
 {
     (void)state;
     json_t *limits = json_object();
@@ -399,7 +399,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_are_read),
-        cmocka_unit_test(long_list_ends_with_dots),
+        cmocka_unit_test(long_list_is_cut_with_dots),
         cmocka_unit_test(v2_files_hold_the_limits),
         cmocka_unit_test(missing_controllers_are_reported),
         cmocka_unit_test(io_weight_needs_a_scheduler_with_weights),

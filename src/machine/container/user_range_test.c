@@ -29,7 +29,7 @@ static void slots_do_not_overlap(void **state)
     assert_int_equal(user_range_of_slot(USER_RANGE_SLOTS).count, 0);
 }
 
-static void numbers_have_slots(void **state)
+static void uid_numbers_map_to_slots(void **state)
 {
     (void)state;
     assert_int_equal(user_range_slot(200000), 0);
@@ -77,7 +77,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slots_do_not_overlap),
-        cmocka_unit_test(numbers_have_slots),
+        cmocka_unit_test(uid_numbers_map_to_slots),
         cmocka_unit_test(subuid_ranges_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static void users_are_found(void **state)
     }
 }
 
-static void images_without_passwd_files(void **state)
+static void users_resolve_without_passwd_files(void **state)
 {
     (void)state;
     static const struct {
@@ -200,7 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(users_are_found),
-        cmocka_unit_test(images_without_passwd_files),
+        cmocka_unit_test(users_resolve_without_passwd_files),
         cmocka_unit_test(long_user_names_are_handled),
         cmocka_unit_test(excess_groups_are_dropped),
         cmocka_unit_test(hostile_user_files_are_rejected),

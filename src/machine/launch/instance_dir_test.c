@@ -266,7 +266,7 @@ static void mounts_and_link_targets_are_not_removed(void **state)
     assert_int_equal(stat(path, &st), 0);
 }
 
-static void heard_time_is_of_this_boot(void **state)
+static void contact_time_is_of_this_boot(void **state)
 {
     struct kit *k = *state;
 
@@ -290,7 +290,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_with_slashes_are_rejected, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(owners_reach_their_homes, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(mounts_and_link_targets_are_not_removed, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(heard_time_is_of_this_boot, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(contact_time_is_of_this_boot, kit_setup, kit_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,7 @@ static void progress(void **state)
     }
 }
 
-static void progress_flood(void **state)
+static void progress_flood_is_bounded(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "yes '0.1 tired' | head -n 20000 >&3; head -c 100000 /dev/zero | tr '\\0' x >&3;"
@@ -105,7 +105,7 @@ static void instance_past_fence_time_is_not_started(void **state)
 }
 
 /* While the daemon is heard, the instance runs on beyond its fence time, also without an agent. */
-static void not_fenced_while_heard(void **state)
+static void node_in_contact_is_not_fenced(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "sleep 1000");
@@ -250,10 +250,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(progress, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(progress_flood, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(progress_flood_is_bounded, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(silent_daemon_fences_instance, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(instance_past_fence_time_is_not_started, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(not_fenced_while_heard, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(node_in_contact_is_not_fenced, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(exit_file_is_written_on_full_disk, kit_setup, small_teardown),
         cmocka_unit_test(spec_round_trip),
     };

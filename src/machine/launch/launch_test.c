@@ -75,7 +75,7 @@ static void process_inherits_nothing_from_agent(void **state)
     mem_free(log);
 }
 
-static void user_and_groups(void **state)
+static void program_runs_with_user_and_groups(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "id -u; id -g; id -G; touch /root/x 2>/dev/null && echo written; exit 0");
@@ -363,7 +363,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(exit_codes, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(arguments_byte_for_byte, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(process_inherits_nothing_from_agent, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(user_and_groups, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(program_runs_with_user_and_groups, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(sockets_are_handed_over, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(start_failures_are_reported, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(never_started_twice, kit_setup, kit_teardown),

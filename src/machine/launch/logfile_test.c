@@ -75,7 +75,7 @@ static void tail_returns_last_lines(void **state)
     }
 }
 
-static void long_tail(void **state)
+static void tail_of_a_long_log_is_read(void **state)
 {
     struct kit *k = *state;
     CLEANUP(str) struct str text = {0};
@@ -146,7 +146,7 @@ static void read_from(struct kit *k, const char *cursor, bool want_gap, const ch
     logfile_free(l);
 }
 
-static void read_on_from_a_cursor(void **state)
+static void log_is_read_from_a_cursor(void **state)
 {
     static const char *const bad[] = {
         "", "1", "1.2", "1.2.3.4", "-1.2.3", "1.2.3 ", "x.y.z", "1.2.ffffffffffffffff", "11111111111111111111.2.3"};
@@ -327,9 +327,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(tail_returns_last_lines, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(long_tail, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(tail_of_a_long_log_is_read, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(reader_follows_rotations, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(read_on_from_a_cursor, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(log_is_read_from_a_cursor, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(rotation_during_read_loses_nothing, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(reader_follows_live_shim, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(old_logs_are_removed, kit_setup, kit_teardown),

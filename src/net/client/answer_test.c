@@ -61,7 +61,7 @@ static void headers_are_parsed(void **state)
     }
 }
 
-static void a_header_without_end(void **state)
+static void header_without_end_is_refused(void **state)
 {
     static char text[ANSWER_HEAD_MAX + 100];
     struct answer_head head;
@@ -110,7 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers_are_parsed),
-        cmocka_unit_test(a_header_without_end),
+        cmocka_unit_test(header_without_end_is_refused),
         cmocka_unit_test(chunked_bodies_are_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -270,7 +270,7 @@ static void cancelled(void **state)
 }
 
 /* A large body is sent in pieces, as the peer reads. */
-static void a_large_body(void **state)
+static void large_body_is_sent_in_pieces(void **state)
 {
     enum { LEN = 8 << 20 };
     CLEANUP(scene) struct scene s = {0};
@@ -320,7 +320,7 @@ int main(void)
         cmocka_unit_test(closed_idle_connection_is_not_reused),
         cmocka_unit_test(timeout_is_reported),
         cmocka_unit_test(cancelled),
-        cmocka_unit_test(a_large_body),
+        cmocka_unit_test(large_body_is_sent_in_pieces),
         cmocka_unit_test(line_breaks_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

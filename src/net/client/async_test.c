@@ -254,7 +254,7 @@ static void reused_handle_has_no_old_settings(void **state)
 }
 
 /* Uses many tokens, one after another and at once, as with renewed tokens. */
-static void many_tokens(void **state)
+static void connections_are_reused_across_many_tokens(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
     CLEANUP(heard) struct heard h = {0};
@@ -400,7 +400,7 @@ int main(void)
         TWICE(piece_callback_may_start_requests),
         TWICE(rejected_stream_is_reported_as_answer),
         TWICE(reused_handle_has_no_old_settings),
-        TWICE(many_tokens),
+        TWICE(connections_are_reused_across_many_tokens),
         TWICE(closed_connections_are_replaced),
         TWICE(retry_after_is_reported),
         TWICE(certificates_from_memory),

@@ -107,7 +107,7 @@ static void a_stream_may_end_before_it_has_begun(void **state)
 }
 
 /* The exchange becomes a stream later, outside a handler. */
-static void an_exchange_may_become_a_stream(void **state)
+static void request_may_become_a_stream(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
 
@@ -221,7 +221,7 @@ static void start_feeding(void *ctx, struct http_request *x)
     assert_true(http_stream_send(x, "piece", 5));
 }
 
-static void drained_may_send_more(void **state)
+static void drained_callback_may_send_more(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
 
@@ -404,11 +404,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_arrive_as_they_are_sent),
         cmocka_unit_test(a_stream_may_end_before_it_has_begun),
-        cmocka_unit_test(an_exchange_may_become_a_stream),
+        cmocka_unit_test(request_may_become_a_stream),
         cmocka_unit_test(disconnect_of_idle_stream_is_noticed),
         cmocka_unit_test(backlog_of_slow_reader_is_bounded),
         cmocka_unit_test(disconnect_with_backlog_is_noticed),
-        cmocka_unit_test(drained_may_send_more),
+        cmocka_unit_test(drained_callback_may_send_more),
         cmocka_unit_test(stopped_server_closes_its_streams),
         cmocka_unit_test(connection_closed_inside_the_library_is_freed),
         cmocka_unit_test(disconnect_before_a_send_is_handled),

@@ -90,7 +90,7 @@ static void faults_are_named(void **state)
     }
 }
 
-static void the_same_seed_gives_the_same_run(void **state)
+static void same_seed_gives_same_run(void **state)
 {
     (void)state;
     struct sim_options options = {.seed = 42, .hours = HOURS};
@@ -367,7 +367,7 @@ int main(void)
         cmocka_unit_test(no_invariant_breaks_under_high_load),
         cmocka_unit_test(every_fault_happens),
         cmocka_unit_test(faults_are_named),
-        cmocka_unit_test(the_same_seed_gives_the_same_run),
+        cmocka_unit_test(same_seed_gives_same_run),
         cmocka_unit_test(forged_changes_are_detected),
         cmocka_unit_test(change_without_a_record_is_detected),
         cmocka_unit_test(lost_watch_event_is_detected),

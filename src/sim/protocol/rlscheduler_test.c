@@ -25,7 +25,7 @@ static int play(const struct kit_job *jobs, size_t len, int64_t procs, const cha
     return sim_rlscheduler_run(&k.setup, out, err);
 }
 
-static void rules_by_hand(void **state)
+static void rules_match_hand_calculation(void **state)
 {
     /* The second job is selected at 1, and can start at 100. */
     static const struct kit_job jobs[] = {
@@ -202,7 +202,7 @@ static void random_traces_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_by_hand),
+        cmocka_unit_test(rules_match_hand_calculation),
         cmocka_unit_test(capacity_left_by_selected_job_is_not_used),
         cmocka_unit_test(job_that_can_never_start_is_an_error),
         cmocka_unit_test(random_traces_agree),

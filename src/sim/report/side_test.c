@@ -147,7 +147,7 @@ static void oversized_jobs_are_rejected(void **state)
 
 /* Two nodes with two GPUs: the places of the first two jobs decide whether the third must wait. Only a score of the
  * planner differs. */
-static void the_planner_decides_placement(void **state)
+static void planner_decides_placement(void **state)
 {
     (void)state;
     static const struct {
@@ -244,7 +244,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(numbers_match_manual_calculation, setup, teardown),
         cmocka_unit_test_setup_teardown(unknown_policies_are_rejected, setup, teardown),
         cmocka_unit_test_setup_teardown(oversized_jobs_are_rejected, setup, teardown),
-        cmocka_unit_test(the_planner_decides_placement),
+        cmocka_unit_test(planner_decides_placement),
         cmocka_unit_test_setup_teardown(csv_and_json_have_a_row_per_side, setup, teardown),
         cmocka_unit_test_setup_teardown(page_has_no_external_resources, setup, teardown),
     };

@@ -155,7 +155,7 @@ static void arrivals_have_their_distributions(void **state)
     between("weekend", weekend / 2 / (weekdays / 5), 0.3, 0.4);
 }
 
-static void sizes_of_lublin(void **state)
+static void lublin_job_sizes_match_the_model(void **state)
 {
     (void)state;
     CLEANUP(sim_trace) struct sim_trace t = generate("lublin", 3, 20000, 0.5, 0);
@@ -269,14 +269,10 @@ static void invalid_options_are_rejected(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_seed_gives_same_trace),
-        cmocka_unit_test(trace_has_the_requested_load),
-        cmocka_unit_test(every_job_fits_the_machine),
-        cmocka_unit_test(arrivals_have_their_distributions),
-        cmocka_unit_test(sizes_of_lublin),
-        cmocka_unit_test(jobs_of_a_program_have_one_size),
-        cmocka_unit_test(draws_have_their_moments),
-        cmocka_unit_test(swf_reads_back),
+        cmocka_unit_test(same_seed_gives_same_trace),       cmocka_unit_test(trace_has_the_requested_load),
+        cmocka_unit_test(every_job_fits_the_machine),       cmocka_unit_test(arrivals_have_their_distributions),
+        cmocka_unit_test(lublin_job_sizes_match_the_model), cmocka_unit_test(jobs_of_a_program_have_one_size),
+        cmocka_unit_test(draws_have_their_moments),         cmocka_unit_test(swf_reads_back),
         cmocka_unit_test(invalid_options_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ static struct sim_job job(sym user, int64_t run, int64_t request)
     return (struct sim_job){.user = user, .run_ns = run * S, .request_ns = request * S, .tasks = 1};
 }
 
-static void all_are_found_by_name(void **state)
+static void predictors_are_found_by_name(void **state)
 {
     const struct sim_predictor *p;
     size_t n = 0;
@@ -123,7 +123,7 @@ static void berth_weights_similar_jobs_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_are_found_by_name),
+        cmocka_unit_test(predictors_are_found_by_name),
         cmocka_unit_test(two_predictors_have_no_state),
         cmocka_unit_test(last2_is_the_mean_of_the_user_s_last_two),
         cmocka_unit_test(corrections_grow_as_published),

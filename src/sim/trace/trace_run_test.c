@@ -33,7 +33,7 @@ static struct sim_outcomes play(const struct kit_job *jobs, size_t len, int64_t 
 
 /* ---- by hand ---------------------------------------------------------------------------------------------------- */
 
-static void policies_by_hand(void **state)
+static void policies_match_hand_calculation(void **state)
 {
     /* Of 4 processors 3 are in use until 100. The second job needs all 4; then follow a long job, a short job, and a
      * job that ends just in time. */
@@ -141,7 +141,7 @@ static void oversized_job_never_starts(void **state)
     assert_int_equal(kit_start(&out, 1), 1);
 }
 
-static void a_job_may_be_over_at_once_or_outrun_its_request(void **state)
+static void job_may_end_at_once_or_exceed_its_request(void **state)
 {
     static const struct kit_job jobs[] = {
         {0, 0,  5, 4},
@@ -189,7 +189,7 @@ static void many_jobs_keep_their_order(void **state)
 
 /* ---- several nodes, tasks, GPUs --------------------------------------------------------------------------------- */
 
-static void tasks_stand_together_on_several_nodes(void **state)
+static void tasks_start_together_on_several_nodes(void **state)
 {
     static const struct berth_amount has[] = {
         {"cpu", 4000}
@@ -306,7 +306,7 @@ static int backwards(void *ctx, const struct berth_factors *in, int64_t *keys, s
 }
 
 /* Another ranking or score in the planner gives other results. The engine itself has neither. */
-static void the_planner_decides(void **state)
+static void planner_decides_simulated_starts(void **state)
 {
     static const struct kit_job jobs[] = {
         {0, 10, 10, 4},
@@ -334,7 +334,7 @@ static void the_planner_decides(void **state)
     assert_null(none.at);
 }
 
-static void a_score_decides_where(void **state)
+static void score_decides_the_node(void **state)
 {
     static const struct berth_amount has[] = {
         {"cpu",    4000},
@@ -377,7 +377,7 @@ static void a_score_decides_where(void **state)
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------- */
 
-static void numbers_by_hand(void **state)
+static void numbers_match_hand_calculation(void **state)
 {
     /* Two processors. Waits 0, 0, 20; runs 20, 5, 10; slowdowns 1, 1, 3. */
     static const struct kit_job jobs[] = {
@@ -597,20 +597,20 @@ static void easy_matches_simple_implementation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(policies_by_hand),
+        cmocka_unit_test(policies_match_hand_calculation),
         cmocka_unit_test(waiting_jobs_are_predicted_again),
         cmocka_unit_test(predicted_ends_free_resources_first),
         cmocka_unit_test(predictions_that_prove_too_short_grow),
         cmocka_unit_test(oversized_job_never_starts),
-        cmocka_unit_test(a_job_may_be_over_at_once_or_outrun_its_request),
+        cmocka_unit_test(job_may_end_at_once_or_exceed_its_request),
         cmocka_unit_test(time_overflow_is_an_error),
         cmocka_unit_test(many_jobs_keep_their_order),
-        cmocka_unit_test(tasks_stand_together_on_several_nodes),
+        cmocka_unit_test(tasks_start_together_on_several_nodes),
         cmocka_unit_test(preempted_job_starts_again),
         cmocka_unit_test(elastic_jobs_shrink_and_grow),
-        cmocka_unit_test(the_planner_decides),
-        cmocka_unit_test(a_score_decides_where),
-        cmocka_unit_test(numbers_by_hand),
+        cmocka_unit_test(planner_decides_simulated_starts),
+        cmocka_unit_test(score_decides_the_node),
+        cmocka_unit_test(numbers_match_hand_calculation),
         cmocka_unit_test(easy_matches_simple_implementation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -326,7 +326,7 @@ static char *file_text(const char *path)
 }
 
 /* Every row of every table is in the reference, word for word. */
-static void the_reference_is_complete(void **state)
+static void reference_is_complete(void **state)
 {
     (void)state;
     CLEANUP(str) struct str path = {0};
@@ -381,7 +381,7 @@ int main(void)
         cmocka_unit_test(profiles_outlive_the_document),
         cmocka_unit_test(progress_reaches_the_end),
         cmocka_unit_test(examples_are_valid),
-        cmocka_unit_test(the_reference_is_complete),
+        cmocka_unit_test(reference_is_complete),
         cmocka_unit_test(examples_of_the_reference_are_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

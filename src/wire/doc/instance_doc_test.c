@@ -118,7 +118,7 @@ static void a_plain_instance_is_a_short_document(void **state)
 }
 
 /* Usage counts from the first start, or from the end of the recorded usage. */
-static void use_counts_from(void **state)
+static void use_counts_from_first_start(void **state)
 {
     (void)state;
     static const struct {
@@ -303,7 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(documents_round_trip),
         cmocka_unit_test(a_plain_instance_is_a_short_document),
-        cmocka_unit_test(use_counts_from),
+        cmocka_unit_test(use_counts_from_first_start),
         cmocka_unit_test(invalid_instances_are_rejected),
         cmocka_unit_test(facts_round_trip),
         cmocka_unit_test(report_is_parsed),

@@ -121,7 +121,7 @@ static void volumes(void **state)
     }
 }
 
-static void secrets(void **state)
+static void secret_document_is_read_or_refused(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: db.alice, name: db, owner: alice, keys: {password: 8}, sealed: xyz}");
@@ -190,7 +190,7 @@ int main(void)
         cmocka_unit_test(gpu_health_follows_the_agent_report),
         cmocka_unit_test(invalid_nodes_are_rejected),
         cmocka_unit_test(volumes),
-        cmocka_unit_test(secrets),
+        cmocka_unit_test(secret_document_is_read_or_refused),
         cmocka_unit_test(a_resource_is_named_by_its_id),
         cmocka_unit_test(a_profile_is_named_by_its_id),
     };

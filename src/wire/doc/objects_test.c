@@ -50,7 +50,7 @@ static void done(struct fixture *f)
             fail_msg("%s", (f)->err.text);                                                                             \
     } while (0)
 
-static void a_node_with_everything(void **state)
+static void node_with_all_fields_is_read(void **state)
 {
     (void)state;
     struct fixture f = {0};
@@ -123,7 +123,7 @@ static void a_node_with_everything(void **state)
     done(&f);
 }
 
-static void a_bare_node_and_workload(void **state)
+static void node_and_workload_with_id_only_are_read(void **state)
 {
     (void)state;
     struct fixture f = {0};
@@ -143,7 +143,7 @@ static void a_bare_node_and_workload(void **state)
     done(&f);
 }
 
-static void a_workload_with_everything(void **state)
+static void workload_with_all_fields_is_read(void **state)
 {
     (void)state;
     struct fixture f = {0};
@@ -337,7 +337,7 @@ static void spread_near_and_apart(void **state)
     done(&f);
 }
 
-static void instances(void **state)
+static void instance_entry_is_read(void **state)
 {
     (void)state;
     struct fixture f = {0};
@@ -412,14 +412,14 @@ static void resources_volumes_and_facts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_with_everything),
-        cmocka_unit_test(a_bare_node_and_workload),
-        cmocka_unit_test(a_workload_with_everything),
+        cmocka_unit_test(node_with_all_fields_is_read),
+        cmocka_unit_test(node_and_workload_with_id_only_are_read),
+        cmocka_unit_test(workload_with_all_fields_is_read),
         cmocka_unit_test(gpu_requests_have_short_forms),
         cmocka_unit_test(conditions_have_long_and_short_forms),
         cmocka_unit_test(preferences_have_weights),
         cmocka_unit_test(spread_near_and_apart),
-        cmocka_unit_test(instances),
+        cmocka_unit_test(instance_entry_is_read),
         cmocka_unit_test(resources_volumes_and_facts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 
 #define HOUR_NS (INT64_C(3600) * 1000000000)
 
-static void a_quota(void **state)
+static void quota_document_is_read_or_refused(void **state)
 {
     (void)state;
     CLEANUP(given)
@@ -48,7 +48,7 @@ static void a_quota(void **state)
     }
 }
 
-static void a_queue(void **state)
+static void queue_document_is_read_or_refused(void **state)
 {
     (void)state;
     CLEANUP(given)
@@ -78,7 +78,7 @@ static void a_queue(void **state)
     }
 }
 
-static void a_policy(void **state)
+static void policy_document_is_read_or_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -110,7 +110,7 @@ static void a_policy(void **state)
     }
 }
 
-static void a_window(void **state)
+static void window_document_is_read_or_refused(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: w, start: 100, duration: 1h, nodes: [n1], users: [ann], note: demo}");
@@ -138,7 +138,7 @@ static void a_window(void **state)
     }
 }
 
-static void a_domain(void **state)
+static void domain_document_is_read_or_refused(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: east, require: {zone: [a, b]}, keep: {cpu: 8}}");
@@ -175,8 +175,9 @@ static void routes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_quota),  cmocka_unit_test(a_queue),  cmocka_unit_test(a_policy),
-        cmocka_unit_test(a_window), cmocka_unit_test(a_domain), cmocka_unit_test(routes),
+        cmocka_unit_test(quota_document_is_read_or_refused),  cmocka_unit_test(queue_document_is_read_or_refused),
+        cmocka_unit_test(policy_document_is_read_or_refused), cmocka_unit_test(window_document_is_read_or_refused),
+        cmocka_unit_test(domain_document_is_read_or_refused), cmocka_unit_test(routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

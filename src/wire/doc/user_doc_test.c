@@ -4,7 +4,7 @@
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static void a_user(void **state)
+static void user_document_is_read_or_refused(void **state)
 {
     (void)state;
     CLEANUP(given)
@@ -32,7 +32,7 @@ static void a_user(void **state)
     }
 }
 
-static void a_group(void **state)
+static void group_document_is_read_or_refused(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: staff, display: The staff}");
@@ -46,7 +46,7 @@ static void a_group(void **state)
     assert_string_equal(none.err.text, "id: missing");
 }
 
-static void a_role(void **state)
+static void role_document_is_read_or_refused(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: night-shift, permissions: {read: all, manage: group}}");
@@ -67,7 +67,7 @@ static void a_role(void **state)
     }
 }
 
-static void a_token(void **state)
+static void token_document_is_read_or_refused(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: t1, user: alice, role: viewer, note: ci, hash: " HASH "}");
@@ -98,10 +98,10 @@ static void a_token(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_user),
-        cmocka_unit_test(a_group),
-        cmocka_unit_test(a_role),
-        cmocka_unit_test(a_token),
+        cmocka_unit_test(user_document_is_read_or_refused),
+        cmocka_unit_test(group_document_is_read_or_refused),
+        cmocka_unit_test(role_document_is_read_or_refused),
+        cmocka_unit_test(token_document_is_read_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,7 +202,7 @@ static void aliases_count_as_expanded_values(void **state)
     free(got);
 }
 
-static void the_number_of_values_is_bounded(void **state)
+static void number_of_values_is_bounded(void **state)
 {
     (void)state;
     size_t len = (size_t)DOCUMENT_NODES_MAX + 8;
@@ -343,7 +343,7 @@ int main(void)
         cmocka_unit_test(plain_scalars_follow_the_core_schema),
         cmocka_unit_test(depth_is_bounded),
         cmocka_unit_test(aliases_count_as_expanded_values),
-        cmocka_unit_test(the_number_of_values_is_bounded),
+        cmocka_unit_test(number_of_values_is_bounded),
         cmocka_unit_test(a_stream_gives_every_document),
         cmocka_unit_test(a_stream_is_read_from_a_file),
         cmocka_unit_test(files_are_read_whole),
