@@ -79,7 +79,7 @@ static void close_waits_and_rejects_new_transactions(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(store_submit(f->store, &(struct store_txn){OPS(PUT("a", "v"))}, submit_for_ever, &t, NULL), 0);
     store_close(f->store);
-    assert_int_equal(t.left, 3); /* each was called, none could submit again */
+    assert_int_equal(t.left, 3); /* every callback was called; none could submit again */
     assert_string_equal(t.text.at, "-108-108-108");
     str_done(&t.text);
     store_close(NULL);

@@ -132,7 +132,8 @@ static void volume_stays_on_its_node(void **state)
         free(text);
     }
     assert_true(together);
-    /* Replacing the document keeps the volume's node, and a new app is placed there, however full other nodes are. */
+    /* Replacing the document keeps the volume's node, and a new app with the volume is placed there, however empty
+     * other nodes are. */
     CLEANUP(mem) char *at = mem_strdup(node_of(k, "vol-0"));
     CALL(k, 200, ALICE, "PUT", "/v1/volumes/vol-0", "{display: pictures}");
     assert_string_equal(node_of(k, "vol-0"), at);

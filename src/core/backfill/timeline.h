@@ -142,8 +142,8 @@ struct timeline_changes {
 struct timeline_changes timeline_changes(struct reservation_state *f, uint32_t position);
 /* Call when the changes of the node are no longer valid. */
 void timeline_changed(struct reservation_state *f, uint32_t position);
-/* Computes the minimum that is free of what the class needs, from `at` until the duration is over; returns false as
- * node_free_load does. */
+/* Computes, for each resource that the class requests, the smallest free amount from at_ns until the duration has
+ * passed. Returns what node_free_load returns. */
 bool timeline_min_room(struct reservation_state *f, const struct class *k, uint32_t position, int64_t at_ns,
                        int64_t duration_ns, struct node_free *ret);
 /* For a class without GPUs: returns whether there is always room for one more pod from now until that moment. Stops at

@@ -20,8 +20,8 @@ enum { GPU_PRICES_PER_RESOURCE = 20, GPU_PRICE_STEPS_MAX = GPU_PRICES_PER_RESOUR
 
 /* GPUs that the same requests may use. */
 struct gpu_kind_prices {
-    double *part;  /* [hundredths free][step]: earnings of a GPU */
-    double *block; /* [wholly free GPUs of a node][step]: earnings */
+    double *part;  /* [hundredths free][price step]: expected revenue of a GPU */
+    double *block; /* [wholly free GPUs of a node][price step]: expected revenue */
     /* The part of these GPUs that requests which cannot use every kind would use, if all GPUs were requested. */
     double scarcity;
     uint32_t device; /* one of these GPUs */

@@ -126,8 +126,11 @@ static int user_check(struct job_review *g)
     }
     const json_t *names = json_object_get(view.in_force, "names");
     if (!json_array_size(names)) {
-        warn(g, arena_fmt(&g->arena, "spec.user: user %s has no names, so every Kubernetes user may create jobs as it.",
-                          user));
+        warn(g,
+             arena_fmt(
+                 &g->arena,
+                 "spec.user: user %s lists no Kubernetes user names, so every Kubernetes user may create jobs as it.",
+                 user));
         return 0;
     }
     json_array_foreach(names, i, one)

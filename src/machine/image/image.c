@@ -415,7 +415,7 @@ int image_open(struct state_dir *p, const json_t *config, int *ret_root, json_t 
     CLEANUP(close_fd) int root = tree_open(unpacked, "rootfs", O_RDONLY | O_DIRECTORY, 0);
     CLEANUP(mem) char *text = NULL;
     rc = root < 0 ? root : flock(root, LOCK_SH) < 0 ? -errno : 0;
-    /* If it was removed before it was locked, its name is gone. */
+    /* Another process may have removed the image before this one locked it: then its path no longer exists. */
     CLEANUP(close_fd) int again = rc < 0 ? -1 : unpacked_open(p, digest);
     rc = rc < 0 ? rc : again < 0 ? again : tree_read(unpacked, "config.json", CONFIG_MAX, &text, NULL);
     if (rc < 0)

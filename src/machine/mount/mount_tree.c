@@ -214,7 +214,7 @@ struct tree_walk {
     VEC(struct tree_level) way;
     size_t held_bytes; /* approximate memory use */
     uint64_t sum, entries;
-    uint64_t bytes_max, entries_max; /* the walk ends beyond these */
+    uint64_t bytes_max, entries_max; /* limits: the walk fails above them */
     tree_visit *visit;               /* NULL: no callback */
     void *ctx;
 };
