@@ -193,7 +193,7 @@ static void full_disk_stops_writes_only(void **state)
     for (int i = 0; i < 3; i++) {
         struct outcome o = try_put(b, "2");
         assert_code(o.result.rc, ENOSPC);
-        assert_non_null(strstr(o.text, "free some space"));
+        assert_non_null(strstr(o.text, "until space is freed"));
         assert_text(range_text(b->store, "", 0), "a=1@1/1");
         assert_text(history_text(b->store, "", 0, 0), "a=1@1/1");
         assert_text(log_text(b->store, 0), "");

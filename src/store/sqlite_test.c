@@ -247,7 +247,7 @@ static void newer_format_is_rejected(void **state)
     assert_text(folder_text(r->dir), before);
     assert_code(store_sqlite_restore(r->path, r->backup, NULL), ENOTSUP);
     sql(r->path, "PRAGMA user_version = -1");
-    refused(r->dir, &create, EBADMSG, "format is -1");
+    refused(r->dir, &create, EBADMSG, "unknown format -1");
     sql(r->path, "PRAGMA user_version = 1");
     store_close(open_as(r->dir, &readonly)); /* the tables are the same */
     assert_int_equal(sql_number(r->path, "PRAGMA user_version"), 1);

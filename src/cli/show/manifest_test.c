@@ -76,18 +76,18 @@ static void invalid_documents_are_rejected(void **state)
         const char *text, *says;
     } rows[] = {
         {"name: x\n",                        "f:1: missing kind: one of app"                     },
-        {"kind:\n",                          "f:1: no kind"                                      },
+        {"kind:\n",                          "f:1: missing kind"                                 },
         {"kind: 5\n",                        "f:1: kind: expected text"                          },
         {"kind: ap\nname: x\n",              "f:1: kind: unknown kind 'ap'; did you mean 'app'?" },
         {"kind: spaceship\n",                "f:1: kind: unknown kind 'spaceship'; kinds are app"},
         {"kind: token\n",                    "f:1: kind: a manifest cannot create tokens"        },
         {"kind: instance\nid: 1\n",          "f:1: kind: a manifest cannot create instances"     },
-        {"kind: app\n",                      "f:1: app: no name"                                 },
-        {"kind: node\n",                     "f:1: node: no id"                                  },
+        {"kind: app\n",                      "f:1: app: missing name"                            },
+        {"kind: node\n",                     "f:1: node: missing id"                             },
         {"version: 1\nnodes: []\n",          "cluster file for 'berth plan'"                     },
         {"just text\n",                      "f:1: expected an object with a kind"               },
         {"[5]",                              "f:1: [0]: expected an object with a kind"          },
-        {"kind: app\nname: x\n---\nid: y\n", "f:4: no kind"                                      },
+        {"kind: app\nname: x\n---\nid: y\n", "f:4: missing kind"                                 },
     };
 
     (void)state;

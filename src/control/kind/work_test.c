@@ -129,7 +129,7 @@ static void bad_fields_are_named_and_nothing_changes(void **state)
         {"/v1/jobs", "{gang_min: 2}",                                                                      "",                       "the gang needs"                      },
         {"/v1/jobs", "{stopped: true}",                                                                    "stopped",                "is only for apps and vms"            },
         {"/v1/jobs", "{endpoints: [a]}",                                                                   "endpoints",              "are only for apps"                   },
-        {"/v1/jobs", "{suspended: true}",                                                                  "suspended",              "say"                                 },
+        {"/v1/jobs", "{suspended: true}",                                                                  "suspended",              "use \\\"hold\\\" for a job"          },
         {"/v1/jobs", "{volumes: [none]}",                                                                  "volumes[0]",             "there is no volume"                  },
         {"/v1/jobs", "{colour: red}",                                                                      "",                       "unknown key"                         },
         {"/v1/jobs", "{count: 3}",                                                                         "count",                  "is only for cluster files"           },

@@ -113,8 +113,9 @@ static void stored_bytes_are_bounded(void **state)
     for (int i = 0; i < 3; i++)
         CALL(&k, 201, ALICE, "POST", "/v1/jobs", body);
     CALL(&k, 403, ALICE, "POST", "/v1/jobs", body);
-    SAYS(&k,
-         "cap stored_mb: user alice has 0 of 1 MiB of stored documents, and this request needs 1 more; delete jobs");
+    SAYS(
+        &k,
+        "cap stored_mb: user alice has 0 of 1 MiB of stored documents, and this request needs 1 more; delete finished jobs");
     CALL(&k, 403, ALICE, "POST", "/v1/jobs?dry_run=true", body);
     CALL(&k, 201, BOB, "POST", "/v1/jobs", body);
 

@@ -360,7 +360,7 @@ static void first_failure_fails_start(void **state)
     kit_start(&k, (struct http_config){0});
     config.exec = exec_of("command: ./fails", "");
     assert_int_equal(kube_api_new(k.loop, &(struct kube_api_config){.server = &config}, &api, &err), -EIO);
-    assert_non_null(strstr(err.text, "exit status 3"));
+    assert_non_null(strstr(err.text, "exit code 3"));
     assert_null(api);
 }
 

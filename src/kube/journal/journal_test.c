@@ -312,7 +312,7 @@ static void modified_input_is_detected(void **state)
     struct kube_replay_result result = replay_forged(r, &f, &found);
     assert_int_equal(f.changed, 1);
     assert_true(result.different > 0);
-    assert_non_null(strstr(found.input, "'assume' first"));
+    assert_non_null(strstr(found.input, "first 'assume'"));
     assert_non_null(strstr(found.input, "assume/default:p1"));
 }
 

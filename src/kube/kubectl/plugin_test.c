@@ -181,8 +181,8 @@ static void quota_is_named(void **state)
     scene_node(&s, "n1", "a", "");
     scene_pod(&s, "p", "berth.dev/queue: small", "", CPU("2"));
     const char *text = why(&s, "p");
-    if (!strstr(text, "in the queue small, ordered by fifo.\n") || !strstr(text, "quota queue/small: 0 of 1 cpu") ||
-        !strstr(text, "  - with 1 of cpu instead of 2: on n1\n"))
+    if (!strstr(text, "; queue: small, ordered by fifo.\n") || !strstr(text, "quota queue/small: 0 of 1 cpu") ||
+        !strstr(text, "  - with 1 cpu instead of 2: on n1\n"))
         fail_msg("%s", text);
 }
 

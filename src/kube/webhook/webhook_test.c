@@ -226,8 +226,8 @@ static void requests(void **state)
         {"POST", "/judge", "[]",                              400, "expected an AdmissionReview"},
         {"POST", "/judge", "{\"kind\": \"AdmissionReview\"}", 400, "expected an AdmissionReview"},
         {"GET",  "/judge", NULL,                              405, "use POST"                   },
-        {"POST", "/",      REVIEW("default"),                 404, "there is /judge"            },
-        {"GET",  "/other", NULL,                              404, "there is /judge"            },
+        {"POST", "/",      REVIEW("default"),                 404, "the path is /judge"         },
+        {"GET",  "/other", NULL,                              404, "the path is /judge"         },
     };
     __attribute__((cleanup(stage_cleanup))) struct stage s;
     stage_begin(&s);

@@ -265,7 +265,7 @@ static void untrusted_plugins_are_not_run(void **state)
     same(json_object_get(found, "resources"), "{}");
     assert_non_null(strstr(texts(conditions), "groups: is not run, as others can write to it"));
     assert_non_null(strstr(texts(conditions), "others: is not run, as others can write to it"));
-    assert_non_null(strstr(texts(conditions), "link: is not run, as it is a link"));
+    assert_non_null(strstr(texts(conditions), "link: is not run, as it is a symbolic link"));
     assert_true(!root || strstr(texts(conditions), "nobodys: is not run, as its owner is neither root"));
     /* no plugin of a world-writable directory is run */
     CLEANUP(json) json_t *again = json_array();

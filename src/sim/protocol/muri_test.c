@@ -125,7 +125,7 @@ static void invalid_options_are_rejected(void **state)
         const char *text, *policy, *want;
     } rows[] = {
         {"job_id,num_gpu\n",                "srtf", "line 1: the column \"submit_time\" is missing"},
-        {HEAD,                              "srtf", "there are no jobs"                            },
+        {HEAD,                              "srtf", "the file has no jobs"                         },
         {HEAD "0,0,0,1,x,1\n",              "srtf", "line 2: num_gpu: expected 1 to 1000000"       },
         {HEAD "0,1,0,1,x,fast\n",           "srtf", "line 2: iteration_time: expected a number"    },
         {HEAD "0,1,0,1,x,1\n1,5,0,1,x,1\n", "srtf", "job 1 wants 5 GPUs"                           },

@@ -79,7 +79,7 @@ static void errors_have_line_numbers(void **state)
         const char *text, *want;
     } rows[] = {
         {"",                                       "line 0: the file is empty"                      },
-        {"submit,run\n",                           "line 1: there are no jobs"                      },
+        {"submit,run\n",                           "line 1: the file has no jobs"                   },
         {"submit,user\n1,a\n",                     "line 1: the column \"run\" is missing"          },
         {"submit,run,walltime\n",                  "line 1: there is no column \"walltime\""        },
         {"submit,run,submit\n",                    "line 1: the column \"submit\" stands twice"     },
