@@ -213,7 +213,7 @@ def requests_that_a_node_cannot_satisfy_are_refused():
         ({"image": str(FOLDER / "chained.qcow2")}, "without a backing file"),
         ({"image": str(hidden)}, "not readable for its user"),
         ({"image": "/no/such/file"}, "cannot open it"),
-        ({"image": "/dev/zero"}, "is no file"),
+        ({"image": "/dev/zero"}, "is not a regular file"),
         ({"resources": {"cpu": 1, "memory": "100Mi"}}, "for qemu itself"),
         ({"vm": terms(disk="1Mi")}, "must not be smaller"),
     ]

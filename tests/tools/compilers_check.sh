@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 300;
 
     for (uint64_t i = 0; i < 2 * seeds; i++) {
-        uint64_t seed = i < seeds ? 1 + i : CLAIMS_FROM + i - seeds;
+        uint64_t seed = i < seeds ? 1 + i : PREEMPTION_SEEDS_FROM + i - seeds;
         struct world world;
         struct berth_snapshot *snapshot;
         world_random(&world, seed);

@@ -273,11 +273,12 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     const { page } = visitor, formula = async () => (await scene.call("GET", "/v1/policies/kept")).formula;
     const box = page.getByRole("textbox", { name: "Formula" }),
       dialog = page.getByRole("dialog", { name: "Overwrite" });
-    // A saved policy is opened in a new editor: its text is not told from that of the old one by its value.
-    const inNewEditor = async (act) => {
-      await box.evaluate((old) => { old.dataset.old = "yes"; });
+    // The editor knows the revision of what it has saved once its button is enabled again, not before.
+    const saved = async (act) => {
+      const answered = page.waitForResponse((r) => r.request().method() !== "GET" && r.url().includes("/v1/policies"));
       await act();
-      await until("a new editor", async () => (await box.getAttribute("data-old")) === null);
+      await answered;
+      await page.locator("button:enabled", { hasText: /^Save$/ }).waitFor();
     };
     await scene.call("PUT", "/v1/policies/kept", { formula: "return age" });
     await shown(visitor, "policies");
@@ -288,19 +289,19 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await dialog.getByRole("button", { name: "Cancel" }).click();
     assert.equal(await formula(), "return age");
     await page.getByRole("button", { name: "Save" }).click();
-    await inNewEditor(() => dialog.getByRole("button", { name: "Overwrite" }).click());
+    await saved(() => dialog.getByRole("button", { name: "Overwrite" }).click());
     assert.equal(await formula(), "return 2 * age");
     // The policy is open now: it is saved again without a question until another user has changed it.
     assert.equal(await box.inputValue(), "return 2 * age");
     await box.fill("return 3 * age");
-    await inNewEditor(() => page.getByRole("button", { name: "Save" }).click());
+    await saved(() => page.getByRole("button", { name: "Save" }).click());
     assert.equal(await formula(), "return 3 * age");
     await scene.call("PUT", "/v1/policies/kept", { formula: "return 9 * age" });
     await box.fill("return 4 * age");
     await page.getByRole("button", { name: "Save" }).click();
     await dialog.getByText("Policy kept has changed").waitFor();
     assert.equal(await formula(), "return 9 * age");
-    await inNewEditor(() => dialog.getByRole("button", { name: "Overwrite" }).click());
+    await saved(() => dialog.getByRole("button", { name: "Overwrite" }).click());
     assert.equal(await formula(), "return 4 * age");
     // Opened again, it has the new value.
     await scene.call("PUT", "/v1/policies/kept", { formula: "return 7 * age" });
