@@ -190,7 +190,7 @@ struct berth_limit {
     int64_t max;
 };
 
-/* What one pod requires of a node. Pods with equal shapes are planned together. */
+/* The requests and constraints of one pod. Pods with equal shapes are planned together. */
 struct berth_shape {
     const struct berth_amount *requests;
     size_t requests_len;
@@ -224,7 +224,7 @@ struct berth_shape {
 
 enum berth_workload_kind { BERTH_SERVICE, BERTH_JOB, BERTH_VM };
 
-/* What happens when the node of an instance is lost. */
+/* The treatment of an instance whose node is lost. */
 enum berth_on_lost {
     BERTH_LOST_DEFAULT, /* services with several replicas: REPLACE; others: FENCE */
     BERTH_LOST_REPLACE, /* at once */
@@ -232,7 +232,7 @@ enum berth_on_lost {
     BERTH_LOST_WAIT,    /* wait for the node */
 };
 
-/* What happens when the node of an instance is drained. */
+/* The treatment of an instance whose node is drained. */
 enum berth_on_drain {
     BERTH_DRAIN_DEFAULT, /* services: MOVE; others: WAIT */
     BERTH_DRAIN_MOVE,    /* the new instance is ready before the old one stops */

@@ -1,6 +1,6 @@
 /* server.h - connects the HTTP server with the control: passes requests in, answers and streams out.
  *
- * It decides nothing: permissions and the meaning of requests are in control/.
+ * The server decides nothing: control/ checks permissions and interprets requests.
  */
 #pragma once
 

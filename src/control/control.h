@@ -53,8 +53,8 @@ struct agent_grant {
     int64_t not_before_ns, not_after_ns;
 };
 
-/* What agents need to join (control/node/join.h). Texts belong to the caller and outlive the control. Without it no
- * node can be invited. */
+/* Addresses and certificates that agents need to join (control/node/join.h). Texts belong to the caller and outlive the
+ * control. Without it no node can be invited. */
 struct control_agents {
     void *ctx;
     /* Signs a certificate for the key of a request; the caller frees the result with mem_free. Returns -EINVAL for an

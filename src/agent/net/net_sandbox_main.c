@@ -1,8 +1,8 @@
 /* net_sandbox_main.c - the net sandbox process: connects to the daemon, speaks TLS and HTTP, and forwards answers to
  * the root process.
  *
- * It makes no decisions. Sends to the root process block, so nothing accumulates here. It exits when the root process
- * closes the socket.
+ * The net sandbox makes no decisions. Its writes to the root process block, so no data accumulates in it. It exits when
+ * the root process closes the socket.
  */
 #include <errno.h>
 #include <signal.h>

@@ -51,7 +51,7 @@ static void invalid_job_is_rejected(void **state)
     assert_int_equal(json_array_size(kit_at(&j->k, "items")), 1);
 }
 
-/* What a waiting job does for each end of the job it depends on. */
+/* A waiting job starts, fails or keeps waiting, by the end of the job it depends on. */
 static void waiting_job_starts_or_fails(void **state)
 {
     struct job_kit *j = *state;

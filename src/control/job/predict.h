@@ -1,11 +1,11 @@
 /* predict.h - learns run times and peak memory from jobs that succeeded or reached their time limit.
  *
  * There is one small document for each owner and job name, one for each owner, and one for all users (KIND_PREDICTION).
- * It has the last runs in the form that the predictor (past_runs.h) uses, the last memory peaks, estimates compared
- * with real run times, and the published values. Names that differ only in a number at the end are one name. Values are
- * published again, with a new version, only if they have moved by a quarter or more, or if none of their runs is
- * remembered any more. So plans do not change with every run, and a version identifies a prediction. The values of all
- * users affect every waiting job; after the first runs they stay for at least ten minutes.
+ * Each document has the last runs in the form that the predictor (past_runs.h) uses, the last memory peaks, estimates
+ * compared with real run times, and the published values. Names that differ only in a number at the end are one name.
+ * Values are published again, with a new version, only if they have moved by a quarter or more, or if none of their
+ * runs is remembered any more. So plans do not change with every run, and a version identifies a prediction. The values
+ * of all users affect every waiting job; after the first runs they stay for at least ten minutes.
  *
  * Plans use the published values: these are in the journal, and each new version is told to the cluster (state.c).
  * Nothing is decided here. A job's estimate is its user's, else the prediction, else the limit (sync_scheduling.c).
