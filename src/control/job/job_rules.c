@@ -63,10 +63,11 @@ static int after_check(struct request *c, const char *id, const json_t *old, con
         const struct object *o = state_find(c->state, KIND_JOB, of);
         if (waited_before(&before.job, t->after[i].job))
             continue;
-        if (t->after[i].job >= (uint64_t)own)
-            return err_set(&c->err, EINVAL, "after[%zu]: job %s does not exist", i, of);
         if (!change_read(&c->change, KIND_JOB, of) || (o && !request_may_see(c, o)))
-            return err_set(&c->err, EINVAL, "after[%zu]: there is no job %s; see 'berth get jobs'", i, of);
+            return err_set(&c->err, EINVAL, "after[%zu]: job %s does not exist; see 'berth get jobs'", i, of);
+        if (t->after[i].job >= (uint64_t)own)
+            return err_set(&c->err, EINVAL, "after[%zu]: job %s is not earlier; a job waits only for earlier jobs", i,
+                           of);
     }
     return 0;
 }

@@ -26,7 +26,7 @@ static void invalid_job_is_rejected(void **state)
         const char *who, *body, *words;
     } rows[] = {
         {ALICE, "{after: [99]}",                                    "after[0]: job 99 does not exist"                   },
-        {BOB,   "{after: [1]}",                                     "after[0]: there is no job 1"                       },
+        {BOB,   "{after: [1]}",                                     "after[0]: job 1 does not exist"                    },
         {ALICE, "{after: [0]}",                                     "after[0]: expected the number of a job"            },
         {ALICE, "{singleton: true}",                                "singleton: needs a job name"                       },
         {ALICE, "{deadline: '2020-01-01T00:00:00Z'}",               "deadline: expected a time in the future; this was "},
@@ -49,6 +49,12 @@ static void invalid_job_is_rejected(void **state)
     SAYS(&j->k, "time_limit: is only for jobs");
     CALL(&j->k, 200, ALICE, "GET", "/v1/jobs", NULL);
     assert_int_equal(json_array_size(kit_at(&j->k, "items")), 1);
+    CALL(&j->k, 400, ALICE, "PATCH", "/v1/jobs/1", "{after: [1]}");
+    SAYS(&j->k, "after[0]: job 1 is not earlier");
+    char later[64];
+    (void)snprintf(later, sizeof later, "{after: [%lld]}", (long long)submit(j, ALICE, "{command: [x]}"));
+    CALL(&j->k, 400, ALICE, "PATCH", "/v1/jobs/1", later);
+    SAYS(&j->k, "is not earlier; a job waits only for earlier jobs");
 }
 
 /* A waiting job starts, fails or keeps waiting, by the end of the job it depends on. */
